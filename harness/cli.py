@@ -12,15 +12,18 @@ import gc
 import importlib
 import pkgutil
 import sys
-from collections.abc import Sequence
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
-from harness import commands, interruption
-from harness.errors import CheckError
+from harness import commands, debugging, interruption
+from harness.errors import CheckError, CodeError
 from harness.extras import missing
-from p4switch.errors import UserError, suggest
-from p4switch.printable import printable
+from p4switch.errors import Doubt, UserError, suggest
+from p4switch.printable import printable, tell
 
 
 class _Commands(click.Group):
@@ -62,6 +65,27 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _main(args: Sequence[str] | None) -> None:
+    with _doubts_told():
+        _carry_out(args)
+
+
+@contextlib.contextmanager
+def _doubts_told() -> Iterator[None]:
+    """During the block, what is hardly meant is a line on stderr, without the place in p4cc that saw it."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell_doubt(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, Doubt):
+                tell(f"warning: {message}", err=True)
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = tell_doubt
+        yield
+
+
+def _carry_out(args: Sequence[str] | None) -> None:
     try:
         # Without click's own error handling: it prints usage as well as the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
@@ -76,6 +100,8 @@ def _main(args: Sequence[str] | None) -> None:
         _fail("interrupted", 1)
     except UserError as error:
         _fail(str(error), 2, error.starts_with_place)
+    except CodeError as error:
+        _fail(f"{error}" if debugging.wanted() else f"{error}\n(--debug shows the whole traceback)", 1)
     except CheckError as error:
         _fail(str(error), 1)
     except Exception as error:
@@ -89,6 +115,10 @@ def _main(args: Sequence[str] | None) -> None:
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:
+    error = sys.exc_info()[1]
+    if debugging.wanted() and error is not None:
+        whole = getattr(error, "whole", "") or "".join(traceback.format_exception(error))
+        click.echo(whole.rstrip(), err=True)
     message = printable(message)  # it may name what is in a file of somebody else's
     click.echo(message if starts_with_place else f"p4cc: error: {message}", err=True)
     sys.exit(status)

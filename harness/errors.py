@@ -7,6 +7,7 @@ import traceback
 from p4switch.errors import UserError
 
 _MOST_TOLD = 3000  # characters of an error: a pipe has room for them
+_MOST_OF_WHOLE = 30_000  # and for those of a traceback that is asked for
 
 
 class CheckError(Exception):
@@ -17,11 +18,28 @@ class DeadWorkerError(CheckError):
     """A process or a cluster's worker has ended in the midst of a run; runs that were done before hold."""
 
 
+class CodeError(CheckError):
+    """Somebody else's code has raised in the midst of a run. Its text ends with the last three lines of the traceback.
+
+    `whole` has all of it, for `--debug`.
+    """
+
+    def __init__(self, told: str, whole: str = "") -> None:
+        super().__init__(told, whole)  # both are pickled
+        self.told = told
+        self.whole = whole
+
+    def __str__(self) -> str:
+        return self.told
+
+
 def passed_on(error: BaseException, who: str = "") -> Exception:
     """What another process raises of it: what a user is to read as it is, and all else with its traceback.
 
     `who` it comes from is told, too.
     """
+    if isinstance(error, CodeError):
+        return CodeError(f"{who}: {error}" if who else str(error), error.whole[-_MOST_OF_WHOLE:])
     kind: type[Exception] = RuntimeError
     text = "".join(traceback.format_exception(error))
     for told in (UserError, DeadWorkerError, CheckError):

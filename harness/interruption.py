@@ -4,6 +4,7 @@ Libraries lose it now and then. One in C that is interrupted while it is importe
 do without that library catches; another one makes a text of it, in an error of its own; and what a finalizer raises
 nobody hears of. So it is raised again, as long as nobody deals with it, and who ends asks whether there was one. Who
 cleans up after one is left alone, also by the next: a session that ends sends two, and people press Ctrl-C twice.
+Python's own word on what a finalizer has raised ("Exception ignored in ...") is not printed for it: it is not ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def listening() -> Iterator[None]:
     """
     global _came
     _came = False
+    tell = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, KeyboardInterrupt) else tell(lost)
     signal.signal(AGAIN, _again)
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -37,6 +40,7 @@ def listening() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = tell
         once()
         for number in ENDING:
             if signal.getsignal(number) is _interrupt:

@@ -29,7 +29,27 @@ from topologies.model import Topology
 if TYPE_CHECKING:
     from p4cc.mininet import P4Switch
 
-__all__ = ["Network", "Transfer"]
+__all__ = ["CommandError", "Network", "Transfer"]
+
+_MOST_SHAPED_BPS = 1_000_000_000  # what software switches carry
+_BURSTS_A_SECOND = 1000  # of a token bucket
+_LEAST_BURST_BYTES = 3_100  # two full frames
+_QUEUE_BYTES = 1_500_000  # that wait for tokens, as many as a switch's queue holds
+_TC_S = 20.0
+_MOST_TOLD = 1000  # characters of what a command has written
+
+
+class CommandError(subprocess.CalledProcessError):
+    """A command on a host has failed; the text of the error has what it wrote on stderr."""
+
+    @property
+    def told(self) -> str:
+        """The end of what it wrote on stderr."""
+        return (self.stderr or "").strip()[-_MOST_TOLD:]
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text.removesuffix('.')}: {self.told}" if self.told else text
 
 
 class Network:
@@ -37,8 +57,9 @@ class Network:
 
     Hosts have their addresses, and know those of all others, so that whatever speaks IPv4 runs on them; switches run
     `program`, a name or a P4 file. Its `parameters` say what its entries are, as in a scenario; instead of them,
-    `entries` is a function of what is to be known of a switch, and returns its entries. Links are as fast as the
-    machine is: what a network does in time is for `p4cc.run`.
+    `entries` is a function of what is to be known of a switch, and returns its entries. Links of up
+    to 1 Gb/s have their rate, in both directions; faster ones are as fast as the machine is, and nothing adds a link's
+    delay: what a network does in time is for `p4cc.run`.
 
     Raises UserError where Mininet cannot be used, or what does not fit, before anything is started.
     """
@@ -91,12 +112,36 @@ class Network:
         for switch in self.topology.switches:
             entries = self._entries(self._view(switch))
             self._net.addSwitch(
-                switch.name, dpid=f"{switch.device_id:x}", program=self._program, entries=entries, seed=self._seed
+                switch.name,
+                dpid=f"{switch.device_id:x}",
+                program=self._program,
+                entries=entries,
+                traffic={"ports": self._shaped(switch.name)},
+                seed=self._seed,
             )
         for link in self.topology.links:
             self._net.addLink(link.a, link.b, **link_names(self.topology, link))
         self._net.build()
         self._net.start()
+        for host in self.topology.hosts:
+            for shaped in self._shaped(host.name).values():
+                self._shape(host.name, shaped["rate_bps"])
+
+    def _shaped(self, node: str) -> dict[int, dict[str, int]]:
+        """The rates of a node's ports, by number, of those that are to have one."""
+        ports = self.topology.ports[node].items()
+        return {port: {"rate_bps": there.rate_bps} for port, there in ports if there.rate_bps <= _MOST_SHAPED_BPS}
+
+    def _shape(self, host: str, rate_bps: int) -> None:
+        """What the host sends is held back by the kernel (a token bucket). Raises UserError where it has none."""
+        interface = self._net[host].defaultIntf().name
+        burst_bytes = max(_LEAST_BURST_BYTES, rate_bps // 8 // _BURSTS_A_SECOND)
+        limits = ["burst", str(burst_bytes), "limit", str(burst_bytes + _QUEUE_BYTES)]
+        command = ["tc", "qdisc", "replace", "dev", interface, "root", "tbf", "rate", f"{rate_bps}bit", *limits]
+        try:
+            self._run(host, command, _TC_S)
+        except CommandError as error:
+            raise UserError(f"host {host}: cannot hold its link to {rate_bps} b/s: {error.told}") from None
 
     def _view(self, switch: TopologySwitch) -> SwitchView:
         view = controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
@@ -118,8 +163,13 @@ class Network:
     def run(self, host: str, command: Sequence[str], *, timeout_s: float = 60.0) -> str:
         """What a command on a host writes, once it has ended.
 
-        Raises subprocess.CalledProcessError, subprocess.TimeoutExpired, and UserError for an unknown host.
+        Raises CommandError (a subprocess.CalledProcessError) if it fails or is not there, subprocess.TimeoutExpired,
+        and UserError for an unknown host.
         """
+        self._up()
+        return self._run(host, command, timeout_s)
+
+    def _run(self, host: str, command: Sequence[str], timeout_s: float) -> str:
         with self.popen(host, command, text=True) as process:
             try:
                 written, errors = process.communicate(timeout=timeout_s)
@@ -127,12 +177,10 @@ class Network:
                 process.kill()
                 raise
         if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, list(command), written, errors)
+            raise CommandError(process.returncode, list(command), written, errors)
         return str(written)
 
-    def transfer(
-        self, transfers: Iterable[Transfer | tuple[str, str, int]], cc: str, **options: Any
-    ) -> pd.DataFrame:
+    def transfer(self, transfers: Iterable[Transfer | tuple[str, str, int]], cc: str, **options: Any) -> pd.DataFrame:
         """RDMA messages between hosts, by p4cc's host agent: one row each. `p4cc.mininet.transfer` has the options."""
         from p4cc.mininet import transfer
 

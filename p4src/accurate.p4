@@ -1,39 +1,22 @@
-// Layer-3 forwarding, and ACCurate's contention point in front of every link: max-min fair rates from three
-// variables a link, without state for any flow.
+// Layer-3 forwarding, and ACCurate's contention point in front of every link: max-min fair rates
+// from three variables a link, without state for any flow.
 //
-// A flow sends one flow rate packet (FRP) a period, on the path of its data. For the link it is about to take, the contention
-// point counts the flow as bottlenecked here (M) or elsewhere (its rate is added to B), and lowers the packet's current rate CR and
-// desired rate DR to the link's fair share FSR. When a period has ended, FSR = (C (1 - alpha) - B) / M. A flow-init
-// and a flow-stop change the previous period's M and B, and FSR at once. A flow much faster than FSR is told by a copy sent back from here
-// (short-circuit notification). Responses pass untouched.
+// A flow sends one flow rate packet (FRP) a period on the path of its data. Each link lowers the
+// packet's current rate and desired rate to its fair share. A flow much faster than the fair share
+// is told by a copy that is sent back from here (short-circuit notification). Responses pass
+// unchanged.
 //
-// Where the published rule and this program differ, and why:
-//   classify   a flow is local if min(FSR, FSR of the previous period) <= CR, where the latter is the lesser of those it began and ended with;
-//              with FSR alone (corrected = 0, the published rule) rates do not always settle
-//   periods    there is no timer in v1model: a period ends with the first FRP after its time; if two or more have passed
-//              nothing is known of anyone, and M = B = 0
-//   FSR <= 0   C (1 - alpha) over the number of flows, so that number is counted too
-//   M = 0      the fastest of the flows bottlenecked elsewhere counts as local; if there is no flow FSR = C (1 - alpha)
-//
-// Tables to fill: those of include/forwarding.p4, and
-//   contention_point  port -> contend(capacity_kbps, period_ticks, phase_ticks, corrected, short_circuit_up, short_circuit_down)
-//     capacity_kbps       C (1 - alpha)
-//     period_ticks        the rate re-evaluation period (RRP), in ticks of the switch's clock
-//     phase_ticks         added to the clock before periods are told apart; periods begin at its multiples of period_ticks
-//     corrected           1: the rule above; 0: the published one
-//     short_circuit_up, short_circuit_down   notify when CR > 2^up FSR + 2^-down FSR (down = 63: without the second term)
-//   multicast groups  (ingress port << 8) | egress port -> the egress port with instance 0, the ingress port with instance 1:
-//                     an FRP and its short-circuit copy. A multicast copy keeps its priority; a clone would not. Ports are below 256.
+// Tables: those of include/forwarding.p4; contention_point (port -> contend); multicast groups.
+//          Group (ingress port << 8) | egress port has the egress port with instance 0 and the
+//          ingress port with instance 1, for an FRP and its short-circuit copy. Ports are below
+//          256.
 // Wire format: docs/wire-formats.md, "Flow rate packet". Rates are in kb/s.
-//
-// Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions, comparisons, shifts by constants (and,
-// for the short-circuit threshold, by amounts that the control plane sets). No division, no multiplication. The quotient takes 25 steps one after
-// the other (15 would do), each a comparison and a subtraction; a chip with fewer stages would look 1/M up and add shifted dividends. Registers are read and
-// written once a packet; a chip with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
 #include "include/prelude.p4"
 #include "include/packets/accurate.p4"
 #include "include/quotient.p4"
 
+// The copy of an FRP that goes back. It is a multicast copy, which keeps its priority; a clone
+// would not.
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
 
 struct headers_t {
@@ -50,7 +33,8 @@ struct metadata_t {
 
 #include "include/parser.p4"
 
-parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                      inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
@@ -81,13 +65,35 @@ register<bit<32>>(MAX_PORTS) b_old_of;
 register<bit<32>>(MAX_PORTS) b_max_old_of;
 register<bit<32>>(MAX_PORTS) n_old_of;
 
-#define CATCH_UP(k)                                            \
-    if (now - period_end >= (period << k)) {                   \
-        period_end = period_end + (period << k);               \
+#define CATCH_UP(k)                              \
+    if (now - period_end >= (period << k)) {     \
+        period_end = period_end + (period << k); \
     }
 
-// A stage of ingress: what an FRP does to the link that it is about to take, and the other way round.
-control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: what an FRP does to the link that it is about to take, and what the link does to
+// it.
+//
+// The contention point counts the flow as bottlenecked here (M) or elsewhere (its rate is added to
+// B). When a period has ended, FSR = (C (1 - alpha) - B) / M. A flow-init and a flow-stop change M
+// and B of the previous period, and FSR at once.
+//
+// This differs from the published rule in four places:
+//   classes   a flow is local if min(FSR, FSR of the previous period) <= CR, with the lesser of
+//             the FSRs that the period began and ended with. With FSR alone (corrected = 0, the
+//             published rule) rates do not always settle.
+//   periods   v1model has no timer, so a period ends with the first FRP after its time. If two or
+//             more have passed, nothing is known of any flow, and M = B = 0.
+//   FSR <= 0  FSR is C (1 - alpha) over the number of flows, so that number is counted too.
+//   M = 0     the fastest of the flows bottlenecked elsewhere counts as local. If there is no flow,
+//             FSR = C (1 - alpha).
+//
+// Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions,
+// comparisons, shifts by constants and, for the short-circuit threshold, by amounts that the
+// control plane sets. The quotient takes 25 steps one after the other (15 would do); a chip with
+// fewer stages would look 1/M up and add shifted dividends. Registers are read and written once a
+// packet.
+control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
+                        inout standard_metadata_t standard_metadata) {
     Quotient(20) quotient;
 
     bit<32> capacity = 0;
@@ -120,8 +126,15 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
     bool    new_period = false;
     bool    update = false;
 
-    action contend(bit<32> capacity_kbps, bit<48> period_ticks, bit<48> phase_ticks, bit<1> corrected,
-                   bit<6> short_circuit_up, bit<6> short_circuit_down) {
+    // capacity_kbps  C (1 - alpha)
+    // period_ticks   the rate re-evaluation period (RRP), in ticks of the switch's clock
+    // phase_ticks    added to the clock before periods are told apart; a period begins at each
+    //                multiple of period_ticks
+    // corrected      1: the rule above; 0: the published one
+    // short_circuit_up, short_circuit_down
+    //                notify when CR > 2^up FSR + 2^-down FSR; down = 63 leaves the second term out
+    action contend(bit<32> capacity_kbps, bit<48> period_ticks, bit<48> phase_ticks,
+                   bit<1> corrected, bit<6> short_circuit_up, bit<6> short_circuit_down) {
         capacity = capacity_kbps;
         period = period_ticks;
         phase = phase_ticks;
@@ -184,8 +197,9 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
             rate = hdr.frp.current_rate;
             load();
 
-            // A flow-stop is classified as its flow was: by what held at the period's start, before others stopped; and by the corrected
-            // rule, if that is less, by what has been given out since.
+            // A flow-stop is classified as its flow was: by what held at the period's start, before
+            // others stopped; and by the corrected rule, if that is less, by what has been given
+            // out since.
             threshold = fsr_start;
             if (corrected_rule == 1) {
                 if (fsr_before < threshold) {
@@ -203,7 +217,8 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
                     b_old = b;
                     b_max_old = b_max;
                     n_old = n;
-                    // A flow still at the share of the period's start is no less local for what a flow-stop has raised it to since.
+                    // A flow still at the share of the period's start is no less local for what a
+                    // flow-stop has raised it to since.
                     fsr_before = fsr;
                     if (corrected_rule == 1 && fsr_start < fsr_before) {
                         fsr_before = fsr_start;
@@ -236,7 +251,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
                 } else {
                     b_old = b_old |-| rate;
                     if (b_max_old == rate) {
-                        b_max_old = 0;  // the next largest is not known; too small a share is the safe side
+                        b_max_old = 0;  // the next largest is not known; too small a share is safe
                     }
                 }
                 if (hdr.frp.counted == 1) {
@@ -316,8 +331,10 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
                 if (fsr < hdr.frp.desired_rate) {
                     hdr.frp.desired_rate = fsr;
                 }
-                if ((bit<48>)rate > ((bit<48>)fsr << threshold_up) + ((bit<48>)fsr >> threshold_down)) {
-                    standard_metadata.mcast_grp = standard_metadata.ingress_port[7:0] ++ standard_metadata.egress_spec[7:0];
+                if ((bit<48>)rate
+                    > ((bit<48>)fsr << threshold_up) + ((bit<48>)fsr >> threshold_down)) {
+                    standard_metadata.mcast_grp =
+                        standard_metadata.ingress_port[7:0] ++ standard_metadata.egress_spec[7:0];
                 }
             }
             store();
@@ -326,7 +343,8 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
 }
 
 // A stage of egress: the copy that tells the source.
-control ShortCircuit(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control ShortCircuit(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
     // Back to the source, as the destination would send it.
     action send_back() {
         mac_addr_t mac = hdr.ethernet.src_addr;

@@ -1,53 +1,13 @@
-// Layer-3 forwarding, RED/ECN marking at dequeue, and collectives in the network: requests are replicated down a group's tree, and
-// what answers them is combined on its way up (thesis on memory fabrics, chapter 6).
+// Layer-3 forwarding, RED/ECN marking at dequeue, and collectives in the network: requests are
+// replicated down a group's tree, and their answers are combined on the way up (thesis, chapter 6).
 //
-// A group has trees of switches. A packet's header names group and tree; group 0 is unicast, which is only routed.
-//   write, read reduction     go up to the tree's root, which replicates them to its children, and these to theirs: switches or members
-//   acknowledgements, contributions   combine at each switch of the tree over its children; the last one leaves with the sum, towards the
-//                             root, and from the root to the initiator. The others are absorbed. Coming from the parent they are whole
-//   pushed contributions      combine likewise, unasked; at the root the last one becomes the pushed result, which is replicated
-// What is combined comes from the group (IPv4 and MAC source).
-//
-// An operation has a slot, its initiator's: base + rank << window_bits + sequence mod 2^window_bits. Its state is the sequence, whether a partial sum
-// overflowed, and which children have been heard; a read's has 32 lanes, too. Nothing is ever cleared: an initiator sends sequence s + W
-// only when s is answered, so a slot is free whenever a newer sequence comes, and the first contribution overwrites. A push group has
-// one initiator (rank 0), all members together, and the control plane gives it twice the slots: who has result s may push s + W.
-//   older sequence       stale: dropped
-//   child heard before   duplicate: dropped
-//   request (again) for a slot that is complete   becomes its answer here, and leaves by the port that it came by
-//   request (again) for one that is not           goes only to the children that have not been heard: egress drops the other copies
-//   contribution pushed again (retry) to a slot that is complete   goes up with the sum; at the root the result goes back to that child
-// So a partial result that is lost costs a repeat, never a second addition, and registers that are set to zero cost repeats (a push group
-// cannot make up for those at its root: members that have the result do not push again).
-//
-// Operators, lane by lane, 32 bits in two's complement: sum, min, max, and, or, xor. A sum wraps, so that any order gives the same bits;
-// a partial sum that overflows sets the header's bit, which stays set.
-//
-// Tables to fill: those of include/forwarding.p4, where the prefixes of groups lead to port BY_GROUP, and of include/ecn.p4, and
-//   tree_port     (group, tree, ingress port) -> child(number, all, base, window_bits, members, root, replicas, up)
-//                                             -> parent(all, base, window_bits, members, replicas)
-//     number        of the child behind the port, from 0 to 62: its bit in `all`, and the instance of its copies
-//     all           a bit for each child
-//     members       how many ranks there are
-//     root          1: this switch is the tree's root
-//     replicas      the multicast group of the children
-//     up            the port towards the root
-//   answer_class  -> answer_with(dscp, priority): of requests that become answers, and of pushed results
-// Counters of packets, by which a run's ledger tells of them (docs/p4-programs.md); what comes as a contribution and leaves as the sum, or comes
-// as a request and leaves as its answer, is absorbed, and the other is made:
-//   collective_drops   0 rank beyond the members, 1 unknown operator, 2 shorter than its lanes, 3 sequence 0, 4 not for its direction, 5 stale,
-//                      6 duplicate; a group, tree or port without an entry is DROP_NO_GROUP of ingress_drops: routed as unicast, a partial sum
-//                      would pass for a result
-//   collective_absorbed   0 contributions and acknowledgements, 1 requests, and contributions pushed again, that the slot answered
-//   collective_made    0 what was combined, 1 answers from a slot
-//   collective_pruned  copies, at egress
+// Tables: those of include/forwarding.p4, where the prefixes of groups lead to port BY_GROUP, and
+//          of include/ecn.p4; tree_port ((group, tree, ingress port) -> child or parent);
+//          answer_class.
+// Counters: collective_drops, collective_absorbed, collective_made, collective_pruned
+//          (docs/p4-programs.md). What comes as a contribution and leaves as the sum, or comes as a
+//          request and leaves as its answer, is absorbed, and the other is made.
 // Wire format: docs/wire-formats.md.
-//
-// On hardware: a stateful ALU for each of 33 arrays (the state of a slot and 32 lanes, read and written once a packet, at the same index), so as many as a
-// pipeline of 12 stages with 4 each has; adders with signed minimum and maximum, and an overflow flag that the next stage sees. ALUs of switches
-// take few operations, so an operator fixed when compiled is what fits. The shifts by a variable (slot, child's bit) are entries
-// of tables instead. The bitmap of who has been heard has to go with the packet from ingress to egress, 8 bytes. A slot's state is 96 bits, which is a pair of
-// 64-bit ALUs where one has no wider ones. SLOTS x 140 + 12 bytes are 2.4 MiB of SRAM.
 #include "include/prelude.p4"
 #include "include/packets/collective.p4"
 
@@ -74,7 +34,7 @@ struct metadata_t {
 const bit<32> SLOTS = COLLECTIVE_SLOTS;
 
 @noWarn("unused")  // the control plane's
-const port_t BY_GROUP = 510;  // where forwarding sends what is for a group: the program's stage sends it on
+const port_t BY_GROUP = 510;  // of packets for a group, which the program's stage sends on
 
 const bit<16> LANES_BYTES = 128;
 const bit<16> WITHOUT_LANES_BYTES = 60;  // from the IPv4 header to the ICRC
@@ -82,11 +42,11 @@ const bit<16> WITH_LANES_BYTES = WITHOUT_LANES_BYTES + LANES_BYTES;
 const bit<16> IPV4_BYTES = 20;
 
 // Indices of collective_drops.
-const bit<32> DROP_RANK = 0;
-const bit<32> DROP_OPERATOR = 1;
-const bit<32> DROP_LANES = 2;
-const bit<32> DROP_SEQUENCE = 3;
-const bit<32> DROP_DIRECTION = 4;
+const bit<32> DROP_RANK = 0;       // beyond the members
+const bit<32> DROP_OPERATOR = 1;   // unknown
+const bit<32> DROP_LANES = 2;      // shorter than its lanes
+const bit<32> DROP_SEQUENCE = 3;   // 0
+const bit<32> DROP_DIRECTION = 4;  // of the tree
 const bit<32> DROP_STALE = 5;
 const bit<32> DROP_DUPLICATE = 6;
 const bit<32> COLLECTIVE_DROP_REASONS = 7;
@@ -103,13 +63,25 @@ counter(2, CounterType.packets) collective_made;
 @absorbed["egress", "pruned"]
 counter(1, CounterType.packets) collective_pruned;
 
-// A slot's state: sequence (32 bits), overflow (1), children heard (63).
+// An operation has a slot, its initiator's: base + rank << window_bits + sequence mod
+// 2^window_bits. Its state is the sequence (32 bits), whether a partial sum overflowed (1), and the
+// children heard (63); a read's slot has 32 lanes, too. Nothing is ever cleared. An initiator sends
+// sequence s + W only when s is answered, so a slot is free whenever a newer sequence comes, and
+// the first contribution overwrites it. A push group has one initiator (rank 0), all members
+// together, and the control plane gives it twice the slots: a member that has result s may push s +
+// W.
+//
+// On hardware: a stateful ALU for each of 33 arrays (a slot's state and 32 lanes, read and written
+// once a packet, at the same index), as many as 12 stages with 4 each have; adders with signed
+// minimum and maximum, and an overflow flag that the next stage sees. An operator fixed when
+// compiled is what fits. Shifts by a variable become entries of tables. A slot's state of 96 bits
+// is a pair of 64-bit ALUs. SLOTS x 140 + 12 bytes are 2.4 MiB of SRAM.
 register<bit<96>>(SLOTS) read_state;
 register<bit<96>>(SLOTS) write_state;
 
-#define EACH_LANE(WHAT) \
-    WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7) \
-    WHAT(8) WHAT(9) WHAT(10) WHAT(11) WHAT(12) WHAT(13) WHAT(14) WHAT(15) \
+#define EACH_LANE(WHAT)                                                     \
+    WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7)         \
+    WHAT(8) WHAT(9) WHAT(10) WHAT(11) WHAT(12) WHAT(13) WHAT(14) WHAT(15)   \
     WHAT(16) WHAT(17) WHAT(18) WHAT(19) WHAT(20) WHAT(21) WHAT(22) WHAT(23) \
     WHAT(24) WHAT(25) WHAT(26) WHAT(27) WHAT(28) WHAT(29) WHAT(30) WHAT(31)
 
@@ -117,39 +89,42 @@ register<bit<96>>(SLOTS) write_state;
 
 EACH_LANE(LANE_REGISTER)
 
-// What becomes of a slot's lanes, beside the operators.
+// What becomes of a slot's lanes, beside the operators. Operators work lane by lane on 32 bits in
+// two's complement: sum, min, max, and, or, xor. A sum wraps, so that any order gives the same
+// bits; a partial sum that overflows sets the header's bit, which stays set.
 const bit<4> KEEP = 14;  // the packet gets the sum
 const bit<4> PUT = 15;   // the packet's lanes are the first ones
 
 // The new value of one lane, in the register and in the packet.
-#define COMBINE_LANE(i)                                                     \
-    sums##i.read(sum, slot);                                                \
-    if (how == COLLECTIVE_SUM) {                                            \
-        wrapped = sum + hdr.lanes.lane##i;                                  \
+#define COMBINE_LANE(i)                                                            \
+    sums##i.read(sum, slot);                                                       \
+    if (how == COLLECTIVE_SUM) {                                                   \
+        wrapped = sum + hdr.lanes.lane##i;                                         \
         overflows = overflows | ((sum ^ wrapped) & (hdr.lanes.lane##i ^ wrapped)); \
-        sum = wrapped;                                                      \
-    } else if (how == PUT) {                                                \
-        sum = hdr.lanes.lane##i;                                            \
-    } else if (how == COLLECTIVE_MIN) {                                     \
-        if ((int<32>)hdr.lanes.lane##i < (int<32>)sum) {                    \
-            sum = hdr.lanes.lane##i;                                        \
-        }                                                                   \
-    } else if (how == COLLECTIVE_MAX) {                                     \
-        if ((int<32>)hdr.lanes.lane##i > (int<32>)sum) {                    \
-            sum = hdr.lanes.lane##i;                                        \
-        }                                                                   \
-    } else if (how == COLLECTIVE_AND) {                                     \
-        sum = sum & hdr.lanes.lane##i;                                      \
-    } else if (how == COLLECTIVE_OR) {                                      \
-        sum = sum | hdr.lanes.lane##i;                                      \
-    } else if (how == COLLECTIVE_XOR) {                                     \
-        sum = sum ^ hdr.lanes.lane##i;                                      \
-    }                                                                       \
-    hdr.lanes.lane##i = sum;                                                \
+        sum = wrapped;                                                             \
+    } else if (how == PUT) {                                                       \
+        sum = hdr.lanes.lane##i;                                                   \
+    } else if (how == COLLECTIVE_MIN) {                                            \
+        if ((int<32>)hdr.lanes.lane##i < (int<32>)sum) {                           \
+            sum = hdr.lanes.lane##i;                                               \
+        }                                                                          \
+    } else if (how == COLLECTIVE_MAX) {                                            \
+        if ((int<32>)hdr.lanes.lane##i > (int<32>)sum) {                           \
+            sum = hdr.lanes.lane##i;                                               \
+        }                                                                          \
+    } else if (how == COLLECTIVE_AND) {                                            \
+        sum = sum & hdr.lanes.lane##i;                                             \
+    } else if (how == COLLECTIVE_OR) {                                             \
+        sum = sum | hdr.lanes.lane##i;                                             \
+    } else if (how == COLLECTIVE_XOR) {                                            \
+        sum = sum ^ hdr.lanes.lane##i;                                             \
+    }                                                                              \
+    hdr.lanes.lane##i = sum;                                                       \
     sums##i.write(slot, sum);
 
-// The lanes of contributions to groups are the only payload that is looked at.
-parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Lanes of contributions to groups are the only payload that is read.
+parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                        inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
@@ -186,8 +161,35 @@ parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t me
     }
 }
 
-// A stage of ingress.
-control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: send a packet of a group down or up its tree, or combine it.
+//
+// A packet's header names group and tree; group 0 is unicast, which is only routed.
+//   write, read reduction   go up to the tree's root, which replicates them to its children, and
+//                           these to theirs: switches or members
+//   acknowledgements, contributions
+//                           combine at each switch of the tree over its children; the last one
+//                           leaves with the sum, towards the root, and from the root to the
+//                           initiator. The others are absorbed. From the parent they come whole
+//   pushed contributions    combine likewise, without a request; at the root the last one becomes
+//                           the pushed result, which is replicated
+// What is combined comes from the group (IPv4 and MAC source).
+//
+// A packet that meets a slot:
+//   an older sequence       is stale, and dropped
+//   a child heard before    is a duplicate, and dropped
+//   a request for a slot that is complete
+//                           becomes its answer here, and leaves by the port that it came by
+//   a request for one that is not
+//                           goes only to children that have not been heard; egress drops the
+//                           other copies
+//   a contribution pushed again (retry) to a slot that is complete
+//                           goes up with the sum; at the root the result goes back to that child
+// So a partial result that is lost costs a repeat, never a second addition. Registers that are set
+// to zero cost repeats, too; a push group cannot make up for those at its root, since members that
+// have the result do not push again. A group, tree or port without an entry counts as DROP_NO_GROUP
+// of ingress_drops: routed as unicast, a partial sum would pass for a result.
+control Collective(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
     bit<1>  from_child = 0;
     bit<63> own_bit = 0;
     bit<63> all_bits = 0;
@@ -228,8 +230,15 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
         mark_to_drop(standard_metadata);
     }
 
-    action child(bit<6> number, bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members, bit<1> root,
-                 bit<16> replicas, port_t up) {
+    // number    of the child behind the port, from 0 to 62: its bit in `all`, and the instance of
+    //           its copies
+    // all       a bit for each child
+    // members   the number of ranks
+    // root      1: this switch is the tree's root
+    // replicas  the multicast group of the children
+    // up        the port towards the root
+    action child(bit<6> number, bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members,
+                 bit<1> root, bit<16> replicas, port_t up) {
         from_child = 1;
         own_bit = (bit<63>)1 << number;
         all_bits = all;
@@ -241,7 +250,8 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
         up_port = up;
     }
 
-    action parent(bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members, bit<16> replicas) {
+    action parent(bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members,
+                  bit<16> replicas) {
         all_bits = all;
         base_slot = base;
         window = window_bits;
@@ -260,6 +270,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
         size = 65536;
     }
 
+    // The class of requests that become answers, and of pushed results.
     action answer_with(bit<6> dscp, bit<3> priority) {
         answer_dscp = dscp;
         answer_priority = priority;
@@ -319,9 +330,12 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
     }
 
     apply {
-        if (hdr.collective.isValid() && hdr.collective.group != 0 && standard_metadata.egress_spec != DROP_PORT) {
-            is_write = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE || hdr.bth.opcode == OPCODE_COLLECTIVE_ACKNOWLEDGEMENT;
-            is_request = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE || hdr.bth.opcode == OPCODE_READ_REDUCTION;
+        if (hdr.collective.isValid() && hdr.collective.group != 0
+            && standard_metadata.egress_spec != DROP_PORT) {
+            is_write = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE
+                || hdr.bth.opcode == OPCODE_COLLECTIVE_ACKNOWLEDGEMENT;
+            is_request = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE
+                || hdr.bth.opcode == OPCODE_READ_REDUCTION;
             is_push = hdr.bth.opcode == OPCODE_PUSHED_CONTRIBUTION;
             if (!tree_port.apply().hit) {
                 // no_entry has counted it.
@@ -436,12 +450,15 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
 }
 
 // A stage of egress: copies for children that have been heard do not leave.
-control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta,
+                            inout standard_metadata_t standard_metadata) {
     EcnMarking() marking;
 
     apply {
-        // The rid of a copy for a child is the child's number, of 6 bits; BMv2 takes 8 of the amount of a shift.
-        if (meta.heard != 0 && ((meta.heard >> (bit<8>)standard_metadata.egress_rid) & 1) == 1) {
+        // The rid of a copy for a child is the child's number, of 6 bits; BMv2 takes 8 of the
+        // amount of a shift.
+        if (meta.heard != 0
+            && ((meta.heard >> (bit<8>)standard_metadata.egress_rid) & 1) == 1) {
             collective_pruned.count(0);
             mark_to_drop(standard_metadata);
         } else {

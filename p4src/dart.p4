@@ -1,46 +1,14 @@
-// Layer-3 forwarding, RED/ECN marking at dequeue, and Dart's in-order flow deflection (IOFD): where a queue is long, a short message takes
-// another way, all of its packets the same one (Xue et al., "Dart", sections IV-A and IV-B, figure 7).
+// Layer-3 forwarding, RED/ECN marking at dequeue, and Dart's in-order flow deflection (IOFD): where
+// a queue is long, a short message takes another way, with all of its packets (Xue et al., "Dart",
+// sections IV-A and IV-B, figure 7).
 //
-// A packet has tokens (BTH): so many switches may still deflect it. The deflected flow table (DFT) holds messages deflected here, by
-// IPv4 destination, destination QP and tokens on arrival, with the port that they take. A data packet with tokens whose port, by routing ("normal
-// port"), leads to a switch
-//   1. takes the port of its entry if there is one; a message's last packet frees the entry
-//   2. else, as a message's first packet, when at least threshold_bytes wait at the normal port, takes
-//      a random port out of the candidates, without the normal port and the one that it came by, and makes an entry: a free
-//      one, or one that nothing has matched for entry_timeout_ticks. A message of one packet needs none. No entry, no deflection.
-// and either way spends a token, unless it is in the last lane: there an entry for its tokens is of another message. Whatever is in a lane, data or not,
-//   3. changes to the next lane, with DSCP and priority, where it came from a higher tier and goes to a higher tier.
-// A lane is a queue (a priority) of each port. Without (3) packets that wait for each other under PFC may close a circle.
-//
-// Where this differs from the paper, and why:
-//   tokens in the key   a message that comes by twice has an entry for each visit. An entry of the message alone (tokens_mask = 0, as printed)
-//                       catches packets on the wrong visit, and messages arrive out of order
-//   expiry              printed: never. The entry of a message whose last packet was lost would stay for ever
-//   lanes               printed: an escape lane without deflection. When a packet enters it is not said; at each turn from down to up the
-//                       dependencies of links and lanes have no cycles
-//
-// Tables to fill: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold, in units of 64 bytes: the lanes' queues together), and
-//   lane             priority -> in_lane(lanes, last, next_dscp, next_priority)
-//     lanes            the priorities that are lanes: bit i is priority i
-//     last             1: nothing is deflected in this lane, but what matches an entry of the message alone (as printed)
-//     next_*           the lane that rule 3 changes to; its own: it changes to none
-//   iofd             -> settings(threshold_bytes, entries, entry_timeout_ticks, tokens_mask)
-//     entries          of the DFT, at most 16
-//     tokens_mask      7: the key has the tokens; 0: it has not
-//   candidate_group  IPv4 destination -> candidates(group_id, size), or no_candidates
-//   candidate        group, index -> take_candidate(port); indices count from 0
-//   normal_port      group, port -> in_group(index), or outside() if it is not in the group. What is not listed is not deflected
-//   ingress_member   group, port -> came_by(index); ports outside the group are not listed
-//   from_above       ingress port, and
-//   to_above         egress port -> NoAction, where the port leads to a switch of a higher tier
-// Counters, by normal port: deflected, allocated, freed, expired (allocated in the place of a silent entry), table_full (not deflected since
-// no entry was to be had), tokens_spent (deflected with the last token), last_lane (not deflected since it was in the last lane).
-// Wire format: docs/wire-formats.md; beyond what ecn.p4 changes, the tokens and the DSCP, which the ICRC excludes, and the UDP checksum.
-//
-// Operations assumed of the hardware, per data packet with tokens: a content-addressable memory of 16 entries of 64 bits that a packet
-// searches and writes in one pass (v1model has none: registers, read one after the other), one draw of a random number, and the bytes that wait in
-// the lanes of one port, known to ingress (include/queue_bytes.p4): a sum of so many registers as there are lanes.
-// Per other packet: three table lookups. Additions, comparisons and shifts only; nothing is recirculated.
+// Tables: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold in units of 64 bytes, of
+//          the lanes' queues together); lane, iofd, candidate_group, normal_port, from_above and
+//          to_above of Deflection; candidate and ingress_member of OtherPort.
+// Counters: by normal port: deflected, allocated, freed, expired, table_full, tokens_spent,
+//          last_lane.
+// Wire format: docs/wire-formats.md. Beyond what ecn.p4 changes, the tokens and the DSCP change,
+//          which the ICRC excludes, and the UDP checksum.
 #include "include/prelude.p4"
 
 struct headers_t {
@@ -52,8 +20,8 @@ struct headers_t {
 
 struct metadata_t {
     common_metadata_t common;
-    bit<8>            queues;   // whose bytes count together: the lanes, or the packet's own priority; bit i is priority i
-    bit<32>           waiting;  // how many bytes those hold
+    bit<8>            queues;   // a bit for each priority that counts: the lanes, or its own
+    bit<32>           waiting;  // the bytes in those queues together
 }
 
 #define MARKING_DEPTH ((depth_t)(meta.waiting >> 6))
@@ -63,12 +31,17 @@ struct metadata_t {
 
 const bit<8> OPCODE_LAST_DATA = 0x10;
 
-// RC opcodes by their place in a message: bit n is opcode n. SEND, RDMA WRITE, RDMA READ response; with and without immediate data.
+// RC opcodes by their place in a message; bit n is opcode n. SEND, RDMA WRITE and RDMA READ
+// response, with and without immediate data.
 const bit<32> FIRST_PACKETS = 0x0002041;
 const bit<32> LAST_PACKETS = 0x000830C;
 const bit<32> ONLY_PACKETS = 0x0010C30;
 
-// The deflected flow table. A key is IPv4 destination (32 bits), destination QP (24), zeros (5), tokens (3); 0: the entry is free.
+// The deflected flow table (DFT) has the messages that are deflected here, and the port that each
+// takes. A key is IPv4 destination (32 bits), destination QP (24), zeros (5), tokens on arrival
+// (3); 0: the entry is free. With the tokens in the key, a message that comes by twice has an entry
+// for each visit. An entry of the message alone (tokens_mask = 0, as printed) catches packets on
+// the wrong visit, and messages arrive out of order.
 const bit<32> DFT_ENTRIES = 16;
 const bit<32> NO_ENTRY = 0xFFFF;
 
@@ -79,30 +52,31 @@ register<bit<48>>(DFT_ENTRIES) dft_used;  // the last match, in ticks
 const bit<16> NO_INDEX = 0xFFFF;
 const bit<16> NO_GROUP = 0xFFFF;
 
-#define EACH_ENTRY(WHAT) WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7) \
+#define EACH_ENTRY(WHAT)                                            \
+    WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7) \
     WHAT(8) WHAT(9) WHAT(10) WHAT(11) WHAT(12) WHAT(13) WHAT(14) WHAT(15)
 
-#define MATCH(i)                                            \
-    dft_key.read(known, i);                                 \
-    if (known == sought) {                                  \
-        entry = i;                                          \
+#define MATCH(i)            \
+    dft_key.read(known, i); \
+    if (known == sought) {  \
+        entry = i;          \
     }
 
-#define FIND_PLACE(i)                                       \
-    if (entry == NO_ENTRY && i < usable_entries) {          \
-        dft_key.read(known, i);                             \
-        dft_used.read(used, i);                             \
-        if (known == 0) {                                   \
-            entry = i;                                      \
+#define FIND_PLACE(i)                                                   \
+    if (entry == NO_ENTRY && i < usable_entries) {                      \
+        dft_key.read(known, i);                                         \
+        dft_used.read(used, i);                                         \
+        if (known == 0) {                                               \
+            entry = i;                                                  \
         } else if (silent == NO_ENTRY && now - used >= entry_timeout) { \
-            silent = i;                                     \
-        }                                                   \
+            silent = i;                                                 \
+        }                                                               \
     }
 
-#define ADD_QUEUE(i)                                        \
-    if (meta.queues[i:i] == 1) {                            \
+#define ADD_QUEUE(i)                                                \
+    if (meta.queues[i:i] == 1) {                                    \
         queue_bytes.read(held_bytes, (bit<32>)(port ++ (bit<3>)i)); \
-        meta.waiting = meta.waiting + held_bytes;           \
+        meta.waiting = meta.waiting + held_bytes;                   \
     }
 
 control WaitingBytes(inout metadata_t meta, in port_t port) {
@@ -110,13 +84,17 @@ control WaitingBytes(inout metadata_t meta, in port_t port) {
 
     apply {
         meta.waiting = 0;
-        ADD_QUEUE(0) ADD_QUEUE(1) ADD_QUEUE(2) ADD_QUEUE(3) ADD_QUEUE(4) ADD_QUEUE(5) ADD_QUEUE(6) ADD_QUEUE(7)
+        ADD_QUEUE(0) ADD_QUEUE(1) ADD_QUEUE(2) ADD_QUEUE(3)
+        ADD_QUEUE(4) ADD_QUEUE(5) ADD_QUEUE(6) ADD_QUEUE(7)
     }
 }
 
-// A random candidate that is neither the normal port nor the one the packet came by.
-control OtherPort(inout standard_metadata_t standard_metadata, in bit<16> group, in bit<16> group_size, in bit<16> normal_index,
-                  out bool found, out port_t port) {
+// Draw a candidate that is neither the normal port nor the one that the packet came by.
+//
+// ingress_member  group, port -> came_by(index); ports outside the group are not listed
+// candidate       group, index -> take_candidate(port); indices count from 0
+control OtherPort(inout standard_metadata_t standard_metadata, in bit<16> group,
+                  in bit<16> group_size, in bit<16> normal_index, out bool found, out port_t port) {
     bit<16> ingress_index = NO_INDEX;
     bit<16> lower;
     bit<16> upper;
@@ -182,8 +160,34 @@ control OtherPort(inout standard_metadata_t standard_metadata, in bit<16> group,
     }
 }
 
-// A stage of ingress.
-control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: deflect a packet, or leave it on its normal port, to which routing sends it.
+//
+// A packet has tokens (BTH): the number of switches that may still deflect it. A data packet with
+// tokens whose normal port leads to a switch
+//   1. takes the port of its entry if there is one; a message's last packet frees the entry;
+//   2. else, as a message's first packet, when at least threshold_bytes wait at the normal port,
+//      takes a random other candidate, and makes an entry: a free one, or one that nothing has
+//      matched for entry_timeout_ticks. A message of one packet needs none. Without an entry there
+//      is no deflection.
+// Either way it spends a token. In the last lane nothing is deflected: there an entry with its
+// tokens is of another message. Any packet of a lane, data or not,
+//   3. changes to the next lane, with DSCP and priority, where it came from a higher tier and goes
+//      to a higher tier.
+// A lane is a queue (a priority) of each port. Without rule 3, packets that wait for each other
+// under PFC may close a circle. The paper has an escape lane without deflection, and does not say
+// when a packet enters it; at each turn from down to up the dependencies of links and lanes have no
+// cycles.
+//
+// In the paper entries never expire. The entry of a message whose last packet was lost would stay
+// for ever.
+//
+// Operations assumed of the hardware, per data packet with tokens: a content-addressable memory of
+// 16 entries of 64 bits that a packet searches and writes in one pass (v1model has none: registers,
+// read one after the other), one draw of a random number, and the bytes that wait in the lanes of
+// one port (include/queue_bytes.p4). Per other packet: three table look-ups. Nothing is
+// recirculated.
+control Deflection(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
     WaitingBytes() waiting_bytes;
     OtherPort() other_port;
     QueueArrival() arrival;
@@ -213,11 +217,14 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
     counter(MAX_PORTS, CounterType.packets) deflected;
     counter(MAX_PORTS, CounterType.packets) allocated;
     counter(MAX_PORTS, CounterType.packets) freed;
-    counter(MAX_PORTS, CounterType.packets) expired;
-    counter(MAX_PORTS, CounterType.packets) table_full;
-    counter(MAX_PORTS, CounterType.packets) tokens_spent;
-    counter(MAX_PORTS, CounterType.packets) last_lane;
+    counter(MAX_PORTS, CounterType.packets) expired;       // took the place of a silent entry
+    counter(MAX_PORTS, CounterType.packets) table_full;    // not deflected: there was no entry
+    counter(MAX_PORTS, CounterType.packets) tokens_spent;  // deflected with the last token
+    counter(MAX_PORTS, CounterType.packets) last_lane;     // not deflected: it was in the last lane
 
+    // lanes   the priorities that are lanes; bit i is priority i
+    // last    1: nothing is deflected in this lane, but what matches an entry of the message alone
+    // next_*  the lane that rule 3 changes to; its own: it changes to none
     action in_lane(bit<8> lanes, bit<1> last, bit<6> next_dscp, bit<3> next_priority) {
         meta.queues = lanes;
         in_last_lane = last;
@@ -225,13 +232,17 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
         lane_priority = next_priority;
     }
 
-    action settings(bit<32> threshold_bytes, bit<32> entries, bit<48> entry_timeout_ticks, bit<3> tokens_mask) {
+    // entries      of the DFT, at most 16
+    // tokens_mask  7: the key has the tokens; 0: it has not
+    action settings(bit<32> threshold_bytes, bit<32> entries, bit<48> entry_timeout_ticks,
+                    bit<3> tokens_mask) {
         threshold = threshold_bytes;
         usable_entries = entries;
         entry_timeout = entry_timeout_ticks;
         key_tokens = hdr.bth.tokens & tokens_mask;
     }
 
+    // By IPv4 destination; no_candidates where nothing is deflected.
     action candidates(bit<16> group_id, bit<16> size) {
         group = group_id;
         group_size = size;
@@ -239,6 +250,8 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
 
     action no_candidates() {}
 
+    // By group and port; outside() if the port is not in the group. What is not listed is not
+    // deflected.
     action in_group(bit<16> index) {
         normal_index = index;
     }
@@ -286,6 +299,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
         size = 16384;
     }
 
+    // Ingress and egress ports that lead to a switch of a higher tier.
     table from_above {
         key = { standard_metadata.ingress_port: exact @name("port"); }
         actions = { NoAction; }
@@ -329,7 +343,8 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
                             if (in_last_lane == 1) {
                                 last_lane.count((bit<32>)normal);
                             } else {
-                                other_port.apply(standard_metadata, group, group_size, normal_index, found, port);
+                                other_port.apply(standard_metadata, group, group_size,
+                                                 normal_index, found, port);
                                 if (found && packets_of_part & FIRST_PACKETS != 0) {
                                     EACH_ENTRY(FIND_PLACE)
                                     if (entry == NO_ENTRY && silent != NO_ENTRY) {
@@ -365,8 +380,9 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
     }
 }
 
-// A stage of egress: lanes are marked by what they hold together.
-control LanesDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Egress stage: mark packets of a lane by what all lanes hold together.
+control LanesDeparture(inout headers_t hdr, inout metadata_t meta,
+                       inout standard_metadata_t standard_metadata) {
     QueueDeparture() departure;
     WaitingBytes() waiting_bytes;
     EcnMarking() marking;

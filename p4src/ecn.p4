@@ -1,8 +1,10 @@
-// Layer-3 forwarding, and RED/ECN marking. What DCQCN, DCTCP and every other ECN-driven protocol needs.
+// Layer-3 forwarding and RED/ECN marking, for DCQCN, DCTCP and every other ECN-driven protocol.
 //
-// Tables to fill: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold).
-// Wire format: plain RoCEv2 (docs/wire-formats.md); only TTL, ECN and the IPv4 checksum change, all of which the ICRC excludes.
-// On hardware: the same tables; a built-in WRED profile would do what include/ecn.p4 does.
+// Tables: those of include/forwarding.p4, and ecn_threshold of include/ecn.p4.
+// Wire format: plain RoCEv2 (docs/wire-formats.md). Only the TTL, the ECN field and the IPv4
+//          checksum change, which the ICRC excludes.
+//
+// On hardware the tables are the same; a built-in WRED profile can replace include/ecn.p4.
 #include "include/prelude.p4"
 
 struct headers_t {

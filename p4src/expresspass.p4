@@ -1,26 +1,13 @@
-// Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as the link can carry data for,
-// the other way (Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters", SIGCOMM 2017, section 3).
+// Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as the
+// link can carry data for in the other direction (Cho et al., "Credit-Scheduled Delay-Bounded
+// Congestion Control for Datacenters", SIGCOMM 2017, section 3). Credits beyond the limit are
+// dropped; other packets pass. With load_balancing/symmetric.p4 data takes the path of its credits.
 //
-// A link's credits each take their time, byte_ticks for each byte: their sizes differ at random, so that none comes in step with this
-// limit. Those that came earlier than so fall due may run ahead of it by a burst, and what is beyond is dropped. Other packets pass.
-//
-// Where the published rule and this program differ, and why:
-//   queue  credits wait there, at most eight of them, in a queue that is served at the rate; v1model has neither a limit nor a rate
-//          for one queue, so a meter lets a burst of eight through at once
-//
-// Tables to fill: those of include/forwarding.p4, and
-//   credit_limit  port -> limit(byte_ticks, overhead_bytes, ahead_ticks)
-//     byte_ticks      for each byte of a credit: the time of a credit of mean size and of a full data packet on the link, over that size
-//     overhead_bytes  of the link, for each frame; negative where headers are not charged
-//     ahead_ticks     by how much credits may run ahead: the burst less one
-//     both times in units of 2^-16 ticks of the switch's clock
-// What is due lies ahead of the clock by the burst and one packet at most. What seems to lie further ahead is past, or of before the
-// clock, which has 48 bits, began anew.
-// With load_balancing/symmetric.p4 data takes the path of its credits.
+// Tables: those of include/forwarding.p4, and credit_limit (port -> limit).
 // Wire format: docs/wire-formats.md, "ExpressPass".
 //
-// Operations assumed of the hardware, per credit: one register access, one product of two variables (bytes and the time of one), additions
-// and a comparison. A rate limiter of a queue with a buffer of eight packets would do instead.
+// Operations assumed of the hardware, per credit: one register access, one product of two variables
+// and a comparison. A queue of eight packets with a rate limiter would do instead.
 #include "include/prelude.p4"
 #include "include/packets/expresspass.p4"
 
@@ -41,10 +28,17 @@ const bit<32> DROP_CREDIT = 0;
 @dropped["ingress", "credit"]
 counter(1, CounterType.packets) credit_drops;
 
-register<bit<64>>(MAX_PORTS) due_of;  // when the credits let through so far have had their time, by egress port
+// The time at which the credits let through so far have had their time, by egress port.
+register<bit<64>>(MAX_PORTS) due_of;
 
-// A stage of ingress.
-control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: let a credit pass if the credits so far have had their time.
+//
+// Each credit takes byte_ticks for each of its bytes. Credits differ in size at random, so that
+// none comes in step with this limit. Credits may run ahead of their time by a burst. In the paper
+// they wait in a queue of eight that is served at the rate; v1model limits neither length nor rate
+// of one queue, so a burst of eight passes at once.
+control CreditLimit(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
     bit<64> per_byte = 0;
     bit<32> overhead = 0;
     bit<64> ahead = 0;
@@ -52,6 +46,12 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
     bit<64> now;
     bit<64> due;
 
+    // byte_ticks      the time for each byte of a credit: that of a credit of mean size and of a
+    //                 full data packet on the link, over the credit's size
+    // overhead_bytes  what the link charges a frame beyond its bytes; negative where headers are
+    //                 not charged
+    // ahead_ticks     how far credits may run ahead: the burst less one
+    // Both times are in units of 2^-16 ticks of the switch's clock.
     action limit(bit<64> byte_ticks, bit<32> overhead_bytes, bit<64> ahead_ticks) {
         per_byte = byte_ticks;
         overhead = overhead_bytes;
@@ -69,6 +69,8 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
         if (meta.common.opcode == OPCODE_CREDIT && credit_limit.apply().hit) {
             now = (bit<64>)standard_metadata.ingress_global_timestamp << 16;
             due_of.read(due, (bit<32>)standard_metadata.egress_spec);
+            // What is due lies ahead of the clock by the burst and one packet at most. What seems
+            // to lie further ahead is past, or older than the last wrap of the 48-bit clock.
             if (due - now > ahead + (per_byte << 16)) {
                 due = now;
             }
@@ -80,7 +82,8 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 if (bytes < FLIT_BYTES) {
                     bytes = FLIT_BYTES;
                 }
-                due_of.write((bit<32>)standard_metadata.egress_spec, due + (bit<64>)bytes * per_byte);
+                due_of.write((bit<32>)standard_metadata.egress_spec,
+                             due + (bit<64>)bytes * per_byte);
             }
         }
     }

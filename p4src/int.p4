@@ -1,18 +1,12 @@
-// Layer-3 forwarding, and per-hop telemetry for HPCC.
+// Layer-3 forwarding and per-hop telemetry for HPCC.
 //
-// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link rate, time, bytes the link
-// has carried before this packet, queue left behind. Acknowledgements (0xD1) carry the receiver's echo and pass untouched,
-// as does a packet whose record stack is full. Wire format: docs/wire-formats.md, "INT shim".
+// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link
+// rate, time, bytes that the link carried before this packet, and the queue that it leaves behind.
+// Acknowledgements (0xD1) carry the receiver's echo and pass unchanged, as does a packet whose
+// record stack is full.
 //
-// Tables to fill: those of include/forwarding.p4, and
-//   port_telemetry  egress port -> telemetry(link_rate_code, link_id, tick_ns_q8, frame_overhead_bytes)
-//     link_rate_code        the record's code for the link's rate
-//     link_id               12 bits, XORed into the path id
-//     tick_ns_q8            nanoseconds of model time a tick of the switch's clock, times 256
-//     frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap, FCS), or 0; negative where headers are not charged
-//
-// Operations assumed of the hardware: one multiplication by a control-plane constant, for the time; a chip whose clock
-// ticks in nanoseconds drops it. The byte count is one register access (read, add, write) a packet.
+// Tables: those of include/forwarding.p4, and port_telemetry (egress port -> telemetry).
+// Wire format: docs/wire-formats.md, "INT shim".
 #include "include/prelude.p4"
 
 #ifndef INT_MAX_HOPS
@@ -40,7 +34,8 @@ struct metadata_t {
 
 #include "include/parser.p4"
 
-parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                 inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
@@ -72,7 +67,8 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, ino
 }
 
 // A stage of egress.
-control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control Telemetry(inout headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
     bit<4>  rate_code = 0;
     bit<12> own_id = 0;
     bit<64> tick_scale = 0;
@@ -82,7 +78,15 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
 
     register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
 
-    action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8, bit<16> frame_overhead_bytes) {
+    // link_rate_code        the record's code of the link's rate
+    // link_id               12 bits, XORed into the path id
+    // tick_ns_q8            nanoseconds of model time in a tick of the switch's clock, times 256.
+    //                       This is the only multiplication; a chip whose clock ticks in
+    //                       nanoseconds drops it
+    // frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap,
+    //                       FCS); negative where headers are not charged
+    action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8,
+                     bit<16> frame_overhead_bytes) {
         rate_code = link_rate_code;
         own_id = link_id;
         tick_scale = (bit<64>)tick_ns_q8;
@@ -101,7 +105,8 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
     action append_record() {
         hdr.int_record.setValid();
         hdr.int_record.link_rate_code = rate_code;
-        hdr.int_record.timestamp_ns = (bit<24>)(((bit<64>)standard_metadata.egress_global_timestamp * tick_scale) >> 8);
+        hdr.int_record.timestamp_ns =
+            (bit<24>)(((bit<64>)standard_metadata.egress_global_timestamp * tick_scale) >> 8);
         hdr.int_record.tx_units = tx_bytes[26:7];
         hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
         hdr.int_shim.hop_count = hdr.int_shim.hop_count + 1;

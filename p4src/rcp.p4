@@ -1,30 +1,13 @@
-// Layer-3 forwarding, and RCP's rate computation in front of every link: one rate for all flows, without state for any of
-// them (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005, equation 2).
+// Layer-3 forwarding, and RCP's rate computation in front of every link: one rate for all flows,
+// without state for any of them (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS
+// 2005, equation 2). A flow's rate packet is lowered to the rate of each link on its path, and the
+// destination sends it back. Responses pass unchanged.
 //
-// A flow's rate packet is lowered to the rate R of each link on its path; the destination sends it back. R of a link
-// whose traffic and queue are told after a time T, with the capacity C and the base round-trip time d:
-//   R <- R (1 + (alpha (C T - Y) - beta q T / d) / (C d))
-// Y is what came for the link in T, as the link charges frames, q the bytes that wait there. Responses pass untouched.
-//
-// Where the published rule and this program differ, and why:
-//   T    a constant there; v1model has no timer, so R is told anew by the first packet after T, with the time that has passed
-//   d    the mean of what flows say there; the network's base round-trip time here
-//   f    the term in brackets is kept from -1/2 to 1: R at most halves and at most doubles. R lies between min_kbps and C
-//
-// Tables to fill: those of include/forwarding.p4, and
-//   rate_control  port -> control_rate(capacity_kbps, min_kbps, capacity, bdp_bytes, inverse_bdp, interval_ticks, rtt_ticks, alpha, beta_per_rtt, priority, overhead_bytes)
-//     capacity        C, in bytes for each 2^16 ticks of the switch's clock
-//     inverse_bdp     2^32 / bdp_bytes; bdp_bytes is C d
-//     interval_ticks  T, the least time from one R to the next
-//     rtt_ticks       d
-//     alpha           in units of 2^-16
-//     beta_per_rtt    beta / d, in units of 2^-32 for each tick
-//     priority        whose queue is q: that of data
-//     overhead_bytes  of the link, for each frame; negative where headers are not charged
+// Tables: those of include/forwarding.p4, and rate_control (port -> control_rate).
 // Wire format: docs/wire-formats.md, "RCP". Rates are in kb/s.
 //
-// Operations assumed of the hardware: per packet one addition to a register; per update, so four times in a round-trip time, six
-// multiplications of two variables (up to 32 x 32 bits), and the bytes that wait, known to ingress (include/queue_bytes.p4).
+// Operations assumed of the hardware: one addition to a register a packet; six multiplications of
+// two variables (up to 32 x 32 bits) an update, four times in a round-trip time.
 #include "include/prelude.p4"
 #include "include/packets/rcp.p4"
 
@@ -43,7 +26,8 @@ struct metadata_t {
 #include "include/parser.p4"
 #include "include/queue_bytes.p4"
 
-parser RcpParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser RcpParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                 inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
@@ -61,14 +45,28 @@ parser RcpParser(packet_in packet, out headers_t hdr, inout metadata_t meta, ino
 }
 
 // Registers of a link, by egress port.
-register<bit<32>>(MAX_PORTS) rate_of;     // R; 0: not told yet, which is C
+register<bit<32>>(MAX_PORTS) rate_of;     // R; 0: not computed yet, which is C
 register<bit<32>>(MAX_PORTS) arrived_of;  // Y so far
-register<bit<48>>(MAX_PORTS) updated_of;  // when R was told last
+register<bit<48>>(MAX_PORTS) updated_of;  // when R was computed last
 
 const bit<64> ONE = 0x10000;  // of alpha and f
 
-// A stage of ingress.
-control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: compute the rate R of the link, and lower a rate packet to it.
+//
+//   R <- R (1 + (alpha (C T - Y) - beta q T / d) / (C d))
+//
+// C is the capacity, T the time since the last update, d the base round-trip time, Y what came for
+// the link in T, as the link charges frames, and q the bytes that wait there
+// (include/queue_bytes.p4).
+//
+// This differs from the published rule in three places:
+//   T  is a constant there. v1model has no timer, so the first packet after T updates R, with the
+//      time that has passed.
+//   d  is the mean of what flows report there; here it is the network's base round-trip time.
+//   f  the factor in brackets is kept from -1/2 to 1, so R at most halves and at most doubles. R
+//      lies between min_kbps and C.
+control RateControl(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
     QueueArrival() arrival;
 
     bit<32> capacity_rate = 0;
@@ -95,8 +93,18 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
     bit<64> less;
     bit<64> part;  // f without its sign, in units of 2^-16
 
-    action control_rate(bit<32> capacity_kbps, bit<32> min_kbps, bit<32> capacity, bit<32> bdp_bytes, bit<32> inverse_bdp,
-                        bit<48> interval_ticks, bit<48> rtt_ticks, bit<32> alpha, bit<32> beta_per_rtt, bit<3> priority,
+    // capacity        C, in bytes for each 2^16 ticks of the switch's clock
+    // bdp_bytes       C d; inverse_bdp is 2^32 / bdp_bytes
+    // interval_ticks  T, the least time from one update to the next
+    // rtt_ticks       d
+    // alpha           in units of 2^-16
+    // beta_per_rtt    beta / d, in units of 2^-32 for each tick
+    // priority        the class of data, whose queue is q
+    // overhead_bytes  what the link charges a frame beyond its bytes; negative where headers are
+    //                 not charged
+    action control_rate(bit<32> capacity_kbps, bit<32> min_kbps, bit<32> capacity,
+                        bit<32> bdp_bytes, bit<32> inverse_bdp, bit<48> interval_ticks,
+                        bit<48> rtt_ticks, bit<32> alpha, bit<32> beta_per_rtt, bit<3> priority,
                         bit<32> overhead_bytes) {
         capacity_rate = capacity_kbps;
         least_rate = min_kbps;
@@ -136,9 +144,11 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 if (passed > rtt << 4) {
                     passed = rtt << 4;  // idle for long: R doubles, or is C
                 }
-                queue_bytes.read(waiting, (bit<32>)(standard_metadata.egress_spec ++ data_priority));
+                queue_bytes.read(waiting,
+                                 (bit<32>)(standard_metadata.egress_spec ++ data_priority));
                 more = (bit<64>)alpha_part * (((bit<64>)capacity_bytes * (bit<64>)passed) >> 16);
-                less = (bit<64>)alpha_part * (bit<64>)arrived + (((((bit<64>)beta_part * (bit<64>)passed) >> 8) * (bit<64>)waiting) >> 8);
+                less = (bit<64>)alpha_part * (bit<64>)arrived
+                    + (((((bit<64>)beta_part * (bit<64>)passed) >> 8) * (bit<64>)waiting) >> 8);
                 if (more >= less) {
                     part = more - less;
                 } else {

@@ -1,39 +1,16 @@
-// Layer-3 forwarding, and s-PERC's rate computation in front of every link: max-min fair rates, in proportion to weights,
-// without state for any flow (Jose et al., SIGMETRICS 2019, as algorithm 3 of the thesis that 1RC is from has it).
+// Layer-3 forwarding, and s-PERC's rate computation in front of every link: max-min fair rates in
+// proportion to weights, without state for any flow (Jose et al., SIGMETRICS 2019; algorithm 3 of
+// the thesis, with 1RC and weights, algorithms 4 and 5). Responses pass unchanged.
 //
-// A flow's control packet carries one record a link: the link's rate b, the flow's allocation x there, and its state: counted as
-// bottlenecked here (B: 1/n in NumB) or elsewhere (E: x / n in SumE), or not counted yet (NEW_FLOW, which is E with x = 0). n is the number
-// that divides the flow's rate. The link takes the flow into B, computes b = (c - SumE) / NumB, and puts it back into E if another link allows less.
-// Other links ignore a b that is less than an allocation in E (MaxE), for that one will shrink. Responses pass untouched.
+// Tables: those of include/forwarding.p4, fair_share (port -> share), and old_weight and new_weight
+//          (n -> 2^20 / n, rounded down, for n from 1 to 1023).
+// Wire format: docs/wire-formats.md, "Control packet of s-PERC". Rates are in kb/s for each unit of
+//          weight, and saturate at 32 bits: that value is no limit.
 //
-// Where the published rule and this program differ, and why:
-//   comparisons  of b with MaxE and with what others allow: as products with NumB, with a tolerance; exact ones let rounding move flows between
-//                E and B for ever
-//   MaxE         becomes what was seen in the last round, at the first control packet after its end; 0 if a whole round has gone by since
-//   leaving      a flow is in B when it is taken away, whatever it was; what is not there is not taken
-//   NEW_FLOW     for lines 8 to 13 of algorithm 4 it is E with x = 0
-//   period       each counted flow adds to the interval that the flows of the link keep between their control packets
-//
-// 1RC (algorithms 4 and 5): an epoch's first control packet, whosever, stores how many packets b is in an RTT in the link's window table. Of a flow
-// that starts in this epoch as many speculative packets pass, divided by its weight, and at least one; its control packet brings back the least
-// such number. An epoch that has lost its slot to a newer one has no entry: nothing of it passes, so let_through is 0. Epochs are numbered modulo 2^16:
-// an entry that appears to be newer by EPOCHS_APART or more is an old one.
-//
-// Tables to fill: those of include/forwarding.p4, and
-//   fair_share    port -> share(capacity_kbps, tolerance_kbps, round_ticks, control_ns)
-//     capacity_kbps    c, below 2^43
-//     tolerance_kbps   of comparisons
-//     round_ticks      the least length of a round, in ticks of the switch's clock
-//     control_ns       what a flow adds to the interval
-//     window_scale     2^40 RTT / packet: packets for each kb/s
-//   old_weight, new_weight   n -> 2^20 / n, rounded down, for n from 1 to 1023
-// 4,095 flows of weight 1, or more of less, may be in B of a link; an assertion fails where NumB, or the interval, would be more than its 32 bits.
-// Wire format: docs/wire-formats.md, "Control packet of s-PERC". Rates are in kb/s for each unit of weight, and saturate at 32 bits: that value
-// is no limit.
-//
-// Operations assumed of the hardware, per control packet: additions, subtractions, comparisons, the steps of
-// include/quotient.p4, two look-ups of 1/n, and five multiplications (32 x 32 bits for the two comparisons and the window, 32 x 20 bits for
-// what enters SumE and what leaves it); the division of a window by a weight, for a new flow. Per speculative packet one multiplication, 24 x 16 bits. A chip without multipliers would add logarithms from a table, at an error of about 1%. Registers are read and written once a packet.
+// Operations assumed of the hardware, per control packet: additions, comparisons, the steps of
+// include/quotient.p4, two look-ups of 1/n, and five multiplications (32 x 32 bits, or 32 x 20); a
+// division of a window by a weight for a new flow. Per speculative packet: one multiplication of 24
+// x 16 bits. A chip without multipliers would add logarithms from a table, with an error of 1%.
 #include "include/prelude.p4"
 #include "include/packets/sperc.p4"
 #include "include/quotient.p4"
@@ -41,7 +18,7 @@
 const bit<16> MAX_WEIGHT = 1023;
 const bit<8>  MAX_SWITCHES = 6;  // on a path: two of the records are the source's
 const bit<32> NO_LIMIT = 0xFFFFFFFF;
-const bit<16> EPOCHS_APART = 256;  // packets that are in the network together are of epochs less far apart
+const bit<16> EPOCHS_APART = 256;  // more than the epochs of packets that are on their way together
 
 #ifndef SPERC_WINDOW_ENTRIES
 #define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
@@ -78,7 +55,8 @@ error {
     SpercFieldUnsupported  // a weight, a state, too many switches
 }
 
-parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
@@ -114,13 +92,16 @@ parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
         packet.extract(hdr.records.next);
         packet.extract(hdr.records.next);
         verify(hdr.sperc.switches_passed < MAX_SWITCHES, error.SpercFieldUnsupported);
-        verify(hdr.sperc.old_weight > 0 && hdr.sperc.old_weight <= MAX_WEIGHT, error.SpercFieldUnsupported);
-        verify(hdr.sperc.new_weight > 0 && hdr.sperc.new_weight <= MAX_WEIGHT, error.SpercFieldUnsupported);
+        verify(hdr.sperc.old_weight > 0 && hdr.sperc.old_weight <= MAX_WEIGHT,
+               error.SpercFieldUnsupported);
+        verify(hdr.sperc.new_weight > 0 && hdr.sperc.new_weight <= MAX_WEIGHT,
+               error.SpercFieldUnsupported);
         verify(hdr.sperc.speculative_weight > 0, error.SpercFieldUnsupported);
         verify(hdr.records[0].state <= SPERC_RECORD_B && hdr.records[1].state <= SPERC_RECORD_B &&
                hdr.records[2].state <= SPERC_RECORD_B && hdr.records[3].state <= SPERC_RECORD_B &&
                hdr.records[4].state <= SPERC_RECORD_B && hdr.records[5].state <= SPERC_RECORD_B &&
-               hdr.records[6].state <= SPERC_RECORD_B && hdr.records[7].state <= SPERC_RECORD_B, error.SpercFieldUnsupported);
+               hdr.records[6].state <= SPERC_RECORD_B && hdr.records[7].state <= SPERC_RECORD_B,
+               error.SpercFieldUnsupported);
         transition accept;
     }
 }
@@ -133,18 +114,45 @@ register<bit<32>>(MAX_PORTS) max_e_next_of;  // MaxE': this round's
 register<bit<48>>(MAX_PORTS) round_end_of;
 register<bit<32>>(MAX_PORTS) interval_of;    // between control packets of a flow, ns
 
-// Of the epoch whose number is in the upper half the window in packets; 0: free.
+// The window table of 1RC. An entry has an epoch's number in its upper half and the window in
+// packets in its lower half; 0: free. An epoch's first control packet, of whichever flow, stores
+// how many packets b is in an RTT. Of a flow that starts in this epoch as many speculative packets
+// pass, divided by its weight, and at least one; its control packet brings the least such number
+// back. An epoch that has lost its slot to a newer one has no entry: none of its packets pass, and
+// let_through is 0. Epochs are numbered modulo 2^16; an entry that seems to be newer by
+// EPOCHS_APART or more is an old one.
 register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
 
-#define SLOT(epoch) ((bit<32>)standard_metadata.egress_spec * SPERC_WINDOW_ENTRIES + ((bit<32>)(epoch) & (SPERC_WINDOW_ENTRIES - 1)))
+#define SLOT(epoch) ((bit<32>)standard_metadata.egress_spec * SPERC_WINDOW_ENTRIES \
+                     + ((bit<32>)(epoch) & (SPERC_WINDOW_ENTRIES - 1)))
 
-#define LIMIT_BY(k)                                                     \
-    if (hdr.records[k].ignore == 0 && hdr.records[k].b < elsewhere) {   \
-        elsewhere = hdr.records[k].b;                                   \
+#define LIMIT_BY(k)                                                   \
+    if (hdr.records[k].ignore == 0 && hdr.records[k].b < elsewhere) { \
+        elsewhere = hdr.records[k].b;                                 \
     }
 
-// A stage of ingress: what a control packet does to the link that it is about to take, and the other way round.
-control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: what a control packet does to the link that it is about to take, and what the link
+// does to it.
+//
+// A flow's control packet carries one record a link: the link's rate b, the flow's allocation x
+// there, and its state. It is counted as bottlenecked here (B: 1/n in NumB) or elsewhere (E: x / n
+// in SumE), or not counted yet (NEW_FLOW, which is E with x = 0). n divides the flow's rate. The
+// link takes the flow into B, computes b = (c - SumE) / NumB, and puts it back into E if another
+// link allows less. Other links ignore a b that is less than an allocation in E (MaxE), because
+// that one will shrink.
+//
+// This differs from the published rule in five places:
+//   comparisons  b is compared with MaxE and with what others allow as products with NumB, with a
+//                tolerance. Exact comparisons let rounding move flows between E and B for ever.
+//   MaxE         becomes what was seen in the last round, at the first control packet after its
+//                end; 0 if a whole round has gone by since.
+//   leaving      a flow is in B when it is taken away, whatever it was; what is not there is not
+//                taken.
+//   NEW_FLOW     is E with x = 0 for lines 8 to 13 of algorithm 4.
+//   period       each counted flow adds to the interval that the link's flows keep between their
+//                control packets.
+control FairShare(inout headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
     Quotient(SPERC_DIGITS) quotient;
     Quotient(20) part_of_window;
 
@@ -174,7 +182,13 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
     bit<32> entry;
     bit<16> later;      // by how many epochs the entry is newer, modulo 2^16
 
-    action share(bit<48> capacity_kbps, bit<48> tolerance_kbps, bit<48> round_ticks, bit<32> control_ns, bit<32> window_scale) {
+    // capacity_kbps   c, below 2^43
+    // tolerance_kbps  of comparisons
+    // round_ticks     the least length of a round, in ticks of the switch's clock
+    // control_ns      what a flow adds to the interval
+    // window_scale    2^40 RTT / packet: packets for each kb/s
+    action share(bit<48> capacity_kbps, bit<48> tolerance_kbps, bit<48> round_ticks,
+                 bit<32> control_ns, bit<32> window_scale) {
         capacity = capacity_kbps;
         tolerance = tolerance_kbps;
         round = round_ticks;
@@ -273,7 +287,8 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 num_b = num_b |+| new_part;
             }
 
-            // Else both are wrong for good: they are of 4,095 flows of weight 1, and of 4.2 s.
+            // B of a link holds 4,095 flows of weight 1, or more of less, and the interval 4.2 s.
+            // Beyond that either would be wrong for good.
             assert(num_b != 0xFFFFFFFF && interval != 0xFFFFFFFF);
 
             // Line 9.
@@ -302,7 +317,8 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 if (later != 0) {
                     hdr.sperc.let_through = 0;
                 } else if (hdr.sperc.let_through != 0) {
-                    part_of_window.apply((bit<64>)entry[15:0], (bit<64>)hdr.sperc.speculative_weight, wide);
+                    part_of_window.apply((bit<64>)entry[15:0],
+                                         (bit<64>)hdr.sperc.speculative_weight, wide);
                     if (wide == 0) {
                         wide = 1;
                     }
@@ -322,7 +338,8 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
 
             // Line 16.
             ignore = 0;
-            if ((bit<64>)max_e * (bit<64>)num_b > (bit<64>)((capacity + tolerance) |-| sum_e) << 20) {
+            if ((bit<64>)max_e * (bit<64>)num_b
+                > (bit<64>)((capacity + tolerance) |-| sum_e) << 20) {
                 ignore = 1;
             }
 
@@ -332,7 +349,8 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 num_b = num_b - new_part;
                 interval = interval |-| control_interval;
             } else if (elsewhere != NO_LIMIT &&
-                       (bit<64>)elsewhere * (bit<64>)num_b < (bit<64>)((capacity - tolerance) |-| sum_e) << 20) {
+                       (bit<64>)elsewhere * (bit<64>)num_b
+                       < (bit<64>)((capacity - tolerance) |-| sum_e) << 20) {
                 state = SPERC_RECORD_E;
                 wide = ((bit<64>)x * (bit<64>)new_part) >> 20;
                 sum_e = sum_e |+| (bit<48>)wide;
@@ -354,8 +372,9 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
     }
 }
 
-// A stage of ingress: algorithm 5.
-control SpeculativeDrop(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Ingress stage: let a speculative packet pass, or drop it (algorithm 5).
+control SpeculativeDrop(inout headers_t hdr, inout metadata_t meta,
+                        inout standard_metadata_t standard_metadata) {
     bit<32> entry;
     bit<64> needed;  // what the entry has to be for this packet to pass
 
@@ -378,7 +397,8 @@ control SpeculativeDrop(inout headers_t hdr, inout metadata_t meta, inout standa
     }
 }
 
-control Isolation(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control Isolation(inout headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
     FairShare() rates;
     SpeculativeDrop() speculative_drop;
 

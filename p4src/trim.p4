@@ -1,29 +1,16 @@
-// Layer-3 forwarding, RED/ECN marking at dequeue, and packet trimming: a data packet that would find its queue full
-// loses its payload and goes on, marked by BTH opcode and DSCP, in a queue of higher priority.
+// Layer-3 forwarding, RED/ECN marking at dequeue, and packet trimming: a data packet that would
+// find its queue full loses its payload and goes on in a queue of higher priority, marked by BTH
+// opcode and DSCP.
 //
-// Ingress counts what each queue holds (include/queue_bytes.p4). Whatever enters is thereby either enqueued whole, trimmed, or
-// dropped by this program; the traffic manager must hold at least the limits set here and then never drops. Should it lose a
-// counted packet all the same, the count is put right by what include/queue_bytes.p4 says, and by a second fact: a
-// full-looking queue that nothing has left for longer than it takes to drain it is empty.
-//
-// Tables to fill: those of include/forwarding.p4 and include/ecn.p4, and
-//   queue_limit  (port, priority) -> trim_when_full(limit_bytes, spread_bytes, trim_size_bytes, trim_dscp, trim_priority, trim_limit_bytes, drain_ticks)
-//                                 -> drop_when_full(limit_bytes, drain_ticks)
-//     limit_bytes       what the queue may hold
-//     spread_bytes      each packet draws by lot how much of the end of the limit it may not use, from nothing to this
-//     trim_size_bytes   a trimmed packet's length on the wire, from the Ethernet header on; a shorter packet keeps its length
-//     trim_dscp, trim_priority, trim_limit_bytes   the mark, the queue of trimmed packets, and what that may hold
-//     drain_ticks       ticks of the switch's clock after which a queue that nothing left is empty
-//   A queue that is not listed is the traffic manager's: no counting, no trimming. Without entries trimming is off.
-// The lot breaks phases (Handley et al., SIGCOMM 2017, 3.1): of flows that send in step, as all at line rate do, without it
-// always the same one would find the place that a departure has freed. NDP's switch trims the newest packet or the last in
-// the queue; v1model reaches only the newest.
-// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10); what else finds its queue full is dropped.
-// Counters by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed either), queue_dropped (drop_when_full).
+// Tables: those of include/forwarding.p4 and include/ecn.p4, and queue_limit ((port, priority) ->
+//          trim_when_full or drop_when_full). A queue without an entry is the traffic manager's: it
+//          is neither counted nor trimmed.
+// Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
+//          either), queue_dropped (drop_when_full).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
 //
-// On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop), and SONiC's knobs size, DSCP and queue are
-// trim_size_bytes, trim_dscp and trim_priority. The rest of the program is the same there, without the registers.
+// On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop).
+// SONiC's settings size, DSCP and queue are trim_size_bytes, trim_dscp and trim_priority.
 #include "include/prelude.p4"
 
 struct headers_t {
@@ -44,11 +31,24 @@ struct metadata_t {
 
 const bit<16> UDP_OFFSET_BYTES = 34;
 
+// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10). Others that find their
+// queue full are dropped.
 const bit<8> OPCODE_LAST_DATA = 0x10;
 
-// Counts a packet in, if there is room.
-control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes, in bit<32> spread_bytes,
-                  in bit<48> drain_ticks, in standard_metadata_t standard_metadata, out bool admitted) {
+// Count a packet in, if there is room (include/queue_bytes.p4 has the counts).
+//
+// Whatever enters is either enqueued whole, trimmed, or dropped here. The traffic manager must hold
+// at least the limits set here, and then never drops. Should it lose a counted packet all the same,
+// the count is repaired as include/queue_bytes.p4 says, and here: a queue that looks full, but that
+// nothing has left for longer than it takes to drain, is empty.
+//
+// spread_bytes breaks phases (Handley et al., SIGCOMM 2017, 3.1). Without it, of flows that send in
+// step, as all at line rate do, always the same one would find the place that a departure has
+// freed. NDP's switch trims the newest packet or the last one in the queue; v1model reaches only
+// the newest.
+control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes,
+                  in bit<32> spread_bytes, in bit<48> drain_ticks,
+                  in standard_metadata_t standard_metadata, out bool admitted) {
     bit<32> held_bytes;
     bit<32> kept_free_bytes;
     bit<48> departure;
@@ -72,7 +72,8 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
 }
 
 // A stage of ingress.
-control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control Trimming(inout headers_t hdr, inout metadata_t meta,
+                 inout standard_metadata_t standard_metadata) {
     Admission() admission;
     Admission() trimmed_admission;
 
@@ -93,8 +94,16 @@ control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_meta
     @dropped["ingress", "queue_full"]
     counter(MAX_PORTS, CounterType.packets) queue_dropped;
 
-    action trim_when_full(bit<32> limit_bytes, bit<32> spread_bytes, bit<16> trim_size_bytes, bit<6> trim_dscp,
-                          bit<3> trim_priority, bit<32> trim_limit_bytes, bit<48> drain_ticks) {
+    // limit_bytes       what the queue may hold
+    // spread_bytes      each packet leaves a random part of the limit free, from 0 to this
+    // trim_size_bytes   a trimmed packet's length from the Ethernet header on; a shorter packet
+    //                   keeps its length
+    // trim_dscp, trim_priority, trim_limit_bytes
+    //                   the mark, the queue of trimmed packets, and what that queue may hold
+    // drain_ticks       ticks of the switch's clock after which a queue that nothing left is empty
+    action trim_when_full(bit<32> limit_bytes, bit<32> spread_bytes, bit<16> trim_size_bytes,
+                          bit<6> trim_dscp, bit<3> trim_priority, bit<32> trim_limit_bytes,
+                          bit<48> drain_ticks) {
         limit = limit_bytes;
         spread = spread_bytes;
         may_trim = true;
@@ -140,14 +149,16 @@ control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_meta
         if (queue_limit.apply().hit) {
             packet_bytes = standard_metadata.packet_length;
             meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
-            admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata, admitted);
+            admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata,
+                            admitted);
             if (!admitted && may_trim && hdr.bth.isValid() && hdr.bth.opcode <= OPCODE_LAST_DATA) {
                 mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();
                 }
                 meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
-                trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time, standard_metadata, admitted);
+                trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time,
+                                        standard_metadata, admitted);
                 if (!admitted) {
                     trimmed_dropped.count((bit<32>)standard_metadata.egress_spec);
                     mark_to_drop(standard_metadata);
@@ -161,7 +172,8 @@ control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_meta
 }
 
 // A stage of egress: packets that were trimmed are not marked.
-control TrimmedDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control TrimmedDeparture(inout headers_t hdr, inout metadata_t meta,
+                         inout standard_metadata_t standard_metadata) {
     QueueDeparture() departure;
     EcnMarking() marking;
 

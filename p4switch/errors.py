@@ -25,6 +25,13 @@ class UserError(Exception):
     """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
 
 
+class Doubt(UserWarning):
+    """Something of the user's that can be carried out, and is hardly meant: one line that says what was done.
+
+    The command line prints it behind `warning: `, once.
+    """
+
+
 class Mistakes:
     """What several checks find that do not depend on each other, to be told at once."""
 

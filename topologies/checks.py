@@ -13,7 +13,7 @@ from topologies.model import HOST_PORT, Topology
 def check(topology: Topology) -> Topology:
     """Return the network, if hosts and P4 switches can be linked so. Raises UserError, which names the node."""
     where = f"topology {topology.name!r}"
-    nodes = [node.name for node in (*topology.hosts, *topology.switches)]
+    nodes = [*(host.name for host in topology.hosts), *(switch.name for switch in topology.switches)]
     if twice := _twice(nodes):
         raise UserError(f"{where}: two nodes are called {twice!r}; expected names of their own")
     if twice := _twice(str(host.address) for host in topology.hosts):

@@ -21,7 +21,7 @@ from p4switch.sources import SOURCE_DIRECTORY
 FOLDER = Path("include", "packets")  # under p4src, and under any other folder of the include path
 ROCE = "roce"
 _TYPEDEFS = {"mac": (48, "mac_addr_t"), "ipv4": (32, "ipv4_addr_t")}
-_COLUMNS = 120
+_COLUMNS = 100
 _CONSTANT = '@noWarn("unused") const'  # a program includes more than it uses
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import click
 from rich.table import Table
@@ -14,11 +15,12 @@ from harness.plan import sweep
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.plan.scenario import override
-from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
+from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, Staff, paying_workers
 from harness.worlds.ranks import Ranks
 from harness.worlds.workers import Cluster
 from p4switch import processes
+from p4switch.errors import Mistakes
 
 
 def tell_plan(
@@ -37,6 +39,7 @@ def tell_plan(
     Raises UserError as the runs themselves would.
     """
     built, built_here = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+    too_large = Mistakes()
     found: list[Expected] = []
     for run in (runs := planned(scenarios, settings, several)):
         if world == "virtual":
@@ -51,10 +54,13 @@ def tell_plan(
             click.echo(f"  {line}")
         if world == "virtual":
             click.echo(f"  {_workers(run, foreseen, count, trace is not None)}")
+            if ranks is None and not isinstance(where, Cluster):
+                too_large.attempt(partial(check_fits, run, foreseen))
     if where is not None and len(runs) > 1:
         click.echo(_all(found, where))
     tell_doubts(run.scenario.topology for run in runs)
     tell_large_traces(runs, trace)
+    too_large.tell()
 
 
 def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | None) -> None:
@@ -63,12 +69,15 @@ def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | 
     points = sweep.points(loaded, folder, override({}, settings))
     found: list[Expected] = []
     rows: list[dict[str, str]] = []
+    too_large = Mistakes()
     for point in points:
         run = point.run()
         memory_limit(run)
         foreseen = expected(run)
         found.append(foreseen)
         rows.append({"run": point.title, **_row(run, foreseen)})
+        if not isinstance(where, Cluster):
+            too_large.attempt(partial(check_fits, run, foreseen))
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [column for column in rows[0] if any(row[column] for row in rows)]
     for column in shown:
@@ -78,6 +87,7 @@ def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | 
     show(table)
     click.echo(_all(found, processes.processors() if where is None else where))
     tell_doubts(point.portable.tables["topology"] for point in points)
+    too_large.tell()
 
 
 def _row(run: Run, foreseen: Expected) -> dict[str, str]:

@@ -57,6 +57,10 @@ class RunProgress:
         if self._bar:
             self._task = self._bar.add_task(self._label, total=None, told="setting up")
 
+    def building(self, share: float) -> None:
+        """That `share` of the run's network is built, before the run."""
+        self._tell(share, f"setting up, {share:.0%}")
+
     def update(self, share: float, done: int, known: int, now_ns: int) -> None:
         """That `share` of the run is done; of its `known` flows, and hosts with collectives, `done` are complete.
 

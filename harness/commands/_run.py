@@ -84,7 +84,8 @@ def carry_out(
         def made(numbers: Sequence[int]) -> Made:
             if where is None:
                 own = ((runs[n], folders[n]) for n in numbers)
-                yield from zip(numbers, one_by_one(own, make, how, begin, progress.writing), strict=True)
+                made_here = one_by_one(own, make, how, begin, progress.writing, progress.building)
+                yield from zip(numbers, made_here, strict=True)
                 return
             for i, result in at_once([(PortableRun.of(runs[n]), folders[n]) for n in numbers], how, where):
                 yield numbers[i], result

@@ -12,6 +12,7 @@ import click
 from harness.commands import _names
 from harness.commands._seeds import seeds as seeds_of
 from harness.commands._where import resume_option, where, where_options
+from harness.debugging import debug_option
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
 @where_options("one run after the other, in this process")
 @click.option("--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs.")
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
+@debug_option
 def command(
     scenarios: tuple[str, ...],
     cc: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from harness.commands._where import resume_option, where, where_options
+from harness.debugging import debug_option
 from harness.worlds.native_hosts import use_native_hosts
 
 
@@ -26,6 +27,7 @@ from harness.worlds.native_hosts import use_native_hosts
 @resume_option
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
+@debug_option
 def command(
     sweep_file: str,
     out: Path | None,

@@ -165,14 +165,13 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     table = pieces.first().drop(columns="piece").reset_index()
     flows = [wholes[number] for number in table["flow"]]
     table["pieces"] = np.array([flow.pieces for flow in flows], np.int64)
-    missing = pieces.size().to_numpy() < table["pieces"].to_numpy()  # what would have started after the end of the run
     sent_bytes = pieces["size_bytes"].sum().to_numpy()
     stopped = np.array([flow.stop_ns is not None for flow in flows])
     table["size_bytes"] = np.where(stopped, sent_bytes, [flow.size_bytes for flow in flows])
     begun = messages["first_sent_ns"].where(messages["first_sent_ns"] >= 0)
     table["first_sent_ns"] = begun.groupby(messages["flow"]).min().fillna(-1).astype(np.int64).to_numpy()
     for name in ("delivered_ns", "completed_ns"):
-        done = (pieces[name].min().to_numpy() >= 0) & ~missing
+        done = pieces[name].min().to_numpy() >= 0
         table[name] = np.where(done, pieces[name].max().to_numpy(), -1)
     for name in COUNTS:
         table[name] = pieces[name].sum().to_numpy()

@@ -29,6 +29,7 @@ from harness.plan import needs
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, sound_part
 from harness.workloads.attack import Attack, attacked
+from harness.workloads.base import TimedParameters
 from host_agents import registry
 from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
@@ -366,11 +367,16 @@ class Posted:
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own
+    failed: tuple[LinkEvent, ...]  # of links that its file has down
+    first_start_ns: int  # of what is known to start
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> Posted:
         own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
-        return cls(traffic.assignments, own)
+        failed = tuple(LinkEvent(link=[a, b], up=False) for a, b in traffic.failed_links)
+        starts_ns = [flow.start_ns for flow in traffic.flows]
+        starts_ns += [assignment.start_ns for assignment in traffic.assignments.values()]
+        return cls(traffic.assignments, own, failed, min(starts_ns))
 
 
 def plan_tables(
@@ -430,12 +436,19 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = Posted.of(first.traffic())
+        if failed := [event for event in posted[key].failed if event not in varied.events]:
+            events = {"events": [*failed, *varied.events]}
+            runs[-len(combined) :] = [
+                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+            ]
+            first = runs[-len(combined)]
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)
             _check_time_outs(run)
             _check_classes(run, posted[key].priorities)
             _check_work(run, bool(posted[key].assignments))
+            _check_starts(run, posted[key].first_start_ns)
         _check_collectives(first, posted[key].assignments)
         first.link_changes()
         _check_buffers(first)
@@ -722,6 +735,7 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
+    _check_telemetry(protocol)
     parameters = _program_parameters(scenario, program)
     if agreed := needs.agreement(scenario, protocol, program, parameters):
         scenario = needs.supplied(scenario, agreed)
@@ -737,6 +751,27 @@ def _resolve(
     _check_priorities(run)
     _check_fit(run)
     return run
+
+
+def _check_telemetry(protocol: Protocol) -> None:
+    """Whether packets carry the shim that the protocol's program writes to, and have it written to. Raises UserError.
+
+    Of a program from outside that does not say so nobody knows.
+    """
+    info = protocol.info
+    needed = programs.program(info.program)
+    writes = needed.parameters.telemetry
+    which = registry.KINDS["cc"].described(info.name)
+    if writes and not info.telemetry:
+        raise UserError(
+            f"{which}: program {needed.name!r} writes telemetry into the INT shim of data packets, and they have none; "
+            "expected telemetry=True in its ProtocolInfo"
+        )
+    if info.telemetry and not writes and not needed.outside:
+        raise UserError(
+            f"{which}: telemetry=True, and program {needed.name!r} writes none; expected program='int' in its "
+            "ProtocolInfo"
+        )
 
 
 def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
@@ -807,6 +842,18 @@ def _check_priorities(run: Run) -> None:
             raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
 
 
+def _check_starts(run: Run, first_start_ns: int) -> None:
+    """Something starts before the run ends. Raises UserError."""
+    if first_start_ns >= run.limit_ns:
+        name, values = named("workload", run.scenario.workload)
+        timed = issubclass(workloads.parameters(name), TimedParameters) and not values.get("start_at_zero")
+        help_ = ", or workload.start_at_zero = true" if timed else ""
+        raise UserError(
+            f"workload {name!r}: its first flow starts at {first_start_ns} ns; expected it before the run ends, at "
+            f"limit_ns = {run.limit_ns}{help_}"
+        )
+
+
 def _check_classes(run: Run, priorities: frozenset[int]) -> None:
     """Queue pairs that share a limiter send in one class. Raises UserError."""
     usual = run.scenario.nic.data_priority
@@ -828,9 +875,26 @@ def _check_fit(run: Run) -> None:
 
     try:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
-        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+        qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
     except Exception as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
+    for part in (qp.reaction_point, qp.notification_point, qp.load_balancer):
+        _check_hooks(part, " or ".join(outside))
+
+
+def _check_hooks(part: object, whose: str) -> None:
+    """Whether a NIC calls each of its `on_...` methods: another one is misspelt, or of another kind of object.
+
+    Raises UserError.
+    """
+    own = [cls for cls in type(part).__mro__ if not cls.__module__.startswith("host_agents.") and cls is not object]
+    hooks = {name for cls in type(part).__mro__ if cls not in own for name in vars(cls) if name.startswith("on_")}
+    for cls in own:
+        for name, value in vars(cls).items():
+            if name.startswith("on_") and callable(value) and name not in hooks:
+                raise UserError(
+                    f"{whose}: {cls.__name__}.{name} is none of the methods that a NIC calls; {suggest(name, hooks)}"
+                )
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

@@ -74,28 +74,35 @@ def compare(results: Sequence[Result]) -> list[Comparison]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds. `half_width` is that of its confidence interval (Student's t); None for fewer than two."""
+    """A mean over seeds. `half_width` is that of its confidence interval (Student's t); None for fewer than two.
+
+    `partly` is how many seeds have a value, of how many, where some have none. Such a mean is no
+    mean over the seeds: those without a value may be the worst.
+    """
 
     mean: float
     half_width: float | None
+    partly: tuple[int, int] | None = None
 
     def is_apart_from(self, other: Estimate) -> bool:
         """Whether the two intervals have nothing in common."""
         return abs(self.mean - other.mean) > (self.half_width or 0.0) + (other.half_width or 0.0)
 
 
-def estimate(values: Sequence[float]) -> Estimate:
+def estimate(values: Sequence[float], missing: int = 0) -> Estimate:
+    """Return the mean of these values, where `missing` seeds more have none."""
     mean = float(np.mean(values))
+    partly = (len(values), len(values) + missing) if missing else None
     if len(values) < 2:
-        return Estimate(mean, None)
+        return Estimate(mean, None, partly)
     from scipy.special import stdtrit  # it takes long to load, and most reports are of one seed
 
     degrees = len(values) - 1
     standard_error = np.std(values, ddof=1) / np.sqrt(len(values))
-    return Estimate(mean, float(stdtrit(degrees, (1 + CONFIDENCE) / 2) * standard_error))
+    return Estimate(mean, float(stdtrit(degrees, (1 + CONFIDENCE) / 2) * standard_error), partly)
 
 
 def over_seeds(variant: Variant, figure: Callable[[dict[str, Any]], float | None]) -> Estimate | None:
     """A figure of the summaries, over the seeds for which it exists."""
     values = [value for value in (figure(result.summary) for result in variant.results) if value is not None]
-    return estimate(values) if values else None
+    return estimate(values, len(variant.results) - len(values)) if values else None

@@ -15,11 +15,12 @@ import jinja2
 
 from harness.measure.provenance import differences
 from harness.measure.results import Result
-from harness.measure.summary import left_behind, not_kept_up
+from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.replay import shell, small_data
 from harness.report.agreement import agreement_lines
 from harness.report.claims import Numbers, claims, papers_numbers
 from harness.report.figures import figures
+from harness.report.figures.base import which_seed
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import svg
 from p4switch.errors import UserError
@@ -154,7 +155,10 @@ def _rows_of_size(name: str) -> list[_Row]:
 
 
 def _written(row: _Row, value: Estimate | None) -> str:
-    """Mean and half width with as many digits; more where the half width would be lost, none where it is 0."""
+    """Mean and half width with as many digits; more where the half width would be lost, none where it is 0.
+
+    Of a mean over some of the seeds it says over how many.
+    """
     if value is None:
         return "–"
     mean, half = value.mean * row.scale, (value.half_width or 0.0) * row.scale
@@ -163,12 +167,15 @@ def _written(row: _Row, value: Estimate | None) -> str:
         digits += 1
     text = f"{mean:,.{digits}f}"
     spread = f"{half:,.{digits}f}"
-    return text if float(spread.replace(",", "")) == 0 else f"{text} ± {spread}"
+    told = text if float(spread.replace(",", "")) == 0 else f"{text} ± {spread}"
+    return told if value.partly is None else f"{told} ({value.partly[0]} of {value.partly[1]} seeds)"
 
 
 def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
-    """The best, if its confidence interval overlaps no other's."""
+    """The best, if its confidence interval overlaps no other's, and all are means over all seeds."""
     known = [value for value in values if value is not None and value.half_width is not None]
+    if any(value.partly for value in known):
+        return None
     if row.best is None or len(known) < 2 or len(known) < len([value for value in values if value is not None]):
         return None
     best = next(value for value in known if value.mean == row.best([each.mean for each in known]))
@@ -252,6 +259,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "table": rows,
         "papers": any(cell.paper for _, cells in rows for cell in cells),
         "queues": _queues(comparison),
+        "queues_seed": which_seed(comparison),
         "seeds": max(len(variant.results) for variant in comparison.variants),
         "claims": [(name, claim) for name, claim in claims().items() if name in comparison.claims],
         "plots": drawn,
@@ -262,7 +270,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "caveats": [(r, told) for r in comparison.results for told in r.summary.get("fidelity", {}).get("caveats", [])],
         "agreement": agreement_lines(comparison.results),
         "left_behind": [(r, told) for r in comparison.results if (told := left_behind(r.summary))],
-        "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
+        "unfinished": [(r, told) for r in comparison.results if (told := unfinished(r.summary))],
     }
 
 

@@ -83,7 +83,7 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
         for name, members in classes.items():
             row = {"variant": entry.variant, **entry.values, "seed": entry.result.summary["seed"], "class": name}
             row["flows"] = int(members["fct_ns"].notna().sum())
-            # NaN where no flow was done, which pandas and matplotlib leave out.
+            # NaN where no flow was done: there is no mean over seeds then.
             found = {f"fct_{k}_ns": math.nan if v is None else v for k, v in distribution(members["fct_ns"]).items()}
             rows.append({**row, **found})
     return pd.DataFrame(rows)
@@ -94,7 +94,7 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
     for i, (key, rows) in enumerate(fct.groupby(["variant", *others], sort=False)):
         label = ", ".join([str(key[0]), *(f"{name} {value}" for name, value in zip(others, key[1:], strict=True))])
         x: list[Any] = list(rows[axis].unique())
-        means = [_estimate(rows[rows[axis] == value][column].dropna().tolist()) for value in x]
+        means = [_estimate(rows[rows[axis] == value][column].tolist()) for value in x]
         half = [(e.half_width or 0) / 1e3 for e in means]
         axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=plain(label))
     axes.set(xlabel=plain(axis), yscale="log")
@@ -105,7 +105,8 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
 
 
 def _estimate(values: list[float]) -> Estimate:
-    return estimate(values) if values else Estimate(math.nan, None)
+    """Return the mean over seeds; NaN where one of them has no flow that was done."""
+    return Estimate(math.nan, None) if not values or any(map(math.isnan, values)) else estimate(values)
 
 
 def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str, Figure]]:

@@ -83,7 +83,9 @@ def attacked(traffic: Traffic, attack: Attack) -> Traffic:
     """The same traffic under an attack. Raises UserError for more pieces than can be held."""
     broken = _Attacked(traffic, attack)
     # A fixed list of flows stays one: worlds know that nothing comes of a delivery.
-    return Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
+    made = Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
+    made.failed_links = traffic.failed_links
+    return made
 
 
 class _Attacked(Traffic):
@@ -101,6 +103,10 @@ class _Attacked(Traffic):
     @property
     def independent(self) -> bool:
         return self._traffic.independent
+
+    @property
+    def local(self) -> bool:
+        return self._traffic.local
 
     @property
     def flow_bytes(self) -> int | None:

@@ -84,8 +84,11 @@ class Flow:
 class Traffic:
     """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done.
 
-    `assignments` are what hosts do beyond flows, by host: their collectives.
+    `assignments` are what hosts do beyond flows, by host: their collectives. `failed_links` are down from the
+    beginning, by the names of the nodes at their ends: files of other simulators say so beside their flows.
     """
+
+    failed_links: Sequence[tuple[str, str]] = ()
 
     def __init__(self, flows: Sequence[Flow], assignments: Mapping[int, Assignment] | None = None) -> None:
         self.flows = flows
@@ -96,6 +99,14 @@ class Traffic:
         """Hosts meet in frames only: nothing starts at one because of what was done at another."""
         own = type(self)
         return own.on_delivered is Traffic.on_delivered and own.on_completed is Traffic.on_completed
+
+    @property
+    def local(self) -> bool:
+        """Whether what a host reports makes flows start at that host alone.
+
+        Then `on_delivered` answers with flows from the destination, and `on_completed` with flows from the source.
+        """
+        return self.independent
 
     @property
     def flow_bytes(self) -> int | None:
@@ -162,6 +173,20 @@ class WorkloadParameters(Table):
         return ()
 
 
+class TimedParameters(WorkloadParameters):
+    """Parameters of a workload whose flows start at times that are given, by the scenario or a file."""
+
+    start_at_zero: bool = False  # the first flow starts at 0, and all others are as much earlier
+
+
+def _moved_to_zero(traffic: Traffic) -> None:
+    first_ns = min((flow.start_ns for flow in traffic.flows), default=0)
+    for flow in traffic.flows:
+        flow.start_ns -= first_ns
+        if flow.stop_ns is not None:
+            flow.stop_ns -= first_ns
+
+
 REGISTRY: Registry[type[WorkloadParameters]] = Registry(
     "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
 )
@@ -176,6 +201,8 @@ def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, f
     traffic = model.generate(Setting(topology, random.Random(f"workload {seed}"), folder))
     if not traffic.flows and not traffic.assignments:
         raise UserError(f"workload {name!r} has no flows")
+    if isinstance(model, TimedParameters) and model.start_at_zero:
+        _moved_to_zero(traffic)
     return traffic
 
 

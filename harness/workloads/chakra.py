@@ -13,14 +13,17 @@ or sent to others, of an all-gather or a gather its own part. PyTorch's traces l
 from __future__ import annotations
 
 import ast
+import gzip
+import io
 import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
@@ -35,12 +38,14 @@ from harness.workloads.base import (
     expect_hosts,
     register,
 )
-from harness.workloads.files import read_text
+from harness.workloads.files import opened, read_text, whole
 from harness.workloads.patterns import Algorithm, Collective, add, messages
 from harness.workloads.schedule import Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
+_BUFFER_BYTES = 1 << 20
+_MOST_OF_VARINT = 10  # bytes
 _METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 4, 5, 6, 7  # types of nodes
 _COLLECTIVES: Mapping[int, Collective] = {
     0: "all-reduce",
@@ -163,46 +168,60 @@ def _groups(path: Path) -> dict[str, list[int]]:
 
 
 def nodes(path: Path) -> Iterator[Any]:
-    """The nodes of a trace. Raises UserError for a file that is none."""
+    """The nodes of a trace, as they are read. Raises UserError for a file that is none."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise UserError(f"workload.file: {path}: expected a file of at most {_MAX_BYTES} bytes")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"workload.file: {path}: {error.strerror}") from None
-    if data.startswith(_GZIP):
-        data = _unpacked(path, data)
-    at, first = 0, True
-    while at < len(data):
-        length, at = _varint(data, at)
-        message = message_class("Metadata" if first else "Node")()
-        try:
-            if not 0 <= length <= len(data) - at:
+        with opened(path) as file, _unpacked(file) as stream:
+            first, read_bytes = True, 0
+            while (length := _varint(stream)) is not None:
+                read_bytes += length
+                if read_bytes > _MAX_BYTES:
+                    raise UserError(f"{path}: expected at most {_MAX_BYTES} bytes, unpacked")
+                data = stream.read(length)
+                message = message_class("Metadata" if first else "Node")()
+                if len(data) < length:
+                    raise DecodeError("a message is cut off")
+                message.ParseFromString(data)
+                if not first:
+                    yield message
+                first = False
+            if first:
+                raise DecodeError("it is empty")
+    except EOFError:
+        raise UserError(f"workload.file: {path}: not a Chakra trace: it is cut off") from None
+    except (DecodeError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
+    except UserError as error:
+        raise UserError(f"workload.file: {error}") from None
+
+
+@contextmanager
+def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
+    """What a trace has, packed or not, member after member, without all of it in memory."""
+    start = file.read(len(_GZIP))
+    file.seek(0)
+    if start != _GZIP:
+        yield file
+        return
+    with gzip.GzipFile(fileobj=file) as packed, io.BufferedReader(cast(io.RawIOBase, packed), _BUFFER_BYTES) as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _varint(stream: BinaryIO) -> int | None:
+    """A length; None: there is nothing more. Raises DecodeError."""
+    value = 0
+    for place in range(_MOST_OF_VARINT):
+        if not (byte := stream.read(1)):
+            break
+        value |= (byte[0] & 0x7F) << 7 * place
+        if byte[0] < 0x80:
+            if value > _MAX_BYTES:
                 raise DecodeError("a message is cut off")
-            message.ParseFromString(data[at : at + length])
-        except DecodeError as error:
-            raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
-        if not first:
-            yield message
-        at, first = at + length, False
-    if first:
-        raise UserError(f"workload.file: {path}: not a Chakra trace: it is empty")
-
-
-def _unpacked(path: Path, data: bytes) -> bytes:
-    unpacked = b""
-    while data:
-        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        try:
-            unpacked += member.decompress(data, _MAX_BYTES + 1 - len(unpacked))
-        except zlib.error as error:
-            raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
-        if len(unpacked) > _MAX_BYTES:
-            raise UserError(f"workload.file: {path}: expected at most {_MAX_BYTES} bytes, unpacked")
-        if not member.eof:
-            raise UserError(f"workload.file: {path}: not a Chakra trace: it is cut off")
-        data = member.unused_data
-    return unpacked
+            return value
+    else:
+        raise DecodeError("a message is cut off")
+    if place:
+        raise DecodeError("a message is cut off")
+    return None
 
 
 def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
@@ -217,16 +236,7 @@ def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
     return {name: each or list(range(ranks)) for name, each in found.items()}
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A length, and what is behind it; -1: it has no end."""
-    value = 0
-    for place, byte in enumerate(data[at : at + 10]):
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value, at + place + 1
-    return -1, at
-
-
+_Wait = tuple[int, tuple[int, ...], tuple[int, ...]]  # a node, and its data and control dependencies
 # By name and ranks of a group: of each member, each of its collectives' begin, end, and what it is.
 _Collectives = dict[tuple[str, tuple[int, ...]], list[list[tuple[int, int, Any]]]]
 
@@ -240,13 +250,14 @@ class _Reader:
         self._ends: list[dict[int, int]] = [{} for _ in files]
         collectives: _Collectives = {}
         for rank, path in enumerate(files):
-            waits: list[Any] = []
+            waits: list[_Wait] = []
             for node in nodes(path):
                 where = f"workload.file: {path}: node {node.id}"
                 if node.id in self._begins[rank]:
                     raise UserError(f"{where}: given twice")
                 self._add(where, rank, node, collectives)
-                waits.append(node)
+                if node.data_deps or node.ctrl_deps:
+                    waits.append((node.id, tuple(node.data_deps), tuple(node.ctrl_deps)))
             self._connect(path, rank, waits)
         sends = sum(one.kind == "send" for one in self.schedule.operations)
         made = Counter(
@@ -312,18 +323,14 @@ class _Reader:
             raise UserError(f"{where}: group {name!r}; expected {rank} and other ranks of the trace, once each")
         return name, tuple(ranks)
 
-    def _connect(self, path: Path, rank: int, waits: Iterable[Any]) -> None:
-        for node in waits:
+    def _connect(self, path: Path, rank: int, waits: Iterable[_Wait]) -> None:
+        for node, data_deps, ctrl_deps in waits:
             # In PyTorch's traces control dependencies are callers: not all are written, and some are the node itself.
-            callers = (
-                ()
-                if node.data_deps
-                else [other for other in node.ctrl_deps if other != node.id and other in self._ends[rank]]
-            )
-            for other in dict.fromkeys((*callers, *node.data_deps)):
+            callers = () if data_deps else [one for one in ctrl_deps if one != node and one in self._ends[rank]]
+            for other in dict.fromkeys((*callers, *data_deps)):
                 if other not in self._ends[rank]:
-                    raise UserError(f"workload.file: {path}: node {node.id} waits for node {other}, which is not there")
-                self.schedule.operations[self._begins[rank][node.id]].requires.append(self._ends[rank][other])
+                    raise UserError(f"workload.file: {path}: node {node} waits for node {other}, which is not there")
+                self.schedule.operations[self._begins[rank][node]].requires.append(self._ends[rank][other])
 
     def _together(
         self,
@@ -352,8 +359,11 @@ class _Reader:
 def _number(where: str, told: Mapping[str, Any], name: str, allowed: range = range(MAX_SIZE_BYTES)) -> int:
     value = told.get(name)
     try:
-        number = int(value)  # type: ignore[arg-type]  # text, as some tracers write, or nothing
-    except (TypeError, ValueError, OverflowError):
+        if isinstance(value, str):  # as some tracers write
+            number = whole(where, value, most=allowed.stop, least=allowed.start)
+        else:
+            number = int(value)  # type: ignore[arg-type]  # or nothing
+    except (TypeError, ValueError, OverflowError, UserError):
         number = allowed.stop
     if number not in allowed:
         raise UserError(f"{where}: {name} {value!r:.40}; expected a number from {allowed.start} to {allowed.stop - 1}")

@@ -22,22 +22,23 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from harness.workloads.base import Setting, Traffic, WorkloadParameters, expect_hosts, register
-from harness.workloads.files import read_text
+from harness.workloads.base import MAX_TIME_NS, Setting, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.files import read_text, whole
 from harness.workloads.schedule import ANY, Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*", re.DOTALL)
-_RANKS = re.compile(r"num_ranks\s+(\d+)")
-_RANK = re.compile(r"rank\s+(\d+)\s*\{")
+# A comment without an end ends with the file: without that, each of many would be looked for up to there.
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*|#[^\n]*", re.DOTALL)
+_RANKS = re.compile(r"num_ranks\s+([0-9]+)")
+_RANK = re.compile(r"rank\s+([0-9]+)\s*\{")
 _OPERATION = re.compile(
-    r"(?:(?P<label>\w+)\s*:\s*)?(?:calc\s+(?P<ns>\d+)"
-    r"|(?:(?P<what>send)\s+(?P<bytes>\d+)\s*b\s+to|recv\s+\d+\s*b\s+from)\s+(?P<peer>-1|\d+))"
-    r"(?P<more>(?:\s*(?:tag\s+(?:-1|\d+)|(?:cpu|nic)\s+\d+))*)"
+    r"(?:(?P<label>\w+)\s*:\s*)?(?:calc\s+(?P<ns>[0-9]+)"
+    r"|(?:(?P<what>send)\s+(?P<bytes>[0-9]+)\s*b\s+to|recv\s+[0-9]+\s*b\s+from)\s+(?P<peer>-1|[0-9]+))"
+    r"(?P<more>(?:\s*(?:tag\s+(?:-1|[0-9]+)|(?:cpu|nic)\s+[0-9]+))*)"
 )
 _NEED = re.compile(r"(?P<label>\w+)\s+(?P<how>i?requires)\s+(?P<other>\w+)")
-_MORE = re.compile(r"(tag|cpu|nic)\s+(-1|\d+)")
-_MAX_DIGITS = 18
+_MORE = re.compile(r"(tag|cpu|nic)\s+(-1|[0-9]+)")
+_MOST = 10**18
 _EXPECTED = "calc NS, send BYTESb to RANK, recv BYTESb from RANK, LABEL requires LABEL, or }"
 
 
@@ -71,15 +72,8 @@ def read(path: Path) -> Schedule:
     return reader.end()
 
 
-def _integer(where: str, digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        told = digits if len(digits) <= 20 else f"{digits[:20]}..."
-        raise UserError(f"{where}: {told}; expected a number of at most {_MAX_DIGITS} digits")
-    return int(digits)
-
-
 def _any_or(where: str, digits: str) -> int:
-    return ANY if digits == "-1" else _integer(where, digits)
+    return ANY if digits == "-1" else whole(where, digits, most=_MOST)
 
 
 class _Reader:
@@ -95,11 +89,11 @@ class _Reader:
         if self._schedule is None:
             if not (found := _RANKS.fullmatch(text)):
                 raise UserError(f"{where}: expected num_ranks N")
-            self._schedule = Schedule(_integer(where, found[1]))
+            self._schedule = Schedule(whole(where, found[1], most=_MOST))
         elif self._rank is None:
             if not (found := _RANK.fullmatch(text)):
-                raise UserError(f"{where}: expected rank N {{, got {text!r}")
-            self._open(where, _integer(where, found[1]), self._schedule)
+                raise UserError(f"{where}: expected rank N {{, got {text!r:.80}")
+            self._open(where, whole(where, found[1], most=_MOST), self._schedule)
         elif text == "}":
             self._close(self._schedule)
         elif found := _OPERATION.fullmatch(text):
@@ -107,7 +101,7 @@ class _Reader:
         elif found := _NEED.fullmatch(text):
             self._needs.append((where, found["label"], found["how"], found["other"]))
         else:
-            raise UserError(f"{where}: expected {_EXPECTED}; got {text!r}")
+            raise UserError(f"{where}: expected {_EXPECTED}; got {text!r:.80}")
 
     def _open(self, where: str, rank: int, schedule: Schedule) -> None:
         if rank >= schedule.ranks or rank in self._read:
@@ -120,7 +114,8 @@ class _Reader:
     def _operation(self, where: str, found: re.Match[str], schedule: Schedule, rank: int) -> None:
         more = {name: _any_or(where, value) for name, value in _MORE.findall(found["more"])}
         if found["ns"] is not None:
-            number = schedule.calc(rank, _integer(where, found["ns"]), processor=more.get("cpu", 0))
+            duration_ns = whole(where, found["ns"], "a time in ns", MAX_TIME_NS)
+            number = schedule.calc(rank, duration_ns, processor=more.get("cpu", 0))
         else:
             peer, tag = _any_or(where, found["peer"]), more.get("tag", 0)
             if found["what"] is None:
@@ -128,7 +123,7 @@ class _Reader:
             elif ANY in (peer, tag):
                 raise UserError(f"{where}: {found.group()!r}; expected the rank and tag of what is sent")
             else:
-                number = schedule.send(rank, peer, _integer(where, found["bytes"]), tag=tag)
+                number = schedule.send(rank, peer, whole(where, found["bytes"], "a size in bytes"), tag=tag)
         if label := found["label"]:
             if label in self._labels:
                 raise UserError(f"{where}: label {label!r} is given twice in rank {rank}")

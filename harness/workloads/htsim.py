@@ -9,26 +9,35 @@
 
 A `oneshot` trigger starts its flows once, `multishot` starts the next of them each time, a `barrier` with `count n`
 fires when it has been hit n times. Times are picoseconds in current files and were microseconds in older ones.
+
+`failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
+of the second tier, both from 0.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
-from itertools import pairwise
+from decimal import Decimal
 from typing import Literal
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, register
-from harness.workloads.files import host, read_lines
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
+from harness.workloads.files import ends, read_lines, time_ns, whole
 from p4switch.errors import UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
 _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
+_ALONE = "msg"  # the key that may stand without a value
+_HEADER = ("Nodes", "Connections", "Triggers", "Failures")
+_KINDS = ("oneshot", "multishot", "barrier")
+_FAILURE_KEYS = ("switch_type", "switch_id", "link_id")
+_AGG_TIER = 1
+_MOST_NUMBER = 1 << 32  # of hosts, flows and triggers, as htsim has them
 
 
 @register("htsim")
-class HtsimMatrix(WorkloadParameters):
+class HtsimMatrix(TimedParameters):
     """`file` is relative to the scenario. Priorities are not used."""
 
     file: str  # a connection matrix (.cm), relative to the scenario
@@ -42,16 +51,17 @@ class HtsimMatrix(WorkloadParameters):
 class _Trigger:
     kind: str = ""
     hits_left: int = 1
-    waiting: list[Flow] = field(default_factory=list)
+    waiting: deque[Flow] = field(default_factory=deque)
 
     def hit(self) -> list[Flow]:
         """The flows that start now."""
         self.hits_left -= 1
         if self.kind == "multishot":
-            return [self.waiting.pop(0)] if self.waiting else []
+            return [self.waiting.popleft()] if self.waiting else []
         if self.hits_left:
             return []
-        flows, self.waiting = self.waiting, []
+        flows = list(self.waiting)
+        self.waiting.clear()
         return flows
 
 
@@ -92,6 +102,7 @@ class _Reader:
         self._triggers: dict[int, _Trigger] = {}
         self._sent: dict[int, int] = {}
         self._received: dict[int, int] = {}
+        self._failed: list[tuple[str, str]] = []
 
     def read(self) -> Traffic:
         declared: dict[str, int] = {}
@@ -99,36 +110,41 @@ class _Reader:
             where = f"{self._path}:{number}"
             if not words or words[0].startswith("#"):
                 continue
-            if words[0] in ("Nodes", "Connections", "Triggers", "Failures"):
+            if words[0] in _HEADER:
                 declared[words[0]] = self._integer(where, words[1] if len(words) > 1 else "")
+                expect_flows("file", declared.get("Connections", 0))
             elif "->" in words[0]:
                 self._connection(where, words)
             elif words[0] == "trigger":
                 self._trigger(where, words[1:])
+            elif words[0] == "failure":
+                self._failed.append(self._failure(where, words[1:]))
             else:
-                raise UserError(f"{where}: expected a connection or a trigger, got {words[0]!r}")
-        if declared.get("Failures"):
-            raise UserError(f"{self._path}: link failures are not read from connection matrices")
-        if declared.get("Connections", len(self._all)) != len(self._all):
-            raise UserError(f"{self._path}: says {declared['Connections']} connections; there are {len(self._all)}")
+                raise UserError(f"{where}: expected a connection, a trigger or a failure, got {words[0]!r:.80}")
+        kinds = sum(bool(trigger.kind) for trigger in self._triggers.values())
+        for what, found in (("Connections", len(self._all)), ("Triggers", kinds), ("Failures", len(self._failed))):
+            if declared.get(what, found) != found:
+                raise UserError(f"{self._path}: says {declared[what]} {what.lower()}; there are {found}")
         for identifier, trigger in self._triggers.items():
             if not trigger.kind:
                 raise UserError(f"{self._path}: trigger {identifier} is used and not declared")
-        if not self._triggers:
-            return Traffic(self._started)
-        return _Triggered(self._started, self._triggers, self._sent, self._received)
+        traffic = Traffic(self._started)
+        if self._triggers:
+            traffic = _Triggered(self._started, self._triggers, self._sent, self._received)
+        traffic.failed_links = tuple(self._failed)
+        return traffic
 
     def _connection(self, where: str, words: list[str]) -> None:
         source, _, destination = words[0].partition("->")
         values = self._pairs(where, words[1:])
         if "size" not in values or ("start" in values) == ("trigger" in values):
             raise UserError(f"{where}: expected a size, and either a start or a trigger")
-        size = self._integer(where, values["size"])
-        if size < 1:
-            raise UserError(f"{where}: expected a positive size")
-        from_host = host(where, self._integer(where, source), self._setting)
-        to_host = host(where, self._integer(where, destination), self._setting)
-        flow = Flow(from_host, to_host, size, self._time(where, values.get("start", "0")))
+        size_bytes = whole(where, values["size"], "a size in bytes", least=1)
+        hosts = ends(where, self._integer(where, source), self._integer(where, destination), self._setting)
+        flow = Flow(*hosts, size_bytes, time_ns(where, values.get("start", "0"), self._per_ns))
+        for key in ("id", "prio"):
+            self._integer(where, values.get(key, "0"))
+        expect_flows("file", len(self._all) + 1)
         self._all.append(flow)
         if "trigger" in values:
             self._named(where, values["trigger"])[1].waiting.append(flow)
@@ -139,14 +155,38 @@ class _Reader:
                 table[id(flow)] = self._named(where, values[key])[0]
 
     def _trigger(self, where: str, words: list[str]) -> None:
-        kind = next((word for word in words if word in ("oneshot", "multishot", "barrier")), "")
-        values = dict(pairwise(words))
-        if not kind or "id" not in values:
-            raise UserError(f"{where}: expected 'trigger id N' and oneshot, multishot or barrier")
-        _, trigger = self._named(where, values["id"])
-        trigger.kind = kind
-        if kind == "barrier":
-            trigger.hits_left = self._integer(where, values.get("count", ""))
+        kinds = [word for word in words if word in _KINDS]
+        rest = [word for word in words if word not in _KINDS]
+        values = dict(zip(rest[::2], rest[1::2], strict=False))
+        if len(kinds) != 1 or len(rest) % 2 or "id" not in values or not set(values) <= {"id", "count"}:
+            raise UserError(f"{where}: expected 'trigger id N' and oneshot, multishot, or barrier with 'count N'")
+        identifier, trigger = self._named(where, values["id"])
+        if trigger.kind:
+            raise UserError(f"{where}: trigger {identifier} is declared twice")
+        (trigger.kind,) = kinds
+        if trigger.kind == "barrier":
+            trigger.hits_left = whole(where, values.get("count", ""), "a count", _MOST_NUMBER, least=1)
+
+    def _failure(self, where: str, words: list[str]) -> tuple[str, str]:
+        """The ends of the link that a line has fail."""
+        values = dict(zip(words[::2], words[1::2], strict=False))
+        if len(words) != 2 * len(_FAILURE_KEYS) or set(values) != set(_FAILURE_KEYS):
+            raise UserError(f"{where}: expected 'failure switch_type AGG switch_id N link_id N'")
+        if values["switch_type"] != "AGG":
+            raise UserError(f"{where}: switch_type {values['switch_type']!r:.80}; expected AGG, as htsim does")
+        topology = self._setting.topology
+        tiers = {switch.name: switch.tier for switch in topology.switches}
+        switches = [name for name, tier in tiers.items() if tier == _AGG_TIER]
+        name = self._one_of(where, "switch_id", values, switches)
+        up = [there.node for _, there in sorted(topology.ports[name].items()) if tiers.get(there.node, 0) > _AGG_TIER]
+        return name, self._one_of(where, "link_id", values, up)
+
+    def _one_of(self, where: str, key: str, values: dict[str, str], there: list[str]) -> str:
+        number = self._integer(where, values[key])
+        if number >= len(there):
+            name = self._setting.topology.name
+            raise UserError(f"{where}: {key} {number}; topology {name!r} has {len(there)} of them, from 0")
+        return there[number]
 
     def _named(self, where: str, word: str) -> tuple[int, _Trigger]:
         identifier = self._integer(where, word)
@@ -154,18 +194,16 @@ class _Reader:
 
     @staticmethod
     def _pairs(where: str, words: list[str]) -> dict[str, str]:
-        if len(words) % 2 or any(key not in _CONNECTION_KEYS for key in words[::2]):
-            raise UserError(f"{where}: expected pairs of a key ({', '.join(_CONNECTION_KEYS)}) and a value")
-        return dict(zip(words[::2], words[1::2], strict=True))
+        values: dict[str, str] = {}
+        left = deque(words)
+        while left:
+            key = left.popleft()
+            alone = key == _ALONE and (not left or left[0] in _CONNECTION_KEYS)
+            if key not in _CONNECTION_KEYS or key in values or not (alone or left):
+                raise UserError(f"{where}: expected pairs of a key ({', '.join(_CONNECTION_KEYS)}) and a value")
+            values[key] = "" if alone else left.popleft()
+        return values
 
     @staticmethod
     def _integer(where: str, word: str) -> int:
-        if not word.isascii() or not word.isdigit():
-            raise UserError(f"{where}: expected a number, got {word!r}")
-        return int(word)
-
-    def _time(self, where: str, word: str) -> int:
-        try:
-            return int(Decimal(word) * self._per_ns)
-        except (InvalidOperation, ValueError, OverflowError):
-            raise UserError(f"{where}: expected a time, got {word!r}") from None
+        return whole(where, word, most=_MOST_NUMBER)

@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import warnings
+from decimal import Decimal
+from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, register
-from harness.workloads.files import host, read_lines
-from p4switch.errors import UserError
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
+from harness.workloads.files import ends, read_lines, time_ns, whole
+from p4switch.errors import Doubt, UserError
+
+_EXPECTED = "source destination priority port bytes start"
+_SECOND_NS = Decimal(10**9)
+_MOST_NUMBER = 1 << 32  # of hosts, priorities and ports, as the simulator has them
+_MOST_COUNT = 1 << 64
 
 
 @register("ns3")
-class Ns3Flows(WorkloadParameters):
+class Ns3Flows(TimedParameters):
     """`file` is relative to the scenario. Node n of the file is host n - `first_host`. Priorities are not used."""
 
     file: str  # a flow list, relative to the scenario
     first_host: Annotated[int, Field(ge=0)] = 0  # the number that the file gives to the first host
 
     def generate(self, setting: Setting) -> Traffic:
+        """As HPCC's simulator reads it: as many flows as the count says, whatever follows."""
         path = setting.folder / self.file
-        lines = [(number, words) for number, words in read_lines(path) if words]
-        if not lines or len(lines[0][1]) != 1 or not lines[0][1][0].isdigit():
-            raise UserError(f"{path}:1: expected the number of flows")
-        flows = [self._flow(f"{path}:{number}", words, setting) for number, words in lines[1:]]
-        if len(flows) != int(lines[0][1][0]):
-            raise UserError(f"{path}:1: says {lines[0][1][0]} flows; there are {len(flows)}")
+        lines = ((number, words) for number, words in read_lines(path) if words)
+        number, words = next(lines, (1, []))
+        if len(words) != 1:
+            raise UserError(f"{path}:{number}: expected the number of flows")
+        count = whole(f"{path}:{number}", words[0], "the number of flows", _MOST_COUNT)
+        expect_flows("file", count)
+        flows = [self._flow(f"{path}:{number}", words, setting) for number, words in islice(lines, count)]
+        if len(flows) < count:
+            raise UserError(f"{path}:{number}: says {count} flows; there are {len(flows)}")
+        if more := sum(1 for _ in lines):
+            warnings.warn(f"{path}: says {count} flows; {more} more lines are not read", Doubt, stacklevel=2)
         return Traffic(flows)
 
     def _flow(self, where: str, words: list[str], setting: Setting) -> Flow:
-        try:
-            source, destination, _, _, size = (int(word) for word in words[:5])
-            (start,) = words[5:]
-            start_ns = int(Decimal(start) * 10**9)
-        except (ValueError, InvalidOperation):
-            expected = "source destination priority port bytes start"
-            raise UserError(f"{where}: expected {expected!r}, got {' '.join(words)!r}") from None
-        if size < 1 or start_ns < 0:
-            raise UserError(f"{where}: expected a positive size and a start of 0 or more")
-        from_host = host(where, source - self.first_host, setting)
-        to_host = host(where, destination - self.first_host, setting)
-        return Flow(from_host, to_host, size, start_ns)
+        if len(words) != len(_EXPECTED.split()):
+            raise UserError(f"{where}: expected {_EXPECTED!r}, got {' '.join(words)!r:.80}")
+        source, destination, _, _ = (whole(where, word, most=_MOST_NUMBER) for word in words[:4])
+        size_bytes = whole(where, words[4], "a size in bytes", least=1)
+        start_ns = time_ns(where, words[5], _SECOND_NS)
+        hosts = ends(where, source - self.first_host, destination - self.first_host, setting)
+        return Flow(*hosts, size_bytes, start_ns)

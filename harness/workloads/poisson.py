@@ -23,19 +23,19 @@ from harness.workloads.base import (
     Flow,
     Setting,
     Time,
+    TimedParameters,
     Traffic,
-    WorkloadParameters,
     expect_flows,
     register,
 )
-from harness.workloads.files import read_text
+from harness.workloads.files import read_text, real
 from p4switch.errors import UserError, suggest
 
 _DATA = Path(__file__).parent / "data"
 
 
 @register("poisson")
-class Poisson(WorkloadParameters):
+class Poisson(TimedParameters):
     """`load` is the fraction of each host's link that all distributions together use on average; each has a like part.
 
     Sizes count payload; headers come on top. Flows arrive until `duration_ns`.
@@ -106,12 +106,12 @@ def read_distribution(name: str, folder: Path) -> Distribution:
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
-        try:
-            size, percent = (float(word) for word in line.split())
-        except ValueError:
-            raise UserError(f"{path}:{number}: expected a size in bytes and a percentage, got {line!r}") from None
-        if not (0 <= size < MAX_SIZE_BYTES and math.isfinite(percent)):
-            raise UserError(f"{path}:{number}: expected a size below {MAX_SIZE_BYTES} and a percentage, got {line!r}")
+        words = line.split()
+        if len(words) != 2:
+            raise UserError(f"{path}:{number}: expected a size in bytes and a percentage, got {line!r:.80}")
+        size, percent = (real(f"{path}:{number}", word, "a size in bytes and a percentage") for word in words)
+        if not size < MAX_SIZE_BYTES:
+            raise UserError(f"{path}:{number}: expected a size below {MAX_SIZE_BYTES}, got {line!r:.80}")
         if points and (size < points[-1][0] or percent / 100 < points[-1][1] or (size, percent / 100) == points[-1]):
             raise UserError(f"{path}:{number}: expected sizes and percentages that grow")
         points.append((size, percent / 100))

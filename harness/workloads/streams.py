@@ -11,8 +11,8 @@ from harness.workloads.base import (
     Setting,
     Size,
     Time,
+    TimedParameters,
     Traffic,
-    WorkloadParameters,
     expect_flows,
     expect_hosts,
     expect_incast,
@@ -52,7 +52,7 @@ class Stream(Table):
 
 
 @register("streams")
-class Streams(WorkloadParameters):
+class Streams(TimedParameters):
     flows: Annotated[list[Stream], Field(min_length=1)]  # one by one
 
     def generate(self, setting: Setting) -> Traffic:

@@ -15,6 +15,7 @@ from harness.measure.results import Result
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.worlds import elsewhere, workers
+from harness.worlds.building import Building, told_to
 from harness.worlds.garbage import collect_what_was_left, rare_collection
 from harness.worlds.makers import MakeWorld
 from harness.worlds.workers import Cluster
@@ -26,18 +27,20 @@ def one_by_one(
     how: How,
     begin: Callable[[Run], Progress | None],
     writing: Writing | None = None,
+    building: Building | None = None,
 ) -> Generator[Result, None, None]:
     """Carries out each run in a world that `make` makes as `how` says, and writes it to a new folder.
 
-    `begin` is told of each before it is made, and gives whom its progress is told to; `writing` is told how far its
-    trace is, which may take longer than the run. Raises what worlds raise.
+    `begin` is told of each before it is made, and gives whom its progress is told to; `building` is told how far
+    its network is built, `writing` how far its trace is, which may take longer than the run. Raises what worlds raise.
     """
     for run, folder in runs:
         collect_what_was_left()
         progress = begin(run)
         made_of = inputs(run)
         with rare_collection():
-            world = make(run)
+            with told_to(building):
+                world = make(run)
             recording = world.run(progress)
             result = results.write(folder, results.files(run, recording, how, made_of))
             world.write_more(folder, writing)

@@ -15,7 +15,7 @@ import networkx as nx
 
 from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run
-from harness.workloads import Flow
+from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
@@ -44,6 +44,7 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without what pipelines do
+_TURN_MEETINGS = 8  # in a window, where hosts take turns
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 
@@ -56,6 +57,7 @@ class Expected:
     """
 
     independent: bool  # no flow starts when others are done
+    local: bool  # what a host reports makes flows start at that host alone
     hosts: int
     switches: int
     ports: int  # of switches
@@ -103,7 +105,8 @@ class Expected:
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
+        meetings = self.windows if self.independent else _TURN_MEETINGS * self.windows
+        return wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
@@ -113,6 +116,15 @@ def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
     limit = MemoryLimit(run.label, run.scenario.memory_bytes)
     limit.foresee(_nodes_bytes(hosts, switches, ports), f"{hosts:,} hosts and {switches:,} switches", built, built_here)
     return limit
+
+
+def check_fits(run: Run, foreseen: Expected) -> None:
+    """Whether this machine has the memory that the run will take. Raises UserError.
+
+    With `memory_bytes` in its scenario the user has said what it may hold, and it ends when it holds more.
+    """
+    if run.scenario.memory_bytes is None:
+        MemoryLimit(run.label, None).foresee_all(foreseen.memory_bytes)
 
 
 def _switch_ports(topology: Topology) -> int:
@@ -126,12 +138,12 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
     """So many that the run takes least wall-clock time; 1 where more of them save little.
 
-    Where flows start when others are done, all hosts are at one of two workers.
+    Where what a host reports makes flows start at others, all hosts are at one of two workers.
     """
     alone_s = foreseen.run_s
     if processors < 2 or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
-    most = processors if foreseen.independent else 2
+    most = processors if foreseen.local else 2
     walls_s = {workers: run_wall_s(run, foreseen, workers) for workers in range(2, most + 1)}
     best = min(walls_s, key=lambda workers: walls_s[workers])
     saves = alone_s > _LEAST_GAIN * walls_s[best] and alone_s - walls_s[best] > _LEAST_S
@@ -140,16 +152,16 @@ def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
 
 def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
     """Wall-clock time of a run with so many workers, and a processor each."""
-    owners = partition(run.topology, workers, hosts_together=not foreseen.independent)
+    owners = partition(run.topology, workers, hosts_together=not foreseen.local)
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
-def expected(run: Run) -> Expected:
+def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     """Of the flows that are known before the run, as far as its limit lets them: others start when these are done.
 
-    A flow has one source: plans refuse others. Raises UserError.
+    `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
     """
-    topology, traffic, limit_ns = run.topology, run.traffic(), run.limit_ns
+    topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
     packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
     flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in traffic.flows]
@@ -160,7 +172,7 @@ def expected(run: Run) -> Expected:
         sends_ns[flow.source] += count * packet_ns[flow.source]
         for destination in flow.destinations:
             receives_ns[destination] += count * packet_ns[destination]
-    paths = _Paths(run)
+    paths = Paths(run)
     packets = hops = 0
     sent: Counter[int] = Counter()
     # Of what is under way at the limit, which was sent in the last RTT, half is done.
@@ -186,6 +198,7 @@ def expected(run: Run) -> Expected:
     ports = _switch_ports(topology)
     return Expected(
         independent=traffic.independent,
+        local=traffic.local,
         hosts=len(topology.hosts),
         switches=len(topology.switches),
         ports=ports,
@@ -210,7 +223,7 @@ def trace_bytes(run: Run, trace: Tracing) -> int:
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
         parts.setdefault(id(flow.whole or flow), []).append(flow)
-    paths, mtu_bytes = _Paths(run), run.scenario.nic.mtu_bytes
+    paths, mtu_bytes = Paths(run), run.scenario.nic.mtu_bytes
     each = _TRACE_BYTES if trace.pipelines else _HOPS_BYTES
     most, total = math.inf if trace.packets is None else trace.packets, 0
     for flow in (flow for flows in list(parts.values())[trace.flow : trace.flow + 1] for flow in flows):
@@ -228,7 +241,7 @@ def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
     return max(1, min(count, math.ceil((flow.stop_ns - flow.start_ns) / packet_ns[flow.source])))
 
 
-class _Paths:
+class Paths:
     """How many links a flow's frames take."""
 
     def __init__(self, run: Run) -> None:

@@ -169,6 +169,20 @@ class HostSession:
                 del self._active[number]
         return samples
 
+    def connection_of(self, part: object) -> int | None:
+        """Return the number of the first connection on which this is a point or the load balancer; None: of none."""
+        for number, qp in self._queue_pairs.items():
+            point = qp.reaction_point
+            if any(
+                part is one for one in (point, *getattr(point, "parts", ()), qp.notification_point, qp.load_balancer)
+            ):
+                return number
+        return None
+
+    def flow_on(self, number: int) -> int | None:
+        """Return the flow that this host is sending on a connection; None: it sends none."""
+        return next((flow for flow, message in self._messages.items() if message.qp.qpn == number), None)
+
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
         """Of the connections on which this host is sending, by number."""
         for number, unfinished in sorted(self._active.items()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 from typing import TYPE_CHECKING
 
 import psutil
@@ -39,6 +41,16 @@ class MemoryLimit:
                 "smaller network, or a larger memory_bytes would do"
             )
 
+    def foresee_all(self, run_bytes: int) -> None:
+        """Raises UserError when the whole run will take more than there is."""
+        limit_bytes = self._limit(0)
+        if run_bytes > limit_bytes:
+            raise UserError(
+                f"{self._run}: does not fit here: it will take some {_gb(run_bytes)} of memory, and {_gb(limit_bytes)} "
+                "are free; expected a smaller network or workload, a larger record.queue_interval_ns, a machine with "
+                "more (or memory_bytes, to try it all the same)"
+            )
+
     def look(self, now_ns: int, queue_samples: int, crew: Crew) -> None:
         """Raises UserError when what is held, and what the samples taken so far will need, is more than there is.
 
@@ -69,7 +81,17 @@ class MemoryLimit:
         if self._limit_bytes is not None:
             return self._limit_bytes
         machine = psutil.virtual_memory()
-        return held_bytes + int(machine.available - _RESERVE_FRACTION * machine.total)
+        left_bytes = int(machine.available - _RESERVE_FRACTION * machine.total)
+        return held_bytes + min(left_bytes, _left_by_limits())
+
+
+def _left_by_limits() -> int:
+    """Return what `ulimit -v` leaves this process, of addresses: what it has mapped counts, used or not."""
+    most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most_bytes == resource.RLIM_INFINITY:
+        return sys.maxsize
+    mapped_bytes: int = psutil.Process().memory_info().vms
+    return max(0, most_bytes - mapped_bytes)
 
 
 def _held_bytes(crew: Crew) -> int:
@@ -84,6 +106,10 @@ def private_bytes() -> int:
     """What no other process has of this one's memory."""
     own_bytes: int = psutil.Process().memory_full_info().uss
     return own_bytes
+
+
+def _gb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB"
 
 
 def _gib(size_bytes: int) -> str:

@@ -8,7 +8,7 @@ It tells hosts what to do through `carry`, and is told what they report; a world
     session.start_due(now_ns)                   # not later than session.next_start_ns
     session.note(host, event)                   # a workload may answer with flows, which changes next_start_ns
     session.note_rates(samples, delivered)
-    session.end(reports, end_ns)                # session.records is complete
+    session.end(reports)                        # session.records is complete
 """
 
 from __future__ import annotations
@@ -115,6 +115,11 @@ class Session:
         """When the next flow starts that no host knows of; None: there is none."""
         return self._to_start[0][0] if self._to_start else None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a host has a flow to send or to receive, or a collective to go on with."""
+        return len(self._progress) > len(self.failed) or bool(self._at_work)
+
     def all_started(self, now_ns: int) -> bool:
         """Every flow that the session knows of."""
         return all(record.flow.start_ns <= now_ns for record in self.records)
@@ -156,8 +161,8 @@ class Session:
             connection.delivered_bytes = before if told is None else told // len(connection.destinations)
             self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
-    def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
-        """The run is over, at `end_ns`: what each host knows, in order. Flows that would start later are forgotten."""
+    def end(self, reports: Sequence[HostReport]) -> None:
+        """The run is over: what each host knows, in order. Flows that have not started are unfinished."""
         self.collectives = {
             host: told for host, report in enumerate(reports) if (told := report.collectives) is not None
         }
@@ -168,6 +173,9 @@ class Session:
         for flow, progress in self._progress.items():
             if progress.sent and self.records[flow].completed_ns < 0:
                 self.records[flow].note_sent(Sent.joined(progress.sent.values()))
+        for record in self.records:
+            if record.flow.stop_ns is not None and record.qp < 0:
+                record.flow.size_bytes = 0  # what it has sent
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
             received = Received.joined(
@@ -176,7 +184,6 @@ class Session:
             delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
             for record in connection.flows:
                 record.note_end(received, delivered_bytes)
-        self.records = [record for record in self.records if record.flow.start_ns <= end_ns]
 
     # Flows
 

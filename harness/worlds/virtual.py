@@ -42,14 +42,18 @@ from harness.measure.recording import (
 )
 from harness.measure.tracing import TraceRecord, Tracing
 from harness.plan.experiment import LinkChange, Run
-from harness.worlds.expected import memory_limit
+from harness.workloads import Flow
+from harness.worlds import building
+from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
 from harness.worlds.progress import DoneShare, ProgressWatch
+from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.turns import Turns
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
@@ -70,8 +74,6 @@ _Of = TypeVar("_Of")
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
-_Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
-_MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _LOOK_EVENTS = 1_000_000  # of the network, between two looks at the memory and at how far the run is
 _TELL_EVERY_S = 0.5  # of wall time, how far the run is
 _TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
@@ -132,7 +134,17 @@ class VirtualWorld:
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
+        if isinstance(workers, int):
+            check_fits(run, expected(run, traffic))
+        self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
+        self._built = 0
+        local = traffic.local
+        follows = local and not independent
+        self.fabric = Fabric(
+            framing_bytes=run.scenario.framing_bytes,
+            independent_hosts=local,
+            settle=self._settle if follows else None,
+        )
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
@@ -152,13 +164,17 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
+        self._turns: Turns | None = None
         count = workers if isinstance(workers, int) else workers.count
-        ranks = owners or partition(run.topology, count, hosts_together=not independent)
+        ranks = owners or partition(run.topology, count, hosts_together=not local)
         by_node = [ranks[name] for name in self.names]
         if not isinstance(workers, int):
             self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         elif workers > 1:
             self._crew = crew(self.fabric, by_node, count, self._on_told, late)
+        if follows:
+            self._paths, self._shortest_ns = Paths(run), min(link.delay_ns for link in run.topology.links)
+            self._turns = Turns(self.fabric, self._session, self._crew, self._least_ns)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -166,9 +182,10 @@ class VirtualWorld:
         places = ports_of(run.topology)
         self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
         self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
-        self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
+        self._rests_until_ns = 0  # nothing is sampled before: nothing is under way
+        self._rest_samples = 0  # of queues, that were left out so
         self._watch = ProgressWatch(run, traffic)
         self._done_share = DoneShare(traffic, run.limit_ns)
         self._tell_s = 0.0  # when it is told again, on the monotonic clock
@@ -184,6 +201,7 @@ class VirtualWorld:
             self.nics.append(nic)
             self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
+            self._tell_built(1)
 
     def _add_switches(self) -> None:
         run = self.run_plan
@@ -215,6 +233,12 @@ class VirtualWorld:
                 **settings.traffic(),
             )
             self._name(switch.name, node)
+            self._tell_built(len(run.topology.ports[switch.name]))
+
+    def _tell_built(self, more: int) -> None:
+        """Hosts count once, switches by their ports, which is about how long they take."""
+        self._built += more
+        building.tell(self._built / self._to_build)
 
     def _limit_ingress(self) -> None:
         """PFC, and what an ingress port may hold. A limit without PFC is a threshold without headroom: nothing gets
@@ -245,6 +269,8 @@ class VirtualWorld:
 
     def _add_links(self, capture: bool) -> None:
         hosts = self.run_plan.topology.host_by_name
+        self._rates_bps = [0] * len(hosts)  # of hosts' links, at most
+        changes = self.run_plan.link_changes()
         for link in self.run_plan.topology.links:
             number = self.fabric.connect(
                 self._nodes[link.a],
@@ -256,6 +282,10 @@ class VirtualWorld:
             )
             assert number == len(self.links)
             self.links.append((link.a, link.b))
+            for name in (link.a, link.b):
+                if name in hosts:
+                    changed_bps = (change.rate_bps or 0 for change in changes if change.link == number)
+                    self._rates_bps[hosts[name].index] = max(link.rate_bps, *changed_bps, 0)
             if capture and (link.a in hosts or link.b in hosts):
                 self.fabric.capture(number)
 
@@ -358,10 +388,24 @@ class VirtualWorld:
         self._session.start_due(now_ns + self._ahead_ns)
         self._schedule_start()
 
+    def _settle(self, end_ns: int) -> None:
+        assert self._turns is not None
+        self._turns.settle(end_ns)
+
+    def _least_ns(self, flow: Flow) -> int:
+        """How long it takes at least until a flow is done: its payload on its source's link, and the way there and
+        back.
+        """
+        there, back = self._paths.links(flow)
+        own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / self._rates_bps[flow.source]
+        return int(own_ns) + (there + back) * self._shortest_ns
+
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
         if isinstance(request, Post):
             self._follow(request)
+            if self._turns is not None:
+                self._turns.take(host)
         if not self._crew.has(host):
             return
         if isinstance(request, Connect):
@@ -401,7 +445,9 @@ class VirtualWorld:
 
     def _note(self, host: int, event: Event) -> None:
         """From a host to the session; where there are several of it, to all, which get it in the same order."""
-        if self._independent and self._crew.count > 1:
+        if self._turns is not None:
+            self._turns.report(host, event)
+        elif self._independent and self._crew.count > 1:
             self._crew.tell((host, event))
         else:
             self._on_event(host, event)
@@ -421,23 +467,36 @@ class VirtualWorld:
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Runs until every flow is acknowledged, or the scenario's limit."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         assert recording is not None  # of the first worker
         return recording
 
     def follow(self) -> None:
         """Takes part in a run, at another rank than the first."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             self._run(None)
+
+    def _named_errors(self) -> NamedErrors:
+        run = self.run_plan
+        hosts = [host.name for host in run.topology.hosts]
+        return NamedErrors(
+            run.protocol.name,
+            run.load_balancing.name,
+            lambda: zip(hosts, self._hosts, strict=True),
+            lambda: self.fabric.now_ns,
+        )
 
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
         scenario = self.run_plan.scenario
         session = self._session
-        if self._independent or self._crew.first:
+        if self._independent or self._turns is not None or self._crew.first:
             session.begin()
-            self._schedule_start()
+            if self._turns is not None:
+                self._turns.begin()
+            else:
+                self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         for probe in self.run_plan.probes:
@@ -461,7 +520,7 @@ class VirtualWorld:
             self._sample_links(self.fabric.now_ns)
         parts = self._crew.gather(self._part())
         if self._crew.first:
-            session.end(reports, self.fabric.now_ns)
+            session.end(reports)
         own_s = time.process_time() - started
         recording = self._recording(ended, parts) if self._crew.first else None
         cpu_s, memory_bytes = cost(self._crew, own_s)
@@ -523,7 +582,8 @@ class VirtualWorld:
         """
         self._looked_ns = now_ns
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
-        queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
+        samples = max(0, now_ns // interval_ns - self._rest_samples) if interval_ns else 0
+        queue_samples = samples * len(self._ports)
         self._memory.look(now_ns, queue_samples, self._crew)
 
     def _look_at_progress(self, now_ns: int) -> None:
@@ -537,7 +597,26 @@ class VirtualWorld:
         if self._standstill:
             self.fabric.stop()
         else:
-            self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
+            self._rest(now_ns)
+            next_ns = max(now_ns + self._watch.interval_ns, self._rests_until_ns)
+            self.fabric.at(next_ns, self._look_at_progress)
+
+    def _rest(self, now_ns: int) -> None:
+        """While nothing is under way and the next flow starts late, nothing is sampled until then.
+
+        What would be read is 0 everywhere. A rest lasts longer than the time between two looks.
+        """
+        start_ns = self._crew.agree(self._session.next_start_ns)
+        if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
+            return
+        if self._crew.agree(self._session.under_way) or self._is_busy():
+            return
+        self._rests_until_ns = start_ns
+        interval_ns = self.run_plan.scenario.record.queue_interval_ns
+        if len(self._ports):
+            resumed_ns = _multiple(start_ns, interval_ns)
+            self.fabric.sample(interval_ns, resumed_ns)
+            self._rest_samples += (resumed_ns - now_ns) // interval_ns
 
     def _stands_still(self, now_ns: int) -> bool:
         """Whether nothing has moved since this was asked before."""
@@ -590,30 +669,15 @@ class VirtualWorld:
         self._session.note_rates(samples, lambda sample: delivered[sample.number])
         if self._crew.agree(self._links.is_due(now_ns)):
             self._sample_links(now_ns)
-        self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
+        interval_ns = record.rate_interval_ns
+        next_ns = max(now_ns + interval_ns, _multiple(self._rests_until_ns, interval_ns))
+        self.fabric.at(next_ns, self._sample_rates)
 
     def _sample_links(self, now_ns: int) -> None:
-        marked = np.zeros(len(self._links.places), np.int64)
-        for read, places, ports in self._marks:
-            marked[places] += np.frombuffer(read(), np.int64)[ports]
-        counters = {**self._link_counters.in_order(_columns(self.fabric.link_counters())), "marked": marked}
+        counters = self._link_counters.in_order(_columns(self.fabric.link_counters()))
         parts = self._crew.gather(counters)
         if parts:
             self._links.add(now_ns, {name: np.sum([part[name] for part in parts], axis=0) for name in counters})
-
-    def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
-        """What reads the packets that the program marked, for each switch and counter."""
-        counters = _mark_counters(self.run_plan)
-        all_ports: Integers = places["port"].to_numpy()
-        found: list[_Marks] = []
-        for switch, at in places.groupby("node", sort=False).indices.items():
-            rows: Integers = np.asarray(at, np.int64)
-            for name, cells in counters if switch in self._pipes else ():
-                counted = rows[all_ports[rows] < cells]
-                ports = all_ports[counted]
-                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max(initial=-1)) + 1)
-                found.append((read, counted, ports))
-        return found
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
@@ -720,10 +784,9 @@ def _number_of(address: str) -> int:
     return int(IPv4Address(address))
 
 
-def _mark_counters(run: Run) -> list[tuple[str, int]]:
-    """The program's counters of marked packets, by port, and how many ports they have."""
-    counters = compiled(run.build)[1].counters
-    return [(c.preamble.name, c.size) for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
+def _multiple(time_ns: int, interval_ns: int) -> int:
+    """The first multiple of the interval that is not before `time_ns`."""
+    return -(-time_ns // interval_ns) * interval_ns
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:

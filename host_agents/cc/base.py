@@ -15,10 +15,12 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from host_agents import framing
+from host_agents.errors import HostError
 from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 UNLIMITED: Final = 1e18  # bytes: a window that never closes
+MAX_RATE_BPS: Final = 1e18  # of a reaction point: more than any link has
 
 
 class Path:
@@ -327,8 +329,13 @@ class ReactionPoint(Point):
         return inflight_bytes < self.window_bytes
 
     def set_rate(self, rate_bps: float) -> None:
-        """A new rate, effective at once: it also moves the next-service time of what was sent last."""
+        """A new rate, effective at once: it also moves the next-service time of what was sent last.
+
+        Raises HostError unless it is a number above 0.
+        """
         if rate_bps != self.rate_bps:
+            if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
+                raise HostError(f"set_rate({rate_bps!r}): expected bits a second above 0, not infinitely many")
             self.rate_bps = rate_bps
             whole = self.whole
             if whole is None:
@@ -337,7 +344,12 @@ class ReactionPoint(Point):
                 whole.on_part_changed()
 
     def set_window(self, window_bytes: float) -> None:
-        """A new window, effective at once. A smaller one takes nothing back."""
+        """A new window, effective at once. A smaller one takes nothing back.
+
+        Raises HostError unless it is a number from 0 on.
+        """
+        if not window_bytes >= 0.0:  # a NaN, too
+            raise HostError(f"set_window({window_bytes!r}): expected a number of bytes from 0 on")
         wider = window_bytes > self.window_bytes
         self.window_bytes = window_bytes
         if wider:

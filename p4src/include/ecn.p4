@@ -1,14 +1,13 @@
-// A stage of egress: RED/ECN marking at dequeue.
+// Egress stage: RED/ECN marking at dequeue.
 //
-// Its rule: no mark up to Kmin, probability Pmax (q - Kmin) / (Kmax - Kmin) up to Kmax, certainty above.
+// A packet is never marked up to Kmin, always above Kmax, and with probability Pmax (q - Kmin) /
+// (Kmax - Kmin) between. The depth q is what the packet leaves behind in its queue, in cells; a
+// program that marks by another depth defines MARKING_DEPTH (a depth_t) first, in its own unit.
+// Only ECN-capable packets are marked (RFC 3168). The counter ecn_marked has the marks of each
+// port.
 //
-// The depth q is what the packet leaves behind in its queue, in cells. The control plane sets, for a port and
-// priority or as ecn_threshold's default action, red(kmin_cells, kmax_cells, span) with span = (Kmax - Kmin) / Pmax:
-// a number drawn evenly from 0 .. span - 1 is below q - Kmin with just the wanted probability, and nothing is multiplied
-// or divided. Hardware whose random numbers come in powers of two looks the probability up by depth instead.
-//
-// A program that marks by another depth defines MARKING_DEPTH (a depth_t) before, in units of its own.
-// Only ECN-capable packets are marked (RFC 3168). ecn_marked counts the marks of each port.
+// Table: ecn_threshold (port, priority) -> red or no_marking; its default action holds where no
+// entry is.
 #ifndef P4CC_ECN_P4
 #define P4CC_ECN_P4
 
@@ -22,7 +21,8 @@ const bit<2> ECN_CE = 3;
 #define MARKING_DEPTH standard_metadata.deq_qdepth
 #endif
 
-control EcnMarking(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control EcnMarking(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
     depth_t kmax = 0x7FFFF;
     bit<32> red_span = 1;
@@ -35,6 +35,9 @@ control EcnMarking(inout headers_t hdr, inout metadata_t meta, inout standard_me
         ecn_marked.count((bit<32>)standard_metadata.egress_port);
     }
 
+    // span = (Kmax - Kmin) / Pmax: a number drawn evenly from 0 to span - 1 is below q - Kmin with
+    // the wanted probability, so nothing is multiplied or divided. Hardware whose random numbers
+    // come in powers of two looks the probability up by depth instead.
     action red(depth_t kmin_cells, depth_t kmax_cells, bit<32> span) {
         kmin = kmin_cells;
         kmax = kmax_cells;

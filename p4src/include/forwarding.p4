@@ -1,27 +1,27 @@
-// Layer-3 forwarding: the checks of RFC 1812, longest prefix match, load balancing over paths of equal cost, priority from
-// the DSCP.
+// Layer-3 forwarding: the checks of RFC 1812, longest prefix match, load balancing over paths of
+// equal cost, and the priority from the DSCP. MAC addresses pass unchanged, since in a p4cc network
+// they are functions of the IPv4 addresses.
 //
-// MAC addresses pass unchanged: in a p4cc network they are functions of the IPv4 addresses.
-//
-// The control plane fills
-//   ipv4_lpm          prefix -> forward(port), or balance(group_id, group_size, salt)
-//   dscp_to_priority  DSCP -> set_priority; what is not listed has priority 0, the lowest
-// and what the load balancer needs to know of each group of ports. The salt is a number of the switch's own.
-//
-// With the macro MULTICAST, a prefix may also lead to
-//   replicate(group)  a copy to each port of a multicast group of the packet replication engine
-//   no_group          of addresses of groups (239.0.0.0/8), those that lead nowhere
-//
-// The load balancer is one file: load_balancing/ecmp.p4, or NAME.p4 in the include path with the macro LOAD_BALANCER=NAME. It has a control
-//   LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-//                in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found)
-// that sets egress_spec to a port of the group, of which there are at least two; the priority is known. `found` is false where the group is
-// not known. LOAD_BALANCER_PER_PACKET is defined by one that sends a flow over several paths. Stages: include/switch.p4.
+// Tables: ipv4_lpm          prefix -> forward(port), or balance(group_id, group_size, salt)
+//         dscp_to_priority  DSCP -> set_priority; without an entry the priority is 0, the lowest
+//         and those of the load balancer, which describe the ports of each group. The salt is the
+//         switch's own number.
+// With the macro MULTICAST a prefix may also lead to replicate(group), a copy to each port of a
+// multicast group of the packet replication engine, or to no_group, for group addresses
+// (239.0.0.0/8) without a group. include/switch.p4 says what stages are.
 #ifndef P4CC_FORWARDING_P4
 #define P4CC_FORWARDING_P4
 
 const bit<32> GROUPS = 1024;
 
+// The load balancer is one file: load_balancing/ecmp.p4, or NAME.p4 in the include path with the
+// macro LOAD_BALANCER=NAME. It declares
+//   control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
+//                        inout standard_metadata_t standard_metadata, in bit<16> group_id,
+//                        in bit<16> group_size, in bit<32> salt, out bool found)
+// which sets egress_spec to a port of the group. A group has at least two ports, and the priority
+// is known. `found` is false where the group is not known. A load balancer that sends one flow over
+// several paths defines LOAD_BALANCER_PER_PACKET.
 #define P4CC_FILE_OF(name) <name.p4>
 #ifdef LOAD_BALANCER
 #include P4CC_FILE_OF(LOAD_BALANCER)
@@ -29,7 +29,8 @@ const bit<32> GROUPS = 1024;
 #include "../load_balancing/ecmp.p4"
 #endif
 
-control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta,
+                       inout standard_metadata_t standard_metadata) {
     LoadBalancer() load_balancer;
 
     bit<16> balanced_group_id = 0;
@@ -100,7 +101,8 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standar
             drop(DROP_NOT_IPV4);
         } else if (standard_metadata.checksum_error != 0) {
             drop(DROP_CHECKSUM);
-        } else if ((bit<32>)(hdr.ipv4.total_len) + (bit<32>)ETHERNET_BYTES > standard_metadata.packet_length) {
+        } else if ((bit<32>)(hdr.ipv4.total_len) + (bit<32>)ETHERNET_BYTES
+                   > standard_metadata.packet_length) {
             drop(DROP_MALFORMED);
         } else if (hdr.ipv4.ttl <= 1) {
             drop(DROP_TTL);
@@ -109,7 +111,8 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standar
             dscp_to_priority.apply();
             switch (ipv4_lpm.apply().action_run) {
                 balance: {
-                    load_balancer.apply(hdr, meta, standard_metadata, balanced_group_id, balanced_group_size, balanced_salt, found);
+                    load_balancer.apply(hdr, meta, standard_metadata, balanced_group_id,
+                                        balanced_group_size, balanced_salt, found);
                     if (!found) {
                         no_route();
                     }

@@ -1,7 +1,7 @@
-// The ports of a group by number: for load balancers that choose by themselves.
+// The ports of a group by number, for load balancers that choose by themselves.
 //
-// The control plane fills each group_member of a program
-//   group_member  (group_id, member) -> take(port); members count from 0
+// Table: group_member (group_id, member) -> take(port), once for each use in a program; members
+// count from 0.
 #ifndef P4CC_GROUP_MEMBER_P4
 #define P4CC_GROUP_MEMBER_P4
 

@@ -1,5 +1,6 @@
-// Ethernet, IPv4, UDP, BTH. A program includes this after it has declared
-// headers_t and metadata_t (include/prelude.p4), and goes on from meta.common.opcode, which stays 0 for what is not RoCEv2.
+// Parser of Ethernet, IPv4, UDP and BTH. A program includes this after it has declared headers_t
+// and metadata_t (include/prelude.p4), and goes on from meta.common.opcode, which is 0 for what is
+// not RoCEv2.
 #ifndef P4CC_PARSER_P4
 #define P4CC_PARSER_P4
 
@@ -7,7 +8,8 @@ error {
     Ipv4HeaderUnsupported  // not version 4, or with options
 }
 
-parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
     state start {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {

@@ -1,13 +1,15 @@
-// How many bytes each queue holds, known to ingress.
+// The bytes that each queue holds, known to ingress: v1model shows a queue to egress only.
 //
-// v1model shows a queue only to egress; so a program counts by itself. Ingress adds a packet's bytes to the register of its
-// queue (QueueArrival, or what a program has instead), egress takes off exactly as many (QueueDeparture). Should the traffic
-// manager lose a counted packet (its buffer full, a link gone down), a packet that leaves an empty queue behind puts the count right.
-// Copies that the switch makes are not counted. Several stages of a program may use this: a packet is counted once.
-// A program that defines KEEP_DEPARTURES before it includes this finds in last_departure when each queue was served last.
+// Ingress adds a packet's bytes to the register of its queue (QueueArrival, or a stage of the
+// program's own), and egress takes exactly as many off (QueueDeparture). Should the traffic manager
+// lose a counted packet, because its buffer is full or a link is down, the next packet that leaves
+// an empty queue behind sets the count to 0. Copies that the switch makes are not counted. Several
+// stages of a program may use this file; a packet is counted once. With the macro KEEP_DEPARTURES,
+// last_departure has the time at which each queue was served last.
 //
-// On BMv2 ingress and egress are threads, so an update may be lost; the same fact puts that right. On hardware ingress and egress
-// share no registers: a traffic manager that shows its queues to ingress (Tofino 2) stands in for this file.
+// BMv2 runs ingress and egress in threads, so an update may be lost there; the same rule repairs
+// that. Ingress and egress of hardware share no registers: a traffic manager that shows its queues
+// to ingress (Tofino 2) replaces this file.
 #ifndef P4CC_QUEUE_BYTES_P4
 #define P4CC_QUEUE_BYTES_P4
 
@@ -24,21 +26,23 @@ register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; t
 
 #define QUEUE_OF(port) ((bit<32>)((port) ++ standard_metadata.priority))
 
-// Counts a packet in that found `held_bytes` in the queue meta.common.queue.
-#define COUNT_IN(held_bytes, packet_bytes)                                                                \
-    if (held_bytes == 0) {  /* draining begins here */                                                    \
-        KEEP_DEPARTURE(standard_metadata.ingress_global_timestamp)                                        \
-    }                                                                                                     \
-    meta.common.counted_bytes = packet_bytes;                                                             \
+// Count a packet that found `held_bytes` in the queue meta.common.queue.
+#define COUNT_IN(held_bytes, packet_bytes)                         \
+    if (held_bytes == 0) {  /* draining begins here */             \
+        KEEP_DEPARTURE(standard_metadata.ingress_global_timestamp) \
+    }                                                              \
+    meta.common.counted_bytes = packet_bytes;                      \
     queue_bytes.write(meta.common.queue, held_bytes + packet_bytes);
 
-// The last stage of ingress: counts what is sent to one port, and not counted yet.
-@noWarn("unused")  // of a program that has a stage of its own in its place
-control QueueArrival(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// Last stage of ingress: count what is sent to one port and is not counted yet.
+@noWarn("unused")  // a program may have a stage of its own in its place
+control QueueArrival(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
     bit<32> held_bytes;
 
     apply {
-        if (meta.common.counted_bytes == 0 && standard_metadata.egress_spec != DROP_PORT && standard_metadata.mcast_grp == 0) {
+        if (meta.common.counted_bytes == 0 && standard_metadata.egress_spec != DROP_PORT
+            && standard_metadata.mcast_grp == 0) {
             meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
             queue_bytes.read(held_bytes, meta.common.queue);
             COUNT_IN(held_bytes, standard_metadata.packet_length)
@@ -46,8 +50,9 @@ control QueueArrival(inout headers_t hdr, inout metadata_t meta, inout standard_
     }
 }
 
-// The first stage of egress: counts a packet out.
-control QueueDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// First stage of egress: take a packet off the count.
+control QueueDeparture(inout headers_t hdr, inout metadata_t meta,
+                       inout standard_metadata_t standard_metadata) {
     bit<32> held_bytes;
 
     apply {

@@ -1,23 +1,25 @@
-// Long division. Without a divider: 6 + 20 steps one after the other, each a comparison and a subtraction or a shift by a constant.
+// Long division without a divider: 6 + 20 steps one after the other, each a comparison and a
+// subtraction or a shift by a constant.
 #ifndef P4CC_QUOTIENT_P4
 #define P4CC_QUOTIENT_P4
 
 // The subtrahend never exceeds the rest, so nothing is shifted out.
-#define NORMALIZE(bits)                    \
-    if (subtrahend <= (rest >> bits)) {    \
-        subtrahend = subtrahend << bits;   \
-        digit = digit << bits;             \
+#define NORMALIZE(bits)                  \
+    if (subtrahend <= (rest >> bits)) {  \
+        subtrahend = subtrahend << bits; \
+        digit = digit << bits;           \
     }
 
-#define NEXT_DIGIT                         \
-    if (rest >= subtrahend) {              \
-        rest = rest - subtrahend;          \
-        quotient = quotient + digit;       \
-    }                                      \
-    subtrahend = subtrahend >> 1;          \
+#define NEXT_DIGIT                   \
+    if (rest >= subtrahend) {        \
+        rest = rest - subtrahend;    \
+        quotient = quotient + digit; \
+    }                                \
+    subtrahend = subtrahend >> 1;    \
     digit = digit >> 1;
 
-// dividend / divisor, rounded down to so many significant binary digits, from 10 to 20; ten are within 0.2%. The divisor is not 0.
+// dividend / divisor, rounded down to `digits` significant binary digits, from 10 to 20. Ten digits
+// are within 0.2%. The divisor must not be 0.
 control Quotient(in bit<64> dividend, in bit<64> divisor, out bit<64> quotient)(bit<8> digits) {
     bit<64> rest;
     bit<64> subtrahend;

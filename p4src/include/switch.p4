@@ -1,13 +1,13 @@
 // The switch around a program's own stages; what a program includes last.
 //
-//   parser     include/parser.p4, or the program's own, which goes on from there
+//   parser     include/parser.p4, or the program's own, which starts with it
 //   ingress    include/forwarding.p4 with the load balancer, then the program's stage
 //   egress     the program's stage, at dequeue
 //
-// A program defines, where it has one, PARSER, INGRESS_STAGE, EGRESS_STAGE: the name of its parser or control. A load balancer
-// (load_balancing/) may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages of its own at the end of ingress and at the start of egress.
-//
-// With LOSS_PPM, a switch loses so many of a million packets at random when they come in, and again of the copies that leave.
+// A program may define PARSER, INGRESS_STAGE and EGRESS_STAGE, the names of its parser and
+// controls. A load balancer may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at
+// the end of ingress and at the start of egress. With LOSS_PPM, a switch loses so many of a million
+// packets at random when they come in, and again of the copies that leave.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 
@@ -26,7 +26,8 @@ counter(1, CounterType.packets) lost_in;
 counter(1, CounterType.packets) lost_out;
 #endif
 
-control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
+                      inout standard_metadata_t standard_metadata) {
     Ipv4Forwarding() forwarding;
 #ifdef INGRESS_STAGE
     INGRESS_STAGE() stage;
@@ -55,7 +56,8 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 }
 
-control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+control SwitchEgress(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
 #ifdef LOAD_BALANCER_DEQUEUE
     LOAD_BALANCER_DEQUEUE() dequeue;
 #endif
@@ -89,6 +91,7 @@ control SwitchDeparser(packet_out packet, in headers_t hdr) {
     }
 }
 
-V1Switch(PARSER(), VerifyIpv4Checksum(), SwitchIngress(), SwitchEgress(), UpdateIpv4Checksum(), SwitchDeparser()) main;
+V1Switch(PARSER(), VerifyIpv4Checksum(), SwitchIngress(), SwitchEgress(), UpdateIpv4Checksum(),
+         SwitchDeparser()) main;
 
 #endif

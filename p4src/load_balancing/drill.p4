@@ -1,12 +1,14 @@
-// DRILL: each packet takes the shortest of two queues drawn at random and of the one that was shortest the last time.
+// DRILL: each packet takes the shortest of two random queues and of the last choice
 //
-// This is DRILL(2, 1) of Ghorbani et al., "DRILL: Micro Load Balancing for Low-latency Data Center Networks", SIGCOMM 2017,
-// section 3.2, among the queues of the packet's own priority and with bytes in place of packets.
+// This is DRILL(2, 1) of Ghorbani et al., "DRILL: Micro Load Balancing for Low-latency Data Center
+// Networks", SIGCOMM 2017, section 3.2, among the queues of the packet's own priority and with
+// bytes in place of packets.
 //
 // The control plane fills both tables of include/group_member.p4.
 //
-// Operations assumed of the hardware: ingress reads how long three queues are (include/queue_bytes.p4 counts them, since v1model shows
-// a queue to egress only), and draws two random numbers below a number that the control plane sets.
+// Operations assumed of the hardware: ingress reads how long three queues are
+// (include/queue_bytes.p4 counts them, since v1model shows a queue to egress only), and draws two
+// random numbers below a number that the control plane sets.
 #ifndef P4CC_DRILL_P4
 #define P4CC_DRILL_P4
 
@@ -19,8 +21,9 @@
 
 register<port_t>(GROUPS) shortest_of_group;  // the last choice; 0: none yet
 
-control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
+control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata, in bit<16> group_id,
+                     in bit<16> group_size, in bit<32> salt, out bool found) {
     GroupMember() first_member;
     GroupMember() second_member;
 

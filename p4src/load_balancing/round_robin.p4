@@ -12,8 +12,9 @@
 
 register<bit<16>>(GROUPS) next_member;
 
-control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
+control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata, in bit<16> group_id,
+                     in bit<16> group_size, in bit<32> salt, out bool found) {
     GroupMember() members;
 
     bit<16> member;

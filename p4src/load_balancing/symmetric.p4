@@ -3,17 +3,19 @@
 // The control plane fills
 //   ecmp_group  group_id -> a group of member(port)
 //
-// A path is a hash of the two addresses, the lower one first, and of the TTL, so that switches one behind the other do not split
-// their flows alike: on a tree both directions have as many hops behind them where they choose. The switch's salt is not used,
-// and all switches have to number their ports upwards alike. The multiplier: ecmp.p4.
+// A path is a hash of the two addresses, the lower one first, and of the TTL, so that switches one
+// behind the other do not split their flows alike: on a tree both directions have as many hops
+// behind them where they choose. The switch's salt is not used, and all switches have to number
+// their ports upwards alike. The multiplier: ecmp.p4.
 #ifndef P4CC_SYMMETRIC_P4
 #define P4CC_SYMMETRIC_P4
 #define LOAD_BALANCER_SYMMETRIC
 
 const bit<32> HASH_MULTIPLIER = 0x9E3779B1;
 
-control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
+control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata, in bit<16> group_id,
+                     in bit<16> group_size, in bit<32> salt, out bool found) {
     bit<32> ecmp_hash = 0;
     bit<32> lower;
     bit<32> upper;

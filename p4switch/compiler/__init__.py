@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
+_SOURCES = ("architectures", "bits", "compiler", "ir")
 
 
 class Compiled:
@@ -81,9 +82,9 @@ class Compiled:
 
 @functools.cache
 def _compiler_digest() -> str:
-    """A digest of the compiler's own source."""
-    files = sorted([*_HERE.rglob("*.py"), *_HERE.rglob("*.p4")])
-    return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE)), f.read_bytes())))
+    """A digest of the compiler's own source, and of what it compiles with."""
+    files = sorted(f for folder in _SOURCES for kind in ("*.py", "*.p4") for f in (_HERE.parent / folder).rglob(kind))
+    return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE.parent)), f.read_bytes())))
 
 
 def preprocess(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import Reporter, did_you_mean
+from p4switch.compiler.superseded import instead
 
 Scope = dict[str, list[ast.Declaration]]
 """Declarations by name; several only where functions are overloaded."""
@@ -116,9 +117,9 @@ class Base:
                 return found
         return []
 
-    def unknown_name(self, node: ast.Node, name: str, what: str = "") -> None:
-        """Report that nothing is called `name`, with a guess at what was meant."""
-        hint = did_you_mean(name, (known for scope in self.scopes for known in scope))
+    def unknown_name(self, node: ast.Node, name: str, what: str = "", new: str | None = None) -> None:
+        """Report that nothing is called `name`, with what is there instead (`new`) or a guess at what was meant."""
+        hint = instead(new) or did_you_mean(name, (known for scope in self.scopes for known in scope))
         self.error(node, f"{what or 'name'} {name!r} is not declared{hint}")
 
     def unique(self, decls: list[ast.EnumMember] | list[ast.FieldDecl] | list[ast.Parameter], what: str) -> None:

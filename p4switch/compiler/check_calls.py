@@ -13,6 +13,7 @@ from p4switch.compiler.check_types import is_object
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.inference import Inference, paired_params, specialised_params
 from p4switch.compiler.sizes import lacks_width, size_limits
+from p4switch.compiler.superseded import FUNCTIONS
 from p4switch.compiler.types import Type
 
 Generic = ast.Method | ast.FunctionDecl | ast.ExternFunctionDecl | ast.ActionDecl
@@ -52,7 +53,8 @@ class CallChecker(ExpressionChecker):
             if not accepts(params, args):
                 few = sum(not _missing_allowed(p) for p in params)
                 count = str(len(params)) if few == len(params) else f"{few} to {len(params)}"
-                self.error(at, f"{what} takes {count} argument{'s' if count != '1' else ''}, not {len(args)}")
+                names = ": " + ", ".join(p.name for p in params) if params else ""
+                self.error(at, f"{what} takes {count} argument{'s' if count != '1' else ''}, not {len(args)}{names}")
                 return None
             return [*args, *[None] * (len(params) - len(args))]
         by_name: dict[str, ast.Argument] = {}
@@ -173,7 +175,7 @@ class CallChecker(ExpressionChecker):
     def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> ast.Expr:
         found = self.lookup(func.name, func.absolute)
         if not found:
-            self.unknown_name(func, func.name)
+            self.unknown_name(func, func.name, new=FUNCTIONS.get(func.name))
             self.check_values(e.args)
             return e
         if isinstance(found[0], ast.TypeDeclaration):

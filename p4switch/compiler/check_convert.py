@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from p4switch.compiler import ast, constants, types
+from p4switch.bits.domain import fits, wrap
+from p4switch.compiler import ast, types
 from p4switch.compiler.check_types import TypeChecker
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
@@ -65,8 +66,8 @@ class Conversions(TypeChecker):
     def literal_as(self, e: ast.IntLiteral, t: types.Bits) -> ast.IntLiteral:
         """A literal of type `int` as one of type `t`; warns if bits are lost."""
         value = e.value
-        if not constants.fits(value, t):
-            wrapped = constants.wrap(value, t)
+        if not fits(value, t):
+            wrapped = wrap(value, t)
             # Negative numbers for unsigned types, and masks for signed ones, are meant as bit patterns.
             if value >= 1 << t.width or value < -(1 << max(t.width - 1, 0)):
                 self.warn(e, f"{value} does not fit in {t}: it becomes {wrapped}")
@@ -247,7 +248,7 @@ class Conversions(TypeChecker):
             return node if member is None else ast.EnumRef(node.pos, member, type=node.type)
         if isinstance(target, types.Bits):
             literal = self.literal_as(e, target) if isinstance(e.type, types.InfInt) else e
-            value = constants.wrap(literal.value, target)
+            value = wrap(literal.value, target)
         else:
             value = e.value
         return ast.IntLiteral(node.pos, value, e.base, type=node.type)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 
+from p4switch.bits import operators
+from p4switch.bits.domain import fits, wrap
+from p4switch.bits.integers import INTEGERS
 from p4switch.compiler import ast, constants, types
 from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_types import is_object
 from p4switch.compiler.check_values import LITERALS, ValueChecker
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.superseded import STANDARD_METADATA, instead
 from p4switch.compiler.types import Type
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
@@ -83,8 +87,8 @@ class ExpressionChecker(ValueChecker):
             if not 0 < e.type.width <= 2048:
                 self.error(e, f"the width of a number must be 1 to 2048, not {e.type.width}")
                 e.type = types.UNKNOWN
-            elif not constants.fits(e.value, e.type):
-                wrapped = constants.wrap(e.value, e.type)
+            elif not fits(e.value, e.type):
+                wrapped = wrap(e.value, e.type)
                 self.warn(e, f"{e.value} does not fit in {e.type}: it becomes {wrapped}")
                 e.value = wrapped
         return e
@@ -187,7 +191,9 @@ class ExpressionChecker(ValueChecker):
         if not isinstance(t, types.Unknown):
             callable_base = isinstance(t, types.Callable)
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
-            hint = did_you_mean(e.name, _members(t))
+            standard = isinstance(t, types.Record) and t.name == "standard_metadata_t"
+            hint = instead(STANDARD_METADATA.get(e.name)) if standard else ""
+            hint = hint or did_you_mean(e.name, _members(t))
             self.error(e, f"{shown} has no {'members' if callable_base else f'member {e.name!r}{hint}'}")
         return e
 
@@ -276,7 +282,7 @@ class ExpressionChecker(ValueChecker):
             return e
         e.type = types.Bits(high - low + 1)
         if isinstance(e.base, ast.IntLiteral):
-            return ast.IntLiteral(e.pos, constants.wrap(e.base.value >> low, e.type), type=e.type)
+            return ast.IntLiteral(e.pos, INTEGERS.extract(e.base.value, high, low), type=e.type)
         return e
 
     def _slice_by_width(self, e: ast.Slice) -> ast.Expr:
@@ -326,7 +332,10 @@ class ExpressionChecker(ValueChecker):
             self.error(e, f"{e.op!r} is not defined for {describe(operand)}")
             return e
         if isinstance(operand, ast.IntLiteral):
-            return ast.IntLiteral(e.pos, constants.unary(e.op, operand.value, t), operand.base, type=t)
+            value = operand.value
+            if e.op != "+":
+                value = operators.unary(INTEGERS, "neg" if e.op == "-" else e.op, t, value)
+            return ast.IntLiteral(e.pos, value, operand.base, type=t)
         if e.op == "+":
             return operand
         e.operand = operand
@@ -468,8 +477,8 @@ class ExpressionChecker(ValueChecker):
             self.error(e, f"{t} is wider than 2048 bits")
             return e
         if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
-            value = (left.value << b.width) | (right.value & ((1 << b.width) - 1))
-            return ast.IntLiteral(e.pos, constants.wrap(value, t), left.base, type=t)
+            value = operators.concatenate(INTEGERS, t, a, b, left.value, right.value)
+            return ast.IntLiteral(e.pos, value, left.base, type=t)
         return _typed(e, t)
 
     def _comparison(self, e: ast.Binary) -> ast.Expr:
@@ -493,7 +502,7 @@ class ExpressionChecker(ValueChecker):
         e.type = types.BOOL
         values = _literal_values(left, right)
         if values is not None:
-            return ast.BoolLiteral(e.pos, constants.compare(e.op, *values), type=types.BOOL)
+            return ast.BoolLiteral(e.pos, bool(INTEGERS.compare(e.op, *values, a)), type=types.BOOL)
         return e
 
     def _has_equality(self, t: Type) -> bool:

@@ -73,7 +73,7 @@ class TableChecker(StatementChecker):
             if t.default_action is not None:
                 self._default_action(t, t.default_action)
             else:
-                self._check_no_action()
+                self._check_no_action(t)
             for prop in t.properties.values():
                 self._property(t, prop)
             if t.entries is not None:
@@ -122,6 +122,8 @@ class TableChecker(StatementChecker):
             self.error(ref, f"action {name!r} is listed twice")
             return
         seen[name] = ref
+        if {"defaultonly", "tableonly"} <= {a.name for a in ref.annotations}:
+            self.error(ref, f"action {name!r} is @defaultonly and @tableonly, so nothing can have it")
         decl = self._action(ref)
         if decl is None:
             return
@@ -188,8 +190,11 @@ class TableChecker(StatementChecker):
                 self.error(ref, f"argument {param.name!r} of {decl.name!r} must be the same as in the list of actions")
         return True
 
-    def _check_no_action(self) -> None:
+    def _check_no_action(self, t: ast.TableDecl) -> None:
         """Without a default action it is NoAction, so that must be what core.p4 makes it."""
+        for ref in t.actions:
+            if ref.name.lstrip(".") == "NoAction" and "tableonly" in {a.name for a in ref.annotations}:
+                self.error(ref, "action 'NoAction' is @tableonly, so the table needs another default action")
         for decl in self.lookup("NoAction", absolute=True):
             if not isinstance(decl, ast.ActionDecl) or decl.params:
                 self.error(decl, "'NoAction' must be an action without parameters, as core.p4 declares it")

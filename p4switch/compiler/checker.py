@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from p4switch.compiler import ast, constants, types
+from p4switch.bits.domain import fits
+from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
 from p4switch.compiler.check_base import MAX_INT32, MAX_INT64, Place
 from p4switch.compiler.check_parsers import ParserChecker
@@ -196,7 +197,7 @@ class Checker(ParserChecker):
             for m in decl.members:
                 assert m.init is not None
                 m.init = self.expr(m.init)
-                if isinstance(m.init, ast.IntLiteral) and not constants.fits(m.init.value, underlying):
+                if isinstance(m.init, ast.IntLiteral) and not fits(m.init.value, underlying):
                     self.error(m.init, f"{m.init.value} does not fit in {underlying}, which represents {decl.name!r}")
                 m.init = self.convert(m.init, underlying, f"member {m.name!r}")
                 if isinstance(m.init, ast.IntLiteral):

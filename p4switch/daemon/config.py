@@ -68,11 +68,11 @@ class TrafficSettings(TrafficManager):
     origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     all_ports: PortSettings = PortSettings()
-    ports: dict[int, PortSettings] = {}
+    ports: dict[Annotated[int, Field(strict=False)], PortSettings] = {}  # JSON has text for keys
     queue_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = 1000
     port_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = None
     # The PFC class of each DSCP; None: that of a packet is the priority of its queue.
-    dscp_classes: Annotated[tuple[Priority, ...], Field(min_length=64, max_length=64)] | None = None
+    dscp_classes: Annotated[tuple[Priority, ...], Field(min_length=64, max_length=64, strict=False)] | None = None
     pfc: PfcSettings | None = None
 
     def apply(self, live: Any, ports: list[int]) -> None:

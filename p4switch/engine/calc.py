@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from p4switch.bits.checksums import CRCS, Crc
 from p4switch.engine import schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value
@@ -10,27 +11,6 @@ from p4switch.engine.program import Field, Program, numbered
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Native
 
-
-@dataclass(frozen=True)
-class _Crc:
-    """Parameters of a CRC; the custom ones are what BMv2 starts with."""
-
-    width: int
-    polynomial: int
-    initial: int
-    final: int
-    reflected: bool
-
-
-_CRCS = {
-    "crc8_custom": _Crc(8, 0x07, 0, 0, False),
-    "crc16": _Crc(16, 0x8005, 0, 0, True),
-    "crc16_custom": _Crc(16, 0x8005, 0, 0, True),
-    "crcCCITT": _Crc(16, 0x1021, 0xFFFF, 0, False),
-    "crc32": _Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
-    "crc32_custom": _Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
-    "crc64_custom": _Crc(64, 0x1B, 0, 0, True),
-}
 _SIMPLE = {
     "csum16": "p4_csum16(b, n)",
     "cksum16": "p4_csum16(b, n)",
@@ -39,39 +19,23 @@ _SIMPLE = {
     "identity": "p4_identity(b, n)",
     "random": "p4_random64(sw)",
 }
-ALGORITHMS = sorted((*_CRCS, *_SIMPLE))
+ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 
 
-def _reflect(value: int, width: int) -> int:
-    return int(f"{value:0{width}b}"[::-1], 2)
-
-
-def _crc_tables(crc: _Crc) -> list[list[int]]:
+def _crc_tables(crc: Crc) -> list[list[int]]:
     """table[k][b]: the CRC register after byte b and k zero bytes."""
-    mask = (1 << crc.width) - 1
-    first = []
-    for byte in range(256):
-        if crc.reflected:
-            register, polynomial = byte, _reflect(crc.polynomial, crc.width)
-            for _ in range(8):
-                register = register >> 1 ^ (polynomial if register & 1 else 0)
-        else:
-            register = byte << crc.width - 8
-            for _ in range(8):
-                register = (register << 1 ^ (crc.polynomial if register >> crc.width - 1 else 0)) & mask
-        first.append(register)
-    tables = [first]
+    tables = [[crc.step(byte) for byte in range(256)]]
     if crc.reflected and crc.width <= 32:
         for _ in range(7):
-            tables.append([first[r & 255] ^ r >> 8 for r in tables[-1]])
+            tables.append([tables[0][r & 255] ^ r >> 8 for r in tables[-1]])
     return tables
 
 
 def tables(algorithms: Sequence[str]) -> str:
     """C tables for the CRCs among the algorithms."""
     out = []
-    for name in sorted(set(algorithms) & set(_CRCS)):
-        crc = _CRCS[name]
+    for name in sorted(set(algorithms) & set(CRCS)):
+        crc = CRCS[name]
         rows = _crc_tables(crc)
         if len(rows) == 1:
             out.append(f"static const uint64_t {name}_table[256] = {{{', '.join(f'0x{v:x}' for v in rows[0])}}};")
@@ -85,9 +49,9 @@ def _result(algorithm: str) -> str:
     """C expression of the hash of n bytes at b."""
     if algorithm in _SIMPLE:
         return _SIMPLE[algorithm]
-    if algorithm not in _CRCS:
+    if algorithm not in CRCS:
         raise JsonError(f"BMv2 JSON: unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
-    crc = _CRCS[algorithm]
+    crc = CRCS[algorithm]
     if not crc.reflected:
         code = f"p4_crc_plain({algorithm}_table, b, n, 0x{crc.initial:x}, {crc.width})"
     elif crc.width == 64:

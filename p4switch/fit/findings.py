@@ -10,8 +10,8 @@ from typing import Any
 
 import networkx as nx
 
+from p4switch import ir
 from p4switch.compiler.frontend import deep_recursion, parse_and_check
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.v1model import Lowered, lower
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
@@ -136,7 +136,7 @@ class Program:
             register.width,
             tuple(p.name for p in used),
             accesses,
-            most({v: 1 for v in between if v.kind == "operation" and v.op not in _COPIES}),
+            most({v: 1 for v in between if v.kind in ("operation", "random") and v.op not in _COPIES}),
             most({v: 1 for v in between if v.kind == "condition"}),
             tuple(sorted(self._coupled[register.name] - {register.name})),
             through,
@@ -287,7 +287,7 @@ class Program:
             if v.kind == "hash" and ranged and not functions.hash_ranges:
                 instead = "hash to a power of two, and map the result in a table"
                 yield self._finding("hash-range", v.span, "hashes have powers of two as their range", instead)
-            if v.op == "modify_field_rng_uniform" and not functions.random_ranges and (v.constant is None or ranged):
+            if v.kind == "random" and not functions.random_ranges and (v.constant is None or ranged):
                 instead = "draw a power of two, and map the result in a table"
                 yield self._finding("random-range", v.span, "random numbers have powers of two as their range", instead)
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import networkx as nx
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
+from p4switch.ir.graph import reverse_postorder
 
 FREE = frozenset({"cast", "slice", "++"})
 """Operations that are wiring, or part of another one (deposit-field in the RMT paper, section 3.1)."""
 
-_EFFECTS = frozenset({"mark_to_drop", "truncate"})
+REFERENCES = (ir.HeaderRef, ir.UnionRef, ir.StackRef)
+MADE_VALID = "add_header"
+"""`Vertex.op` of what makes a header valid."""
 
 COMPARISONS = frozenset({"<", "<=", ">", ">="})
 SUMS = frozenset({"+", "-", "*", "|+|", "|-|", "neg", "<<", ">>"})
@@ -31,7 +32,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 class Vertex:
     """One step. `looks_up` is read before the stage begins (keys, conditions, addresses), `reads` by its action."""
 
-    kind: str  # "table", "condition", "operation", "register", "hash", "point" (nothing: where paths meet)
+    kind: str  # "table", "condition", "operation", "register", "hash", "random", "point" (nothing: where paths meet)
     name: str
     span: int | None = None
     looks_up: set[str] = field(default_factory=set)
@@ -45,6 +46,7 @@ class Vertex:
     access: str = ""  # "read" or "write"
     index: tuple[str, ...] = ()  # what a register is addressed by
     in_action: bool = False  # a table's
+    effects: frozenset[ir.Effect] = ir.NOTHING
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -58,7 +60,7 @@ class Pipeline:
         self.program = program
         self.graph: nx.DiGraph[Vertex] = nx.DiGraph()
         self.loops: list[int | None] = []
-        self._calculations = {c.name: c for c in program.calculations}
+        self._operations = _Operations(self)
         self._headers = {i.name: i.type for i in program.headers}
         self._stacks = {ref.name: names for ref, names in program.stacks}
         self._temporaries = 0
@@ -91,7 +93,7 @@ class Pipeline:
             self._tail = entries[block]
             self.graph.add_node(self._tail)
             for op in block.ops:
-                self._operation(op)
+                op.accept(self._operations)
             terminator = block.end
             if isinstance(terminator, ir.Branch):
                 condition = self._condition(terminator)
@@ -128,13 +130,7 @@ class Pipeline:
                 self._connect(done, entries[block])
         self._tail = None
 
-    def _operation(self, op: ir.Operation) -> None:
-        if isinstance(op, ir.Assign):
-            self._assign(op)
-        elif isinstance(op, ir.Prim):
-            self._primitive(op)
-
-    def _assign(self, op: ir.Assign) -> None:
+    def assign(self, op: ir.Assign) -> None:
         writes = self._places(op.dst)
         source = op.src
         while isinstance(source, ir.Op) and source.op in ("cast", "slice"):
@@ -191,63 +187,51 @@ class Pipeline:
             return set(), 0
         return self._value(expr, span), types.width_of(expr.type) or 1
 
-    def _primitive(self, op: ir.Prim) -> None:
-        args = op.args
-        if op.op in ("register_read", "register_write"):
-            register = next(a.value for a in args if isinstance(a, ir.Named))
-            index = args[2] if op.op == "register_read" else args[1]
-            looks_up = self._value(index, op.span)
-            vertex = Vertex("register", register, op.span, looks_up, op=op.op, register=register)
-            vertex.index = tuple(sorted(looks_up)) or (str(getattr(index, "value", "")),)
-            if op.op == "register_read":
-                vertex.access, vertex.writes = "read", self._places(args[0])
-            else:
-                vertex.access, vertex.reads = "write", self._value(args[2], op.span)
-            self._append(vertex)
-            return
-        if op.op == "modify_field_with_hash_based_offset":
-            calculation = self._calculations[args[2].value]
-            reads = set().union(*(self._inputs(e) for e in calculation.inputs)) if calculation.inputs else set()
-            size = args[3]
-            modulus = size.value if isinstance(size, ir.Const) else None
-            reads |= self._value(args[1], op.span) | self._value(size, op.span)
-            name = f"hash {calculation.algorithm}"
-            self._append(Vertex("hash", name, op.span, reads, set(), self._places(args[0]), op.op, constant=modulus))
-            return
-        if op.op in ("log_msg", "assert", "assume"):
-            return
-        reads, writes = self._arguments(op)
-        vertex = Vertex("operation", op.op, op.span, reads=reads, writes=writes, op=op.op)
-        if op.op == "modify_field_rng_uniform" and all(isinstance(a, ir.Const) for a in args[1:]):
-            vertex.constant = args[2].value - args[1].value + 1
-        if op.op in ("count", "execute_meter"):
-            vertex.kind, vertex.register = "register", args[0].value
-            vertex.access = "count"
+    def step(
+        self,
+        op: ir.Operation,
+        name: str,
+        *,
+        kind: str = "operation",
+        label: str = "",
+        constant: int | None = None,
+        register: str = "",
+        access: str = "",
+        ahead: bool = False,
+    ) -> None:
+        """A vertex for `op`, by what it reads and writes. `ahead`: it reads before the stage begins."""
+        reads: set[str] = set()
+        for read in op.reads:
+            reads |= set(self._parts(read)) if isinstance(read, REFERENCES) else self._value(read, op.span)
+        vertex = Vertex(kind, label or name, op.span, writes=self._written(op), op=name, effects=op.effects)
+        if ahead:
+            vertex.looks_up = reads
+        else:
+            vertex.reads = reads
+        vertex.constant, vertex.register, vertex.access = constant, register, access
         self._append(vertex)
 
-    def _arguments(self, op: ir.Prim) -> tuple[set[str], set[str]]:
-        reads: set[str] = set()
-        writes: set[str] = set()
-        if op.op == "mark_to_drop":
-            return reads, {"standard_metadata.egress_spec", "standard_metadata.mcast_grp"}
-        results = {"modify_field_rng_uniform": 0, "execute_meter": 2}
-        result = results.get(op.op)
-        for i, arg in enumerate(op.args):
-            if isinstance(arg, (ir.HeaderRef, ir.UnionRef, ir.StackRef)):
-                fields = set(self._parts(arg))
-                if i == 0:
-                    writes |= {f for f in fields if f.endswith("$valid$")} if "_header" in op.op else fields
-                if op.op in ("push", "pop") or (i > 0 and "assign" in op.op):
-                    reads |= fields
-                if i == 0 and op.op in ("assign_header", "assign_header_stack", "assign_union"):
-                    writes |= fields
-            elif i == result:
-                writes |= self._places(arg)
-            elif isinstance(arg, list):
-                reads |= set().union(*(self._reads(a) for a in arg)) if arg else set()
-            elif not isinstance(arg, ir.Named):
-                reads |= self._value(arg, op.span)
-        return reads, writes
+    def access(
+        self, op: ir.ExternOperation, register: str, access: str, index: ir.Expr, value: ir.Expr | None = None
+    ) -> None:
+        """A vertex for the access to the cell `index` of a register: "read", or "write" of `value`."""
+        looks_up = self._value(index, op.span)
+        reads = set() if value is None else self._value(value, op.span)
+        vertex = Vertex("register", register, op.span, looks_up, reads, self._written(op), op.primitive)
+        vertex.index = tuple(sorted(looks_up)) or (str(index.value) if isinstance(index, ir.Const) else "",)
+        vertex.register, vertex.access, vertex.effects = register, access, op.effects
+        self._append(vertex)
+
+    def _written(self, op: ir.Operation) -> set[str]:
+        fields: set[str] = set()
+        for written in op.writes:
+            if isinstance(written, ir.Valid):
+                fields |= self._reads(written)
+            elif isinstance(written, REFERENCES):
+                fields |= set(self._parts(written))
+            else:
+                fields |= self._places(written)
+        return fields
 
     # Fields
 
@@ -274,9 +258,6 @@ class Pipeline:
             return {f"{place.header}.{place.name}"}
         assert isinstance(place, (ir.ElemField, ir.LastField))
         return self._elements(place.stack, place.name)
-
-    def _inputs(self, given: Any) -> set[str]:
-        return set(self._parts(given)) if isinstance(given, ir.HeaderRef) else self._reads(given)
 
     def _reads(self, expr: ir.Expr) -> set[str]:
         if isinstance(expr, ir.Op):
@@ -338,6 +319,50 @@ class Pipeline:
         return set().union(*(self._reads(element) for each in lists for element in each.elements))
 
 
+class _Operations(ir.OperationVisitor[None]):
+    """The vertices of operations."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def assign(self, op: ir.Assign) -> None:
+        self._pipeline.assign(op)
+
+    def set_valid(self, op: ir.SetValid) -> None:
+        self._pipeline.step(op, MADE_VALID)
+
+    def set_invalid(self, op: ir.SetInvalid) -> None:
+        self._pipeline.step(op, "remove_header")
+
+    def copy_header(self, op: ir.CopyHeader) -> None:
+        self._pipeline.step(op, "assign_header")
+
+    def copy_union(self, op: ir.CopyUnion) -> None:
+        self._pipeline.step(op, "assign_union")
+
+    def copy_stack(self, op: ir.CopyStack) -> None:
+        headers = isinstance(op.dst.element, types.Header)
+        self._pipeline.step(op, "assign_header_stack" if headers else "assign_union_stack")
+
+    def move_stack(self, op: ir.MoveStack) -> None:
+        self._pipeline.step(op, "push" if op.by >= 0 else "pop")
+
+    def exit(self, op: ir.Exit) -> None:
+        self._pipeline.step(op, "exit")
+
+    def extract(self, op: ir.Extract) -> None:
+        raise AssertionError("only a parser extracts")
+
+    def advance(self, op: ir.Advance) -> None:
+        raise AssertionError("only a parser advances")
+
+    def verify(self, op: ir.Verify) -> None:
+        raise AssertionError("only a parser verifies")
+
+    def extern(self, op: ir.ExternOperation) -> None:
+        op.fit(self._pipeline)
+
+
 class _Simplifier:
     """Takes out what a chip does not have to do. Reachability among the rest stays as it is."""
 
@@ -377,7 +402,7 @@ class _Simplifier:
 
     def _removable(self, vertex: Vertex) -> bool:
         """Whether it can go; where it is a copy, its readers have what it copies afterwards."""
-        if vertex.kind not in ("operation", "hash") or len(vertex.writes) != 1 or vertex.op in _EFFECTS:
+        if vertex.kind not in ("operation", "hash", "random") or len(vertex.writes) != 1 or vertex.effects:
             return False
         (place,) = vertex.writes
         if not _local(place) or place in self._kept:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from p4switch import ir
+from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
-from p4switch.fit.flow import SUMS, Pipeline, Vertex
+from p4switch.fit.flow import MADE_VALID, SUMS, Pipeline, Vertex
 from p4switch.fit.target import Memory, Target
+from p4switch.ir.graph import reverse_postorder, simplify, successors
 
 COUNTER_BITS = 64
 METER_BITS = 128
@@ -180,7 +181,7 @@ def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeed
     for pipeline in pipelines:
         for vertex in pipeline.graph:
             touched |= vertex.reads | vertex.looks_up | vertex.writes
-            if vertex.op == "add_header":
+            if vertex.op == MADE_VALID:
                 added |= {f.removesuffix(".$valid$") for f in vertex.writes if f.endswith(".$valid$")}
     emitted = {h.name for h in program.deparser}
     more = sum(_header_bits(headers[name]) for name in added & emitted)
@@ -200,6 +201,10 @@ def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeed
     return PhvNeeds(bits, min(idle, bits), most)
 
 
+def _field(ref: ir.FieldRef) -> str:
+    return f"{ref.header}.{ref.name}"
+
+
 def _header_bits(header: types.Header) -> int:
     return sum(width(t) for _, t in flat_fields(header))
 
@@ -212,7 +217,7 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
     def bits(field: str) -> int:
         header, _, name = field.partition(".")
-        if header == "standard_metadata":
+        if header == STANDARD:
             return standard.get(name, 0)
         if header != SCALARS:
             return 0
@@ -220,7 +225,7 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
     live: dict[Vertex, set[str]] = {}
     most = 0
-    leaving = at_end | pipeline.listed() | {"standard_metadata.egress_spec", "standard_metadata.mcast_grp"}
+    leaving = at_end | pipeline.listed() | {_field(EGRESS_SPEC), _field(MCAST_GRP)}
     for vertex in reversed(pipeline.vertices()):
         after = set().union(*(live[s] for s in pipeline.graph.successors(vertex))) or leaving
         live[vertex] = {f for f in (after - vertex.writes) | vertex.reads | vertex.looks_up if bits(f)}
@@ -245,8 +250,8 @@ def copy_kind(vertex: Vertex) -> str:
 
 
 _COPIES: dict[str, Callable[[Vertex], bool]] = {
-    "recirculate": lambda v: v.op == "recirculate",
-    "resubmit": lambda v: v.op == "resubmit",
-    "clone": lambda v: v.op.startswith("clone_"),
-    "multicast": lambda v: "standard_metadata.mcast_grp" in v.writes and v.op != "mark_to_drop" and v.constant != 0,
+    "recirculate": lambda v: ir.Effect.RECIRCULATE in v.effects,
+    "resubmit": lambda v: ir.Effect.RESUBMIT in v.effects,
+    "clone": lambda v: not v.effects.isdisjoint({ir.Effect.CLONE_INGRESS, ir.Effect.CLONE_EGRESS}),
+    "multicast": lambda v: _field(MCAST_GRP) in v.writes and ir.Effect.DROP not in v.effects and v.constant != 0,
 }

@@ -7,6 +7,7 @@ engine. It needs z3 (`pip install p4cc[testgen]`).
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ def generate(
     most: int | None = None,
     seconds: float = 60.0,
 ) -> tuple[Code, Result]:
-    """Tests for the program in file `path` until all statements are covered, for `seconds` at most.
+    """Tests for the program in file `path` until all statements are covered, for `seconds` at most, from now on.
 
     `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold.
     Raises CompileError and UserError.
@@ -45,11 +46,12 @@ def generate(
     from p4switch.testgen.code import Code
     from p4switch.testgen.search import Search
 
+    began_s = time.monotonic()
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
         code = Code(lower(program))
         given = assumption(" and ".join(f"({text})" for text in assume), code) if assume else None
-        return code, Search(code, seed, given, most, seconds).run()
+        return code, Search(code, seed, given, most, seconds - (time.monotonic() - began_s)).run()
 
 
 def write(

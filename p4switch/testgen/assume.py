@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.errors import UserError, suggest
 from p4switch.testgen.code import Code

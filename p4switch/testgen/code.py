@@ -7,10 +7,10 @@ import operator
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
+from p4switch import ir
 from p4switch.compiler.midend.v1model import Lowered
 from p4switch.compiler.source import Location
+from p4switch.ir.graph import reverse_postorder, simplify, successors
 from p4switch.testgen import rules
 
 
@@ -31,9 +31,10 @@ class Code:
         self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))
         self._asserts: dict[int, int] = {}
         self._find_asserts()
+        self.effects = frozenset[ir.Effect]().union(*(op.effects for op in self._operations()))
         self._settled = self._never_changed()
-        again = ("resubmit", "recirculate", "clone_egress_pkt_to_egress")
-        self.again = any(op.op in again for op in self._calls())  # of a packet or copy, through what it has left
+        again = {ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE, ir.Effect.CLONE_EGRESS}
+        self.again = not again.isdisjoint(self.effects)  # of a packet or copy, through what it has left
         self._open: dict[frozenset[str], int] = {}
         self._entries: dict[ir.Table, tuple[list[ir.Entry], rules.Rules]] = {}
         self._cases: dict[ir.Select, rules.Rules] = {}
@@ -77,9 +78,9 @@ class Code:
     def _bits(self, spans: Iterable[int | None]) -> int:
         return functools.reduce(operator.or_, map(self.bit, spans), 0)
 
-    def assertion(self, span: int) -> int:
+    def assertion(self, span: int | None) -> int:
         """What stands for breaking the assertion at `span`, in sets of statements; 0 if it is none."""
-        return self._asserts.get(span, 0)
+        return 0 if span is None else self._asserts.get(span, 0)
 
     @property
     def assertions(self) -> int:
@@ -93,7 +94,7 @@ class Code:
     def _find_asserts(self) -> None:
         for block in self._own:
             for op in block.ops:
-                if isinstance(op, ir.Prim) and op.op == "assert" and op.span not in self._asserts:
+                if ir.Effect.ASSERT in op.effects and op.span is not None and op.span not in self._asserts:
                     self._asserts[op.span] = 1 << len(self._numbers) + len(self._asserts)
 
     def own(self, block: ir.Block | None) -> int:
@@ -144,25 +145,26 @@ class Code:
             return decides if decides in sides else None if None in sides else not decides
         return None
 
-    def _calls(self) -> list[ir.Prim]:
-        """What the pipelines and their actions call."""
+    def _operations(self) -> list[ir.Operation]:
+        """Those of the pipelines and their actions."""
         pipelines = [block for start in (self.ingress, self.egress) for block in reverse_postorder(start)]
         actions = [a for block in pipelines if isinstance(block.end, ir.Apply) for a in block.end.table.actions]
         blocks = [*pipelines, *(block for action in actions for block in reverse_postorder(action.body))]
-        return [op for block in blocks for op in block.ops if isinstance(op, ir.Prim)]
+        return [op for block in blocks for op in block.ops]
 
     def _never_changed(self) -> frozenset[str]:
         """The headers that are valid all the way if the parser makes them so, and else never."""
-        prims = self._calls()
-        if any(op.op in ("resubmit", "recirculate") for op in prims):
+        if not self.effects.isdisjoint({ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE}):
             return frozenset()
         groups = {u.name: members for u, members in self.program.unions}
         changed: set[str] = set()
-        for arg in (arg for op in prims for arg in op.args):
-            if isinstance(arg, ir.HeaderRef):
-                changed.add(arg.name)
-            elif isinstance(arg, ir.UnionRef):
-                changed.update(groups[arg.name])
+        for written in (written for op in self._operations() for written in op.writes):
+            if isinstance(written, ir.Valid):
+                changed.add(written.header.name)
+            elif isinstance(written, ir.HeaderRef):
+                changed.add(written.name)
+            elif isinstance(written, ir.UnionRef):
+                changed.update(groups[written.name])
         for members in groups.values():
             if not changed.isdisjoint(members):
                 changed.update(members)

@@ -9,32 +9,25 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
+from p4switch import ir
+from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.bits.checksums import hashed, internet_checksum
+from p4switch.bits.domain import is_signed, width
+from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.ports import DROP_PORT, MAX_PORT
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
+from p4switch.testgen.operations import Operations
 from p4switch.testgen.rules import Rules
-from p4switch.testgen.values import (
-    ZERO,
-    Scalar,
-    Variables,
-    as_bits,
-    checksum16_formula,
-    formula,
-    hashed,
-    is_signed,
-    operate,
-    resize,
-    typed,
-    width,
-)
+from p4switch.testgen.run import Alternative, Decision, Entry, Inputs, LongerError, ParserError, Run, StopError
+from p4switch.testgen.values import ZERO, Scalar, Variables, as_bits, formula, operate, typed
 
 MAX_PASSES = 5
 MAX_STEPS = 50_000
@@ -44,7 +37,6 @@ ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other contents of what is undefined."""
 
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
-_STANDARD = "standard_metadata"
 _CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
 _COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
 _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match anything
@@ -66,117 +58,6 @@ def unknown_values(number: int, bits: int) -> tuple[int, ...]:
 @functools.cache
 def _variable(name: str, bits: int) -> Any:
     return z3.BitVec(name, bits)
-
-
-class Inputs:
-    """What a run depends on: numbers by name, and choices of entries. What is not given is drawn from `seed`."""
-
-    def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
-        self.seed = seed
-        self.numbers = dict(numbers or {})
-        self.choices = dict(choices or {})
-
-    def number(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> int:
-        if name not in self.numbers:
-            rng = random.Random(f"{self.seed} {name}")
-            self.numbers[name] = rng.getrandbits(bits) if draw is None else draw(rng)
-        return self.numbers[name]
-
-    def choice(self, key: Any, options: list[Any]) -> Any:
-        if key not in self.choices:
-            self.choices[key] = random.Random(f"{self.seed} {key}").choice(options)
-        return self.choices[key]
-
-    def copy(self) -> Inputs:
-        return Inputs(self.seed, self.numbers, self.choices)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements.
-
-    `formula` may be a function that makes it: one of many of which few are asked for. See `condition`.
-    `by_chance`: nothing says where it leads, and there is always another one, so that somebody has to end it.
-    """
-
-    site: Any
-    own: int
-    reach: int
-    formula: Any = None
-    choices: tuple[tuple[Any, Any], ...] = ()
-    by_chance: bool = False
-
-    def condition(self) -> Any:
-        """`formula`, made. Raises TimeoutError if there is no time left to make it."""
-        return self.formula() if callable(self.formula) else self.formula
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
-    in another context. `open`: the statements that those headers leave open."""
-
-    formula: Any  # holds in this run; None: not of inputs
-    alternatives: tuple[Alternative, ...] = ()
-    context: tuple[frozenset[str], Any] = frozenset(), None
-    open: int = -1
-
-
-@dataclass(slots=True)
-class Entry:
-    table: ir.Table
-    keys: list[tuple[ir.Key, int | None]]  # None: whatever the key is
-    action: ir.Action
-    args: list[int]
-    colour: int | None = None  # of its direct meter
-
-
-@dataclass(slots=True)
-class Run:
-    """What happened. `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold."""
-
-    inputs: Inputs
-    decisions: list[Decision] = field(default_factory=list)
-    signature: list[Any] = field(default_factory=list)
-    covered: int = 0
-    environment: dict[str, tuple[Any, tuple[int, ...]]] = field(default_factory=dict)
-    variables: dict[str, Any] = field(default_factory=dict)
-    outputs: list[tuple[int, bytes]] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    defaults: dict[str, tuple[ir.Table, ir.Action, list[int]]] = field(default_factory=dict)
-    registers: dict[tuple[str, int], int] = field(default_factory=dict)  # what was in those that were read
-    draws: dict[str, int] = field(default_factory=dict)  # random numbers, by `FILE:LINE`
-    sessions: dict[int, int] = field(default_factory=dict)
-    groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    members: list[tuple[str, int]] = field(default_factory=list)  # of value sets, the fields as one number
-    port: int = 0
-    packet: bytes = b""
-    parsed_bytes: int = 0
-    length_read: bool = False
-    clock: int | None = None  # microseconds at which the packet arrives; None: it does not matter
-    depth: int | None = None  # cells of the queues, likewise
-    meters: dict[tuple[str, int], int] = field(default_factory=dict)  # colours of those that are executed
-    problem: str | None = None
-    failed: int | None = None
-
-    def formulas(self, count: int) -> list[Any]:
-        return [d.formula for d in self.decisions[:count] if d.formula is not None]
-
-
-class _StopError(Exception):
-    """The run ends here; it is no test."""
-
-
-class _LongerError(Exception):
-    def __init__(self, length: int) -> None:
-        super().__init__()
-        self.length = length
-
-
-class _ParserError(Exception):
-    def __init__(self, name: str | int) -> None:
-        super().__init__(name)
-        self.name = name
 
 
 @dataclass(slots=True)
@@ -227,25 +108,25 @@ class Machine:
         self.symbolic = symbolic
         self._assume = assume
         self._deadline = deadline
-        self._headers = {i.name: i.type for i in self.program.headers}
-        self._stacks = {ref.name: names for ref, names in self.program.stacks}
-        self._siblings = {m: members for _, members in self.program.unions for m in members}
-        self._calculations = {c.name: c for c in self.program.calculations}
-        self._sizes = {r.name: (r.size, r.width) for r in self.program.registers}
-        self._meters = {m.name: m for m in self.program.meters}
+        self.headers = {i.name: i.type for i in self.program.headers}
+        self.stacks = {ref.name: names for ref, names in self.program.stacks}
+        self.siblings = {m: members for _, members in self.program.unions for m in members}
+        self.registers = {r.name: r for r in self.program.registers}
+        self.meters = {m.name: m for m in self.program.meters}
+        self._operations = Operations(self)
 
     def run(self) -> Run:
         for _ in range(_RESTARTS):
             self._begin()
             try:
                 self._whole_packet()
-            except _LongerError as longer:
+            except LongerError as longer:
                 if longer.length > MAX_PACKET_BYTES:
                     self.out.problem = "the packet becomes too long"
                     return self.out
                 self.inputs.numbers["len"] = longer.length
                 continue
-            except _StopError as stop:
+            except StopError as stop:
                 self.out.problem = str(stop)
             except TimeoutError:
                 self.out.problem = "there was no time left"
@@ -257,9 +138,9 @@ class Machine:
         self.out = Run(self.inputs)
         self.store: dict[tuple[str, str], Scalar] = {}
         self.valid: set[str] = set()
-        self._next: dict[str, int] = {}
-        self._length = ZERO  # of the packet, as the switch keeps count
-        self._registers: dict[tuple[str, int], Scalar] = {}
+        self.next: dict[str, int] = {}
+        self.length = ZERO  # of the packet, as the switch keeps count
+        self.cells: dict[tuple[str, int], Scalar] = {}  # of registers
         self._found: dict[str, dict[tuple[int | None, ...], int | None]] = {}
         self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
         self._args: dict[tuple[str, tuple[int | None, ...]], list[Scalar]] = {}
@@ -268,21 +149,21 @@ class Machine:
         self._params: list[Scalar] = []
         self._did: Any = None
         self._ahead = 0  # the statements that can follow
-        self._marks = _Marks()
+        self.marks = _Marks()
         self._parsing = False
         self._steps = self._passes = self._extracts = self._looked_at = self._unknowns = 0
         self._waiting: list[tuple[Any, ...]] = []
 
     # Inputs
 
-    def _input(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> Scalar:
+    def input(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> Scalar:
         number = self.inputs.number(name, bits, draw)
         if not self.symbolic:
             return Scalar(number)
         variable = self.out.variables.setdefault(name, _variable(name, bits))
         return Scalar(number, variable)
 
-    def _undefined(self, bits: int) -> Scalar:
+    def undefined(self, bits: int) -> Scalar:
         """What a test cannot set: another value in each environment."""
         self._unknowns += 1
         values = unknown_values(self._unknowns, bits)
@@ -294,14 +175,14 @@ class Machine:
         return Scalar(values[self.environment], variable)
 
     def _port(self, name: str) -> Scalar:
-        port = self._input(name, 9, lambda rng: rng.randrange(1, 8))
+        port = self.input(name, 9, lambda rng: rng.randrange(1, 8))
         below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
         self._require(Scalar(int(port.number <= MAX_PORT), below))
         return port
 
     # Decisions
 
-    def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
+    def decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
         self.out.signature.append(outcome)
         if self.symbolic and (holds is not None or alternatives):
             left = self.code.all | self.code.assertions if self._parsing else self.code.open(self.valid)
@@ -310,18 +191,18 @@ class Machine:
     def _require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
         if condition.formula is not None:
-            self._decide("required", condition.formula)
+            self.decide("required", condition.formula)
         if not condition.number:
-            raise _StopError("an input is out of its range")
+            raise StopError("an input is out of its range")
 
-    def _pin(self, value: Scalar) -> int:
+    def pin(self, value: Scalar) -> int:
         """The number of `value`, which is the same from here on."""
         if value.formula is not None and self.symbolic:
             self.out.decisions.append(Decision(value.formula == value.number))
         self.out.signature.append(value.number)
         return value.number
 
-    def _cover(self, span: int | None) -> None:
+    def cover(self, span: int | None) -> None:
         self.out.covered |= self.code.bit(span)
 
     # The switch
@@ -330,7 +211,7 @@ class Machine:
         port = self._port("port")
         self.out.port = port.number
         length = self.inputs.number("len", 11, lambda rng: 60)
-        data = [self._input(f"p{i}", 8) for i in range(length)]
+        data = [self.input(f"p{i}", 8) for i in range(length)]
         self.out.packet = bytes(s.number for s in data)
         size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
         self._port_in, self._length_in = port, size  # of the packet that arrived
@@ -339,7 +220,7 @@ class Machine:
             kind, *rest = self._waiting.pop(0)
             self._passes += 1
             if self._passes > MAX_PASSES * 4:
-                raise _StopError(f"more than {MAX_PASSES} passes of the pipeline")
+                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
             if kind == "ingress":
                 self._ingress(*rest)
             else:
@@ -347,7 +228,7 @@ class Machine:
 
     def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
         """Metadata as a packet begins with."""
-        self.store = {k: v for k, v in self.store.items() if k[0] in self._headers}
+        self.store = {k: v for k, v in self.store.items() if k[0] in self.headers}
         self.store |= kept
         self.store |= {(_STANDARD, name): value for name, value in standard.items()}
 
@@ -355,11 +236,11 @@ class Machine:
         self, data: list[Scalar], length: Scalar, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]
     ) -> None:
         first = self._passes == 1
-        self.valid, self._next, self._length, self._marks = set(), {}, length, _Marks()
+        self.valid, self.next, self.length, self.marks = set(), {}, length, _Marks()
         self.store.clear()
         self._fresh({**standard, "packet_length": length}, kept)
         if first:  # what comes again has no time of arrival, as in simple_switch
-            self.store[_STANDARD, "ingress_global_timestamp"] = self._input("clock", 48)
+            self.store[_STANDARD, "ingress_global_timestamp"] = self.input("clock", 48)
         rest = self._parse(_Packet(data))
         if first:
             self.out.parsed_bytes = len(data) - len(rest)
@@ -367,38 +248,38 @@ class Machine:
                 condition = self._assume(self)
                 site = Alternative("assume", 0, self.code.all, condition.formula)
                 if condition.number:
-                    self._decide(1, condition.formula)
+                    self.decide(1, condition.formula)
                 else:
                     negated = None if condition.formula is None else z3.Not(condition.formula)
-                    self._decide(0, negated, (site,) if condition.formula is not None else ())
-                    raise _StopError("not what is assumed of packets")
+                    self.decide(0, negated, (site,) if condition.formula is not None else ())
+                    raise StopError("not what is assumed of packets")
         self._verify_checksums(rest)
         self._code(self.code.ingress, [])
-        marks, self._marks = self._marks, _Marks()
+        marks, self.marks = self.marks, _Marks()
         if marks.clone is not None:
             self._clone_ingress(data, length, marks.clone)
         if marks.again is not None:
             again = {"instance_type": Scalar(_RESUBMITTED)}
             self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
             return
-        group = self._pin(self.store.get((_STANDARD, "mcast_grp"), ZERO))
+        group = self.pin(self.store.get((_STANDARD, "mcast_grp"), ZERO))
         if group:  # replicas are not truncated by what ingress says, as in simple_switch
             self._replicate(group, self._state(rest))
             return
         spec = self.store.get((_STANDARD, "egress_spec"), ZERO)
         if spec.number != DROP_PORT:
-            self._below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
-        port = self._pin(spec)
+            self.below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
+        port = self.pin(spec)
         if port != DROP_PORT:
             state = self._state(rest, marks.truncate)
             self._waiting.append(("egress", port, {"instance_type": Scalar(_NORMAL)}, state))
 
     def _state(self, rest: list[Scalar], truncate: int | None = None) -> _State:
-        return _State(dict(self.store), set(self.valid), dict(self._next), self._length, rest, truncate)
+        return _State(dict(self.store), set(self.valid), dict(self.next), self.length, rest, truncate)
 
     def _enter(self, state: _State) -> None:
-        self.store, self.valid, self._next = dict(state.store), set(state.valid), dict(state.next)
-        self._length = state.length
+        self.store, self.valid, self.next = dict(state.store), set(state.valid), dict(state.next)
+        self.length = state.length
 
     def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
         kept: dict[tuple[str, str], Scalar] = {}
@@ -412,7 +293,7 @@ class Machine:
         session, fields = clone
         kept = self._listed(fields)
         before = self._state([])
-        self.valid, self._next, self._length = set(), {}, length
+        self.valid, self.next, self.length = set(), {}, length
         self.store = {(_STANDARD, "ingress_port"): self._port_in}
         rest = self._parse(_Packet(data))
         self._fresh({}, kept)
@@ -421,39 +302,39 @@ class Machine:
 
     def _mirror(self, session: int, state: _State, instance: int) -> None:
         port = self._port(f"session {session}")
-        self.out.sessions[session] = self._pin(port)
+        self.out.sessions[session] = self.pin(port)
         self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
 
     def _replicate(self, group: int, state: _State) -> None:
         if group > 0xFFFF:
-            raise _StopError("a multicast group above 65535")
+            raise StopError("a multicast group above 65535")
         replicas: list[tuple[int, int]] = []
         for i in range(2):
             port = self._port(f"group {group} port {i}")
-            rid = self._input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
-            replicas.append((self._pin(port), rid.number))
+            rid = self.input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
+            replicas.append((self.pin(port), rid.number))
             standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}
             self._waiting.append(("egress", port.number, standard, state))
         if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
             self.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
-            raise _LongerError(self.inputs.numbers["len"])
+            raise LongerError(self.inputs.numbers["len"])
         self.out.groups[group] = replicas
 
     def _egress(self, port: int, standard: dict[str, Scalar], state: _State) -> None:
         self._enter(state)
         rest = state.rest
-        clock, depth = self._input("clock", 48), self._input("depth", 19, lambda rng: 0)
+        clock, depth = self.input("clock", 48), self.input("depth", 19, lambda rng: 0)
         self.store |= {
             (_STANDARD, name): value
             for name, value in {
-                **standard, "egress_port": Scalar(port), "egress_spec": ZERO, "packet_length": self._length,
+                **standard, "egress_port": Scalar(port), "egress_spec": ZERO, "packet_length": self.length,
                 "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
                 "enq_timestamp": _low_32(clock), "egress_global_timestamp": clock,
             }.items()
         }  # fmt: skip
-        self._marks = _Marks(truncate=state.truncate)
+        self.marks = _Marks(truncate=state.truncate)
         self._code(self.code.egress, [])
-        marks, self._marks = self._marks, _Marks()
+        marks, self.marks = self.marks, _Marks()
         if marks.clone is not None:
             session, fields = marks.clone
             kept = self._listed(fields)
@@ -461,7 +342,7 @@ class Machine:
             self._fresh({}, kept)
             self._mirror(session, self._state(rest), _EGRESS_CLONE)
             self._enter(before)
-        if self._pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
+        if self.pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
         self._update_checksums(rest)
         for op in self.program.deparser_ops:
@@ -469,7 +350,7 @@ class Machine:
         data = [*self._deparsed(), *rest]
         if marks.again is not None:
             if self._passes > MAX_PASSES:
-                raise _StopError(f"more than {MAX_PASSES} passes of the pipeline")
+                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
             length = _grown(self._length_in, len(data) - self._length_in.number)
             again = {"instance_type": Scalar(_RECIRCULATED)}
             self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
@@ -480,20 +361,20 @@ class Machine:
     # Parser
 
     def _parse(self, packet: _Packet) -> list[Scalar]:
-        self._packet = packet
+        self.packet = packet
         self._parsing = True
         error = 0
         try:
             self._code(self.code.parser, [])
-        except _ParserError as failure:
+        except ParserError as failure:
             error = failure.name if isinstance(failure.name, int) else self.program.errors.index(failure.name)
         self._parsing = False
         self.store[_STANDARD, "parser_error"] = Scalar(error)
         return packet.data[packet.position // 8 :]
 
-    def _bits(self, position: int, count: int) -> Scalar:
+    def bits(self, position: int, count: int) -> Scalar:
         first, last = position // 8, -(-(position + count) // 8)
-        octets = self._packet.data[first:last]
+        octets = self.packet.data[first:last]
         number = 0
         for octet in octets:
             number = number << 8 | octet.number
@@ -505,78 +386,32 @@ class Machine:
         whole = z3.Concat(*parts) if len(parts) > 1 else parts[0]
         return Scalar(number, z3.Extract(low + count - 1, low, whole) if count < 8 * len(octets) else whole)
 
-    def _need(self, count: int) -> None:
+    def need(self, count: int) -> None:
         """Makes sure that `count` bits more are there; a short packet is an alternative."""
         key = ("short", self._passes, self._extracts)
         self._extracts += 1
-        end = self._packet.position + count
-        there = len(self._packet.data) * 8
+        end = self.packet.position + count
+        there = len(self.packet.data) * 8
         if self._passes > 1:
             if end > there:
-                raise _ParserError("PacketTooShort")
+                raise ParserError("PacketTooShort")
             return
-        before = max(self._packet.position // 8, self._looked_at)  # bytes: what was read until now is there
+        before = max(self.packet.position // 8, self._looked_at)  # bytes: what was read until now is there
         needed = -(-end // 8)
         if self.inputs.choices.get(key) and before < needed:
             if there // 8 != before:
-                raise _LongerError(before)
+                raise LongerError(before)
             self.out.signature.append("short")
-            raise _ParserError("PacketTooShort")
+            raise ParserError("PacketTooShort")
         if end > MAX_PACKET_BYTES * 8:
-            raise _ParserError("PacketTooShort")
+            raise ParserError("PacketTooShort")
         if end > there:
-            raise _LongerError(needed)
+            raise LongerError(needed)
         self._looked_at = max(self._looked_at, needed)
         if before >= needed:
             return
         reach = self.code.reach(self.code.ingress)
-        self._decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
-
-    def _extract(self, op: ir.Extract) -> None:
-        name = op.header.name
-        if op.header.stack:
-            index = self._next.get(op.header.stack, 0)
-            elements = self._stacks[op.header.stack]
-            if op.header.where == "next":
-                if index >= len(elements):
-                    raise _ParserError("StackOutOfBounds")
-                self._next[op.header.stack] = index + 1
-                name = elements[index] + (f".{op.header.member}" if op.header.member else "")
-            else:
-                name = self._resolve(op.header)
-        fields = flat_fields(op.header.type)
-        variable = longest = 0
-        if op.length is not None:
-            longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
-            variable = self._varbit_length(op, self.value(op.length), longest)
-            if variable % 8:
-                raise _ParserError("ParserInvalidArgument")
-        widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
-        self._need(sum(widths))
-        if variable > longest:  # after the packet's length, as in simple_switch
-            raise _ParserError("HeaderTooShort")
-        self._set_valid(name)
-        for (f, t), bits in zip(fields, widths, strict=True):
-            value = self._bits(self._packet.position, bits)
-            if isinstance(t, types.Varbit):
-                value = Scalar(value.number)
-                self.store[name, f"{f}#"] = Scalar(bits)
-            self.store[name, f] = typed(value, t)
-            self._packet.position += bits
-
-    def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
-        """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
-        if value.formula is not None:
-            z = value.formula
-            fits = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
-            kinds = [z == 0, z3.And(z3.Not(z == 0), z & 7 == 0, *fits), z3.Not(z & 7 == 0)]
-            kinds += [z3.And(z & 7 == 0, z3.Not(fit)) for fit in fits]
-            number = value.number
-            taken = 2 if number % 8 else 3 if number > longest else 1 if number else 0
-            others = ((kind, z) for kind, z in enumerate(kinds) if kind != taken)
-            ways = tuple(Alternative((id(op), kind), 0, self.code.all, z) for kind, z in others)
-            self._decide((id(op), taken), kinds[taken], ways)
-        return self._pin(value)
+        self.decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
     def _deparsed(self) -> list[Scalar]:
         number, bits = 0, 0
@@ -587,7 +422,7 @@ class Machine:
                 continue
             for f, t in flat_fields(ref.type):
                 value = self._load(ref.name, f, t)
-                count = self._width(ref.name, f, t)
+                count = self.width_of(ref.name, f, t)
                 number, bits = number << count | value.number & (1 << count) - 1, bits + count
                 if count and self.symbolic:
                     known = known and value.formula is None
@@ -614,7 +449,7 @@ class Machine:
         for expression in expressions:
             value, count = self.value(expression), width(expression.type)
             if isinstance(expression, ir.FieldRef):
-                count = self._width(expression.header, expression.name, expression.type)
+                count = self.width_of(expression.header, expression.name, expression.type)
             number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
                 parts.append((resize(as_bits(formula(value, expression.type)), count), count))
@@ -628,9 +463,9 @@ class Machine:
         number, bits, parts = self._gathered(checksum.inputs, rest if checksum.with_payload else None)
         result = hashed(checksum.algorithm, number, bits)
         if result is None:
-            raise _StopError(f"checksum {checksum.algorithm} is not known here")
+            raise StopError(f"checksum {checksum.algorithm} is not known here")
         if checksum.algorithm == "csum16" and parts:
-            return Scalar(result, checksum16_formula(parts))
+            return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 
     def _verify_checksums(self, rest: list[Scalar]) -> None:
@@ -639,7 +474,7 @@ class Machine:
         formulas: list[Any] = []
         for checksum in self.program.checksums:
             header, bits = checksum.target.header, width(checksum.target.type)
-            absent = header in self._headers and header not in self.valid  # such are right in both switches
+            absent = header in self.headers and header not in self.valid  # such are right in both switches
             if not checksum.verify or absent or not self._applies(checksum, self.code.reach(self.code.ingress)):
                 continue
             computed, there = self._checksum(checksum, rest), self.value(checksum.target)
@@ -658,30 +493,18 @@ class Machine:
                 computed = self._checksum(checksum, rest)
                 bits = width(checksum.target.type)
                 z = None if computed.formula is None else resize(computed.formula, bits)
-                self._assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
+                self.assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
 
     def _applies(self, checksum: ir.Checksum, reach: int) -> bool:
         """Whether the condition holds; `reach` are the statements behind that depend on it."""
         value, own = self.value(checksum.condition), self.code.bit(checksum.span)
-        if value.formula is not None:
-            holds = value.formula if value.number else z3.Not(value.formula)
-            gained = 0 if value.number else own
-            site = "checksum", checksum.span
-            way = Alternative((site, not value.number), gained, gained | reach, z3.Not(holds))
-            self._decide((site, value.number), holds, (way,))
+        gained = 0 if value.number else own
+        self.flip(("checksum", checksum.span), value, gained, gained | reach)
         if value.number:
-            self._cover(checksum.span)
+            self.cover(checksum.span)
         return bool(value.number)
 
     # Code
-
-    def _flip(
-        self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None, reach: int = 0
-    ) -> None:
-        holds, other = (z, z3.Not(z)) if taken else (z3.Not(z), z)
-        target = if_false if taken else if_true
-        way = Alternative((site, not taken), self.code.own(target), reach or self.code.reach(target), other)
-        self._decide((site, taken), holds, (way,))
 
     def _code(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
         """Follows `block` to its end; `behind` are the statements that can come then, of which it does not know."""
@@ -690,7 +513,7 @@ class Machine:
             self._ahead = self.code.reach(block) | behind
             self._steps += 1
             if self._steps > MAX_STEPS:
-                raise _StopError("too many steps")
+                raise StopError("too many steps")
             if self._deadline():
                 raise TimeoutError
             for op in block.ops:
@@ -699,22 +522,27 @@ class Machine:
             if isinstance(end, ir.Goto):
                 block = end.target
             elif isinstance(end, ir.Branch):
-                self._cover(end.span)
+                self.cover(end.span)
                 value = self.value(end.condition)
+                taken, other = (end.if_true, end.if_false) if value.number else (end.if_false, end.if_true)
                 if value.formula is not None:
-                    self._flip(id(block), value.number, value.formula, end.if_true, end.if_false)
+                    self.flip(id(block), value, self.code.own(other), self.code.reach(other))
                 else:
                     self.out.signature.append(value.number)
-                block = end.if_true if value.number else end.if_false
+                block = taken
             elif isinstance(end, ir.Apply):
                 block = self._apply(end)
-                if self._marks.exited:
+                if self.marks.exited:
                     break
             elif isinstance(end, ir.Select):
                 block = self._select(end)
             else:
                 block = None
         self._params = saved
+
+    def _operation(self, op: ir.Operation) -> None:
+        self.cover(op.span)
+        op.accept(self._operations)
 
     def _select(self, end: ir.Select) -> ir.Block | None:
         keys = [self.value(k) for k in end.keys]
@@ -766,7 +594,7 @@ class Machine:
                 made = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
                 own, reach = self.code.own(target), self.code.reach(target or self.code.ingress)
                 ways.append(Alternative((outcome[0], i), own, reach, made, tuple(choices)))
-        self._decide(outcome, holds, tuple(ways))
+        self.decide(outcome, holds, tuple(ways))
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
         """Whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
@@ -811,7 +639,7 @@ class Machine:
         if table.meter:
             result = next(m.result for m in self.program.meters if m.name == table.meter)
             assert result is not None
-            self._assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
+            self.assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
         if action is not None:
             self._code(action.body, args, self._ahead)
         labels = [label for label in end.on if isinstance(label, bool)]
@@ -828,14 +656,14 @@ class Machine:
         found = next((e for e in ours if _fits([n for _, n in e.keys], numbers)), None)
         if found is None:
             return ZERO
-        found.colour = self._colour(("meter", table.meter, *numbers), (id(end), "meter"))
+        found.colour = self.colour(("meter", table.meter, *numbers), (id(end), "meter"))
         return Scalar(found.colour)
 
-    def _colour(self, key: Any, site: Any) -> int:
+    def colour(self, key: Any, site: Any) -> int:
         colour: int = self.inputs.choice(key, _COLOURS)
         reach = self.code.reach(self.code.ingress)
         ways = tuple(Alternative((site, c), 0, reach, None, ((key, c),)) for c in _COLOURS if c != colour)
-        self._decide((site, colour), None, ways)
+        self.decide((site, colour), None, ways)
         return colour
 
     def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
@@ -876,7 +704,7 @@ class Machine:
                 shown = option if default is None or default not in table.actions else table.actions.index(default)
                 own, reach = self._follow(end, shown, option is not None)
                 ways.append(Alternative((table.name, option), own, reach, None, ((key, option),)))
-        self._decide((table.name, found, numbers), None, tuple(ways))
+        self.decide((table.name, found, numbers), None, tuple(ways))
         if found is None:
             known[numbers] = found
             return None, []
@@ -907,7 +735,7 @@ class Machine:
         args: list[Scalar] = []
         for i, (_, t) in enumerate(action.params):
             if width(t) > 0 and types.width_of(t) != 0:
-                args.append(typed(self._input(f"data {name} {action.name} {i}", width(t)), t))
+                args.append(typed(self.input(f"data {name} {action.name} {i}", width(t)), t))
             else:
                 args.append(ZERO)
         return args
@@ -928,7 +756,7 @@ class Machine:
             if option != chosen:
                 own, reach = self._follow(end, option, False)
                 ways.append(Alternative((table.name, "default", option), own, reach, None, ((key, option),)))
-        self._decide((table.name, "default", chosen), None, tuple(ways))
+        self.decide((table.name, "default", chosen), None, tuple(ways))
         if chosen is None:
             return None
         action = table.actions[chosen]
@@ -949,7 +777,7 @@ class Machine:
                     own, reach = self._follow(end, index, entry is not None)
                     made = functools.partial(self._entry_taken, rules, i, keys)
                     ways.append(Alternative((table.name, "entry", i), own, reach, made))
-        self._decide((table.name, "entry", taken), holds, tuple(ways))
+        self.decide((table.name, "entry", taken), holds, tuple(ways))
         if taken == len(entries):
             return None, []
         call = entries[taken].call
@@ -960,259 +788,124 @@ class Machine:
         """The formula that the entry is hit; of the number of entries: that none is."""
         return (rules.missed if index == len(rules) else rules.taken)(index, keys, self._deadline)
 
-    # Operations
+    # What operations do to headers
 
-    def _operation(self, op: ir.Operation) -> None:
-        self._cover(op.span)
-        if isinstance(op, ir.Assign):
-            self._assign(op.dst, self.value(op.src), op.src)
-        elif isinstance(op, ir.Extract):
-            self._extract(op)
-        elif isinstance(op, ir.Advance):
-            bits = self._pin(self.value(op.bits))
-            if bits % 8:
-                raise _ParserError("ParserInvalidArgument")
-            self._need(bits)
-            self._packet.position += bits
-        elif isinstance(op, ir.Verify):
-            condition = self.value(op.condition)
-            if condition.formula is not None:
-                ingress, reach = self.code.ingress, self.code.reach(self.code.parser)
-                self._flip(id(op), condition.number, condition.formula, ingress, ingress, reach)
-            if not condition.number:
-                raise _ParserError(self._pin(self.value(op.error)))
-        else:
-            getattr(self, f"_do_{op.op}", self._unsupported)(op)
-
-    def _unsupported(self, op: ir.Prim) -> None:
-        raise _StopError(f"'{op.op}' is not supported here")
-
-    def _do_mark_to_drop(self, op: ir.Prim) -> None:
-        self.store[_STANDARD, "egress_spec"] = Scalar(DROP_PORT)
-        self.store[_STANDARD, "mcast_grp"] = ZERO
-
-    def _do_exit(self, op: ir.Prim) -> None:
-        self._marks.exited = True
-
-    def _do_add_header(self, op: ir.Prim) -> None:
-        name = self._resolve(op.args[0])
-        if name in self.valid:
-            return
-        self._set_valid(name)
-        for f, t in flat_fields(self._headers[name]):
-            if isinstance(t, types.Varbit):
-                if self._width(name, f, t):  # none in the built-in switch, what it was in BMv2
-                    raise _StopError("the length of a varbit is not defined")
-                self.store[name, f"{f}#"] = ZERO
-        self._length = _grown(self._length, self._bytes(name))
-
-    def _width(self, header: str, name: str, t: types.Type) -> int:
+    def width_of(self, header: str, name: str, t: types.Type) -> int:
         """The bits of a field; of a varbit those that it has now, or had when its header was valid."""
         return self.store.get((header, f"{name}#"), ZERO).number if isinstance(t, types.Varbit) else width(t)
 
-    def _bytes(self, header: str) -> int:
+    def bytes_in(self, header: str) -> int:
         """The length of the header in a packet."""
-        return sum(self._width(header, f, t) for f, t in flat_fields(self._headers[header])) // 8
+        return sum(self.width_of(header, f, t) for f, t in flat_fields(self.headers[header])) // 8
 
-    def _set_valid(self, name: str) -> None:
+    def grow(self, count: int) -> None:
+        """The packet has `count` bytes more, as the switch keeps count."""
+        self.length = _grown(self.length, count)
+
+    def set_valid(self, name: str) -> None:
         if name not in self.valid:
-            self._forget(name)
-        for sibling in self._siblings.get(name, ()):
+            self.forget(name)
+        for sibling in self.siblings.get(name, ()):
             self.valid.discard(sibling)
         self.valid.add(name)
 
-    def _forget(self, name: str) -> None:
+    def forget(self, name: str) -> None:
         """The values of a header's fields. How long a varbit was is kept."""
         for key in [k for k in self.store if k[0] == name and not k[1].endswith("#")]:
             del self.store[key]
 
-    def _do_remove_header(self, op: ir.Prim) -> None:
-        name = self._resolve(op.args[0])
-        if name in self.valid:
-            self._length = _grown(self._length, -self._bytes(name))
-        self.valid.discard(name)
-        self._forget(name)
+    # What externs ask for
 
-    def _do_assign_header(self, op: ir.Prim) -> None:
-        self._copy(self._resolve(op.args[0]), self._resolve(op.args[1]))
+    def number(self, number: int, t: types.Type | None = None) -> Scalar:
+        """A value that no input decides, cut to the width of `t`."""
+        return Scalar(number if t is None else number & (1 << width(t)) - 1)
 
-    def _copy(self, target: str, source: str) -> None:
-        fields = {k[1]: v for k, v in self.store.items() if k[0] == source}
-        if source in self.valid:
-            self._set_valid(target)
-        else:
-            self.valid.discard(target)
-        self._forget(target)
-        self.store |= {(target, f): v for f, v in fields.items()}
+    def resized(self, expr: ir.Expr, t: types.Type) -> Scalar:
+        """The value of `expr`, cut or filled up with zeros to the width of `t`."""
+        value, bits = self.value(expr), width(t)
+        z = None if value.formula is None else resize(formula(value, expr.type), bits)
+        return Scalar(value.number & (1 << bits) - 1, z)
 
-    def _members(self, ref: ir.StackRef | ir.UnionRef) -> list[str]:
-        """The headers in a stack or union."""
-        if isinstance(ref, ir.UnionRef):
-            return next(members for u, members in self.program.unions if u.name == ref.name)
-        unions = {u.name: members for u, members in self.program.unions}
-        return [h for e in self._stacks[ref.name] for h in unions.get(e, [e])]
-
-    def _do_assign_header_stack(self, op: ir.Prim) -> None:
-        copies = list(zip(self._members(op.args[0]), self._members(op.args[1]), strict=True))
-        self.valid.difference_update(target for target, _ in copies)
-        for target, source in copies:
-            self._copy(target, source)
-        if isinstance(op.args[0], ir.StackRef):
-            self._next[op.args[0].name] = self._next.get(op.args[1].name, 0)
-
-    _do_assign_union = _do_assign_union_stack = _do_assign_header_stack
-
-    def _do_push(self, op: ir.Prim) -> None:
-        self._move(op.args[0], op.args[1].value)
-
-    def _do_pop(self, op: ir.Prim) -> None:
-        self._move(op.args[0], -op.args[1].value)
-
-    def _move(self, ref: ir.StackRef, by: int) -> None:
-        if isinstance(ref.element, types.Union):
-            raise _StopError("moving a stack of unions is not supported here")
-        elements = self._stacks[ref.name]
-        before = {e: (e in self.valid, {k[1]: v for k, v in self.store.items() if k[0] == e}) for e in elements}
-        for i, element in enumerate(elements):
-            self.valid.discard(element)
-            self._forget(element)
-            if 0 <= i - by < len(elements):
-                was_valid, fields = before[elements[i - by]]
-                if was_valid:
-                    self.valid.add(element)
-                self.store |= {(element, f): v for f, v in fields.items()}
-        self._next[ref.name] = max(0, min(len(elements), self._next.get(ref.name, 0) + by))
-
-    def _do_count(self, op: ir.Prim) -> None:
-        self._pin(self.value(op.args[1]))
-
-    def _do_execute_meter(self, op: ir.Prim) -> None:
-        meter = self._meters[op.args[0].value]
-        self._below(self.value(op.args[1]), meter.size, width(op.args[1].type), f"an index outside of '{meter.name}'")
-        index = self._pin(self.value(op.args[1]))
-        colour = self.out.meters[meter.name, index] = self._colour(("meter", meter.name, index), id(op))
-        self._assign(op.args[2], Scalar(colour))
-
-    def _do_register_read(self, op: ir.Prim) -> None:
-        key = self._cell(op.args[1].value, op.args[2])
-        bits = self._sizes[key[0]][1]
-        if key not in self._registers:
-            self._registers[key] = self._input(f"register {key[0]} {key[1]}", bits)
-            self.out.registers[key] = self._registers[key].number
-        self._assign(op.args[0], self._registers[key])
-
-    def _do_register_write(self, op: ir.Prim) -> None:
-        key = self._cell(op.args[0].value, op.args[1])
-        value = self.value(op.args[2])
-        bits = self._sizes[key[0]][1]
-        z = None if value.formula is None else resize(formula(value, op.args[2].type), bits)
-        self._registers[key] = Scalar(value.number & (1 << bits) - 1, z)
-
-    def _cell(self, register: str, index: ir.Expr) -> tuple[str, int]:
+    def inside(self, index: ir.Expr, size: int, problem: str) -> int:
+        """The number of `index`. Stops a run in which it is not below `size`, with `problem` as the reason."""
         value = self.value(index)
-        size = self._sizes[register][0]
-        self._below(value, size, width(index.type), f"an index outside of register '{register}'")
-        return register, self._pin(value)
+        self.below(value, size, width(index.type), problem)
+        return self.pin(value)
 
-    def _below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
-        """Stops a run in which `value` is not below `limit`; one in which it is is an alternative."""
-        if value.formula is not None and limit < 1 << bits:
-            inside = z3.ULT(value.formula, limit)
-            if value.number < limit:
-                self._decide("inside", inside)
-            else:
-                self._decide("outside", z3.Not(inside), (Alternative(problem, 0, self.code.all, inside),))
-        if value.number >= limit:
-            raise _StopError(problem)
+    def flip(self, site: Any, condition: Scalar, own: int, reach: int) -> None:
+        """Notes which way `condition` goes; `own` and `reach` are the statements of the other way."""
+        if condition.formula is not None:
+            z, negated = condition.formula, z3.Not(condition.formula)
+            holds, other = (z, negated) if condition.number else (negated, z)
+            way = Alternative((site, not condition.number), own, reach, other)
+            self.decide((site, condition.number), holds, (way,))
 
-    def _do_modify_field_with_hash_based_offset(self, op: ir.Prim) -> None:
-        place, base, name, size = op.args
-        calculation = self._calculations[name.value]
+    def fail(self, span: int | None) -> None:
+        """Ends a run in which an assertion does not hold; `span`: the run is a packet that breaks the program."""
+        self.out.failed = span
+        raise StopError("an assertion of the program does not hold")
+
+    def hashed(self, calculation: ir.Calculation, key: Any) -> int:
+        """The number of a hash. What comes of other data is left to chance: it is an alternative at `key`."""
         number, bits, parts = self._gathered(calculation.inputs, None)
-        if parts and any(not z3.is_bv_value(z) for z, _ in parts):  # what comes of other data is left to chance
-            data = z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
-            key = ("hash", op.span)
+        if parts and any(not z3.is_bv_value(z) for z, _ in parts):
+            data = _joined(parts)
             had = (*self.inputs.choices.get(key, ()), number)
             others = z3.And(*(z3.Not(data == z3.BitVecVal(n, bits)) for n in had))
             reach = self.code.all if self.code.again else self._ahead
             way = Alternative(key, 0, reach, others, ((key, had),), by_chance=True)
-            self._decide(("hash", number), None, (way,))
+            self.decide(("hash", number), None, (way,))
         result = hashed(calculation.algorithm, number, bits)
         if result is None:
-            raise _StopError(f"hash {calculation.algorithm} is not known here")
-        modulus, low = self.value(size).number, self.value(base).number
-        total = low + (result % modulus if modulus else 0)
-        self._assign(place, Scalar(total & (1 << width(place.type)) - 1))
+            raise StopError(f"hash {calculation.algorithm} is not known here")
+        return result
 
-    def _do_modify_field_rng_uniform(self, op: ir.Prim) -> None:
-        place, low, high = op.args
-        if is_signed(place.type) or width(place.type) > DRAW_BITS:  # v1model does not say what it is
-            self._assign(place, self._undefined(width(place.type)))
-            return
+    def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, span: int | None) -> Scalar:
+        """A random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""
+        if is_signed(t) or width(t) > DRAW_BITS or span is None:  # v1model does not say what it is
+            return self.undefined(width(t))
         least, most = self.value(low), self.value(high)
-        at = self.code.place(op.span)
-        drawn = self._input(f"random {at}", DRAW_BITS, lambda rng: _between(rng, least.number, most.number))
+        at = self.code.place(span)
+        drawn = self.input(f"random {at}", DRAW_BITS, lambda rng: _between(rng, least.number, most.number))
         inside = least.number <= drawn.number <= most.number
         if drawn.formula is not None:
             low_z, high_z = (resize(as_bits(formula(v, e.type)), DRAW_BITS) for v, e in ((least, low), (most, high)))
             within = z3.And(z3.ULE(low_z, drawn.formula), z3.ULE(drawn.formula, high_z))
             if inside:
-                self._decide("drawn", within)
+                self.decide("drawn", within)
             else:
-                self._decide("not drawn", z3.Not(within), (Alternative(f"random {at}", 0, self.code.all, within),))
+                self.decide("not drawn", z3.Not(within), (Alternative(f"random {at}", 0, self.code.all, within),))
         if not inside:
-            raise _StopError("a random number outside of its bounds")
+            raise StopError("a random number outside of its bounds")
         self.out.draws[at] = drawn.number
-        z = None if drawn.formula is None else resize(drawn.formula, width(place.type))
-        self._assign(place, typed(Scalar(drawn.number, z), place.type))
+        z = None if drawn.formula is None else resize(drawn.formula, width(t))
+        return typed(Scalar(drawn.number, z), t)
 
-    def _do_clone_ingress_pkt_to_egress(self, op: ir.Prim) -> None:
-        self._marks.clone = self._pin(self.value(op.args[0])) & 0x7FFF, op.args[1].value
-
-    _do_clone_egress_pkt_to_egress = _do_clone_ingress_pkt_to_egress
-
-    def _do_resubmit(self, op: ir.Prim) -> None:
-        self._marks.again = op.args[0].value
-
-    _do_recirculate = _do_resubmit
-
-    def _do_truncate(self, op: ir.Prim) -> None:
-        length = self._pin(self.value(op.args[0]))
-        self._marks.truncate = length if self._marks.truncate is None else min(length, self._marks.truncate)
-
-    def _do_log_msg(self, op: ir.Prim) -> None:
-        pass
-
-    _do_generate_digest = _do_log_msg
-
-    def _do_assert(self, op: ir.Prim) -> None:
-        condition = self.value(op.args[0])
-        if condition.formula is not None:
-            holds = condition.formula if condition.number else z3.Not(condition.formula)
-            broken = self.code.assertion(op.span) if condition.number and op.op == "assert" else 0
-            reach = broken if condition.number else self.code.all
-            way = Alternative((id(op), not condition.number), broken, reach, z3.Not(holds))
-            self._decide((id(op), condition.number), holds, (way,))
-        if not condition.number:
-            self.out.failed = op.span if op.op == "assert" else None
-            raise _StopError("an assertion of the program does not hold")
-
-    _do_assume = _do_assert
+    def below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
+        """Stops a run in which `value` is not below `limit`; one in which it is is an alternative."""
+        if value.formula is not None and limit < 1 << bits:
+            inside = z3.ULT(value.formula, limit)
+            if value.number < limit:
+                self.decide("inside", inside)
+            else:
+                self.decide("outside", z3.Not(inside), (Alternative(problem, 0, self.code.all, inside),))
+        if value.number >= limit:
+            raise StopError(problem)
 
     # Places and expressions
 
-    def _resolve(self, ref: ir.HeaderRef) -> str:
+    def resolve(self, ref: ir.HeaderRef) -> str:
         if not ref.stack:
             return ref.name
-        elements = self._stacks[ref.stack]
+        elements = self.stacks[ref.stack]
         if ref.index is not None:
             value = self.value(ref.index)
-            self._below(value, len(elements), width(ref.index.type), f"an index outside of stack '{ref.stack}'")
-            index = self._pin(value)
+            self.below(value, len(elements), width(ref.index.type), f"an index outside of stack '{ref.stack}'")
+            index = self.pin(value)
         else:
-            index = self._next.get(ref.stack, 0) - (ref.where == "last")
+            index = self.next.get(ref.stack, 0) - (ref.where == "last")
         if not 0 <= index < len(elements):
-            raise _StopError(f"an index outside of stack '{ref.stack}'")
+            raise StopError(f"an index outside of stack '{ref.stack}'")
         return elements[index] + (f".{ref.member}" if ref.member else "")
 
     def _place(self, place: ir.Expr) -> tuple[str, str]:
@@ -1220,13 +913,18 @@ class Machine:
             return place.header, place.name
         assert isinstance(place, (ir.LastField, ir.ElemField))
         index = place.index if isinstance(place, ir.ElemField) else None
-        member = place.member if isinstance(place, ir.LastField) else ""
-        ref = ir.HeaderRef(None, stack=place.stack, index=index, where="last", member=member)  # type: ignore[arg-type]
-        return self._resolve(ref), place.name
+        ref = ir.HeaderRef(
+            None,  # type: ignore[arg-type]
+            stack=place.stack,
+            index=index,
+            where="last",
+            member=place.member,
+        )
+        return self.resolve(ref), place.name
 
-    def _assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:
+    def assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:
         header, name = self._place(place)
-        if header in self._headers and header not in self.valid:
+        if header in self.headers and header not in self.valid:
             return  # what is written to a header that is not valid cannot be read
         self.store[header, name] = value
         if isinstance(place.type, types.Varbit) and isinstance(source, ir.FieldRef):
@@ -1234,13 +932,13 @@ class Machine:
 
     def _load(self, header: str, name: str, t: types.Type) -> Scalar:
         value = self.store.get((header, name))
-        if value is not None and (header in self.valid or header not in self._headers):
+        if value is not None and (header in self.valid or header not in self.headers):
             if header == _STANDARD:
                 self._note(name)
             return value
-        if header not in self._headers:
+        if header not in self.headers:
             return ZERO  # metadata and variables start as zero in both switches
-        return typed(self._undefined(width(t)), t)
+        return typed(self.undefined(width(t)), t)
 
     def _note(self, name: str) -> None:
         """Keeps that a field is read which the test has to decide."""
@@ -1263,12 +961,12 @@ class Machine:
         if isinstance(expr, ir.Param):
             return self._params[expr.index]
         if isinstance(expr, ir.Valid):
-            return Scalar(int(self._resolve(expr.header) in self.valid))
+            return Scalar(int(self.resolve(expr.header) in self.valid))
         if isinstance(expr, ir.Lookahead):
-            self._need(expr.offset + expr.width)
-            return typed(self._bits(self._packet.position + expr.offset, expr.width), expr.type)
+            self.need(expr.offset + expr.width)
+            return typed(self.bits(self.packet.position + expr.offset, expr.width), expr.type)
         if isinstance(expr, ir.LastIndex):
-            return Scalar((self._next.get(expr.stack, 0) - 1) & 0xFFFFFFFF)
+            return Scalar((self.next.get(expr.stack, 0) - 1) & 0xFFFFFFFF)
         return self._load(*self._place(expr), expr.type)
 
     def _operate(self, expr: ir.Op) -> Scalar:
@@ -1282,6 +980,11 @@ class Machine:
             if condition.formula is None:
                 return self.value(expr.args[1] if condition.number else expr.args[2])
         return operate(expr, [self.value(a) for a in expr.args])
+
+
+def _joined(parts: list[tuple[Any, int]]) -> Any:
+    """One bit vector of several."""
+    return z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
 
 
 def _between(rng: random.Random, least: int, most: int) -> int:

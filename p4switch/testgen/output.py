@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from p4switch import ir
+from p4switch.bits.domain import width
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.source import Location
 from p4switch.stf.language import NAME
-from p4switch.testgen.machine import Entry, Run
+from p4switch.testgen.run import Entry, Run
 from p4switch.testgen.search import Test
-from p4switch.testgen.values import width
 
 _ALL = "1:1000000"
 _RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is green, yellow, red

@@ -10,37 +10,25 @@ State Merging in Symbolic Execution", PLDI 2012; for P4: Albab et al., "SwitchV"
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import z3
 
+from p4switch import ir
+from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.bits.domain import is_signed, width
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder, successors
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.source import Location
-from p4switch.ports import DROP_PORT
+from p4switch.ir.graph import reverse_postorder, successors
 from p4switch.testgen.code import Code
-from p4switch.testgen.values import ZERO, Scalar, formula, is_signed, operate, width
+from p4switch.testgen.transfer import SHORT, Transfer
+from p4switch.testgen.values import ZERO, Scalar, formula, operate
 
 _RESOURCES = 1_500_000  # of one question to z3, in its own units
-_STANDARD = "standard_metadata"
-_SHORT = "PacketTooShort"
 _WIDEST_DRAWN = 64  # bits of a random number, in BMv2
-# What does not change the packet that goes on here. Registers are free wherever they are read.
-_WITHOUT_EFFECT = {
-    "clone_egress_pkt_to_egress",
-    "clone_ingress_pkt_to_egress",
-    "count",
-    "generate_digest",
-    "log_msg",
-    "recirculate",
-    "register_write",
-    "resubmit",
-    "truncate",
-}
 _ALWAYS = z3.BoolVal(True)
 _NEVER = z3.BoolVal(False)
 
@@ -110,14 +98,13 @@ class Prover:
     def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
         self._code, self._program = code, code.program
         self._deadline = deadline
-        self._headers = {i.name: i.type for i in self._program.headers}
+        self.headers = {i.name: i.type for i in self._program.headers}
         self._stacks = {ref.name: names for ref, names in self._program.stacks}
-        self._siblings = {m: members for _, members in self._program.unions for m in members}
+        self.siblings = {m: members for _, members in self._program.unions for m in members}
         starts = (self._code.parser, self._code.ingress, self._code.egress)
         blocks = _with_actions(block for start in starts for block in reverse_postorder(start))
-        self._prims = {op.op for block in blocks for op in block.ops if isinstance(op, ir.Prim)}
         self._types: dict[Place, types.Type] = {
-            **{(i, n): t for i, h in self._headers.items() for n, t in flat_fields(h)},
+            **{(i, n): t for i, h in self.headers.items() for n, t in flat_fields(h)},
             **{(_STANDARD, n): t for n, t, _ in self._program.standard_metadata},
             **{("scalars", n): t for n, t in self._program.scalars.items()},
         }
@@ -131,7 +118,7 @@ class Prover:
         for block in blocks:
             for span in _spans(block):
                 self._blocks.setdefault(self._code.bit(span), []).append(block)
-        self._ends: list[State] = []  # of the pipeline, by exit or an error of the parser
+        self.ends: list[State] = []  # of the pipeline, by exit or an error of the parser
         self._params: list[Scalar] = []
         self._packet()
 
@@ -182,7 +169,8 @@ class Prover:
     # The switch
 
     def _packet(self) -> None:
-        kinds = [0, *([6] if "resubmit" in self._prims else []), *([4] if "recirculate" in self._prims else [])]
+        effects = self._code.effects
+        kinds = [0, *([6] if ir.Effect.RESUBMIT in effects else []), *([4] if ir.Effect.RECIRCULATE in effects else [])]
         state = State(_ALWAYS)
         again = self._one_of(kinds, "instance_type", state)
         for name in ("ingress_port", "packet_length", "ingress_global_timestamp"):
@@ -194,22 +182,22 @@ class Prover:
         self._checksums(parsed, verify=True)
         arrived = self._run(self._code.ingress, parsed.under(_ALWAYS))
         states = [self._leaving(arrived, [*kinds, 5])]
-        if "clone_ingress_pkt_to_egress" in self._prims:
+        if ir.Effect.CLONE_INGRESS in effects:
             copy = parsed.under(_ALWAYS)
-            copy.store = {k: v for k, v in copy.store.items() if k[0] in self._headers}
+            copy.store = {k: v for k, v in copy.store.items() if k[0] in self.headers}
             for name, _, _ in self._program.standard_metadata:
                 self._free_standard(copy, name)
             self._carry_over(copy, _ALWAYS)
             states.append(self._leaving(copy, [1]))
-        if "clone_egress_pkt_to_egress" in self._prims:
+        if ir.Effect.CLONE_EGRESS in effects:
             copy = State(_ALWAYS)
-            for header in self._headers:
-                self._forget(copy, header)
+            for header in self.headers:
+                self.forget(copy, header)
             for name, _, _ in self._program.standard_metadata:
                 self._free_standard(copy, name)
             self._carry_over(copy, _ALWAYS)
             states.append(self._leaving(copy, [2]))
-        whichever = [state.under(self._flag()) for state in states[1:]]
+        whichever = [state.under(self.flag()) for state in states[1:]]
         others = _not(_or(*(state.guard for state in whichever)))
         left = self._run(self._code.egress, self._joined([states[0].under(others), *whichever]))
         self._checksums(left, verify=False)
@@ -220,8 +208,8 @@ class Prover:
         for checksum in self._program.checksums:
             if checksum.verify == verify:
                 header = checksum.target.header
-                there = state.valid.get(header, _NEVER) if verify and header in self._headers else _ALWAYS
-                applies = _and(there, _bool(self._value(checksum.condition, state)))
+                there = state.valid.get(header, _NEVER) if verify and header in self.headers else _ALWAYS
+                applies = _and(there, _bool(self.value(checksum.condition, state)))
                 self._cover(checksum.span, _and(state.guard, applies))
                 self._conditions[self._code.bit(checksum.span)] = "the checksum's condition is never true there"
 
@@ -238,7 +226,7 @@ class Prover:
     def _one_of(self, numbers: list[int], name: str, state: State) -> Scalar:
         value = ZERO
         if len(numbers) > 1:
-            free = self._free(types.Bits(32))
+            free = self.free(types.Bits(32))
             state.guard = _and(state.guard, z3.Or(*(free.formula == n for n in numbers)))
             value = free
         else:
@@ -249,7 +237,7 @@ class Prover:
     def _free_standard(self, state: State, name: str) -> None:
         t = next((t for n, t, _ in self._program.standard_metadata if n == name), None)
         if t is not None:
-            state.store[_STANDARD, name] = self._free(t)
+            state.store[_STANDARD, name] = self.free(t)
 
     def _carry_over(self, state: State, condition: Any) -> None:
         """Metadata that packets may bring along where `condition` holds (None: they never do)."""
@@ -257,9 +245,9 @@ class Prover:
             return
         for fields in self._program.field_lists:
             for element in fields.elements:
-                if isinstance(element, ir.FieldRef) and element.header not in self._headers:
+                if isinstance(element, ir.FieldRef) and element.header not in self.headers:
                     here = (element.header, element.name)
-                    self._merge_value(state.store, here, element.type, condition, self._free(element.type))
+                    self._merge_value(state.store, here, element.type, condition, self.free(element.type))
 
     def _parsed(self, state: State) -> State:
         start = self._code.parser
@@ -276,47 +264,35 @@ class Prover:
 
     # Values
 
-    def _free(self, t: types.Type) -> Scalar:
+    def free(self, t: types.Type) -> Scalar:
         self._count += 1
         name = f"free {self._count}"
         return Scalar(0, z3.Bool(name) if isinstance(t, types.Bool) else z3.BitVec(name, width(t)))
 
-    def _flag(self) -> Any:
-        return self._free(types.BOOL).formula
+    def flag(self) -> Any:
+        return self.free(types.BOOL).formula
 
-    def _forget(self, state: State, header: str) -> None:
+    def forget(self, state: State, header: str) -> None:
         """Whether `header` is valid, and what is in it, is free."""
-        state.valid[header] = self._flag()
-        for name, t in flat_fields(self._headers[header]):
-            state.store[header, name] = self._free(t)
-
-    def _anything(self, state: State) -> None:
-        """All that a packet has is free."""
-        for at, t in self._types.items():
-            state.store[at] = self._free(t)
-        for header in self._headers:
-            state.valid[header] = self._flag()
+        state.valid[header] = self.flag()
+        for name, t in flat_fields(self.headers[header]):
+            state.store[header, name] = self.free(t)
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
         """What `blocks` may change is free: metadata that they write, all headers, all standard metadata."""
         for name, _, _ in self._program.standard_metadata:
             self._free_standard(state, name)
-        for header in self._headers:
-            self._forget(state, header)
+        for header in self.headers:
+            self.forget(state, header)
         for block in _with_actions(blocks):
             places: list[Any] = []
             for op in block.ops:
-                if isinstance(op, ir.Assign):
-                    places.append(op.dst)
-                elif isinstance(op, ir.Prim):
-                    places += op.args
-                    if not self._known(op):
-                        self._anything(state)
+                places += op.writes
             if isinstance(block.end, ir.Apply):
                 places.append(self._meter_result(block.end.table))
             for place in places:
                 if isinstance(place, ir.FieldRef):
-                    self._assign(place, self._free(place.type), state)
+                    self.assign(place, self.free(place.type), state)
 
     def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
         """`new` where `condition` holds, else what there is."""
@@ -325,7 +301,7 @@ class Prover:
             store[at] = new
             return
         if old is None:
-            old = self._free(t) if at[0] in self._headers else ZERO
+            old = self.free(t) if at[0] in self.headers else ZERO
         if old is not new and (old.formula is not None or new.formula is not None or old.number != new.number):
             store[at] = Scalar(0, z3.If(condition, formula(new, t), formula(old, t)))
 
@@ -345,7 +321,7 @@ class Prover:
                     continue
                 t = self._types[at]
                 if theirs is None:
-                    theirs = self._free(t) if at[0] in self._headers else ZERO
+                    theirs = self.free(t) if at[0] in self.headers else ZERO
                 self._merge_value(result.store, at, t, other.guard, theirs)
             result.guard = _or(result.guard, other.guard)
         return result
@@ -354,9 +330,9 @@ class Prover:
 
     def _run(self, start: ir.Block, state: State) -> State:
         """What comes out at the end of a parser or pipeline, however it ends."""
-        self._ends = []
+        self.ends = []
         out = self._graph(start, state)
-        return self._joined([out, *self._ends])
+        return self._joined([out, *self.ends])
 
     def _graph(self, start: ir.Block, state: State) -> State:
         """What comes out at the end of code.
@@ -376,9 +352,10 @@ class Prover:
             self._note(block, state.guard)
             if block in heads:
                 self._loosen(state, _loop(block))
+            transfer = Transfer(self, state)
             for op in block.ops:
                 self._cover(op.span, state.guard)
-                self._operation(op, state)
+                op.accept(transfer)
             for target, following, span, text in self._following(block, state):
                 if target is None:
                     ends.append(following)
@@ -409,7 +386,7 @@ class Prover:
             yield end.target, state, None, "nothing leads on"
         elif isinstance(end, ir.Branch):
             self._cover(end.span, state.guard)
-            condition = _bool(self._value(end.condition, state))
+            condition = _bool(self.value(end.condition, state))
             yield end.if_true, state.under(condition), end.span, "the condition is never true"
             yield end.if_false, state.under(_not(condition)), end.span, "the condition is never false"
         elif isinstance(end, ir.Apply):
@@ -421,25 +398,25 @@ class Prover:
 
     def _select(self, end: ir.Select, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
         if any(isinstance(k, ir.Lookahead) for k in end.keys):
-            self._may_fail(state, _SHORT)
-        keys = [self._value(k, state) for k in end.keys]
+            self.may_fail(state, SHORT)
+        keys = [self.value(k, state) for k in end.keys]
         rest = _ALWAYS
         spans = [*end.spans, *[None] * len(end.cases)]
         for (case, target), span in zip(end.cases, spans, strict=False):
-            matches = self._flag() if isinstance(case, str) else _matching(keys, case, end.keys)
+            matches = self.flag() if isinstance(case, str) else _matching(keys, case, end.keys)
             yield target, state.under(_and(rest, matches)), span, "the case is never taken"
             rest = _and(rest, _not(matches))
-        self._ends.append(state.under(rest))  # without an error, as in both switches
+        self.ends.append(state.under(rest))  # without an error, as in both switches
 
-    def _may_fail(self, state: State, *errors: str) -> None:
-        fails = self._flag()
+    def may_fail(self, state: State, *errors: str) -> None:
+        fails = self.flag()
         self._fail(state.under(fails), list(errors))
         state.guard = _and(state.guard, _not(fails))
 
     def _fail(self, state: State, errors: list[str]) -> None:
         """The parser ends with one of the errors."""
         self._one_of([self._program.errors.index(name) for name in errors], "parser_error", state)
-        self._ends.append(state)
+        self.ends.append(state)
 
     # Tables
 
@@ -447,7 +424,7 @@ class Prover:
         table = end.table
         result = self._meter_result(table)
         if result is not None:
-            self._assign(result, self._free(result.type), state)
+            self.assign(result, self.free(result.type), state)
         idle = list(table.actions)
         by_target: dict[ir.Block, list[State]] = {}
         for action, args, hit, condition in self._outcomes(table, state):
@@ -481,7 +458,7 @@ class Prover:
         """Actions with their data, whether they are hits, and under which condition."""
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
-            keys = [self._value(k.target, state) for k in table.keys]
+            keys = [self.value(k.target, state) for k in table.keys]
             entries, rules = self._code.entries(table)
             hits: dict[ir.Action, list[tuple[Any, ir.ActionCall]]] = {}
             for i, entry in enumerate(entries):
@@ -494,13 +471,13 @@ class Prover:
                 yield action, _one_of_data(calls), True, _or(*(condition for condition, _ in calls))
         elif table.keys:
             for index in self._code.usable(table, "defaultonly"):
-                chosen = self._flag()
+                chosen = self.flag()
                 action = table.actions[index]
                 yield action, self._arguments(action), True, _and(rest, chosen)
                 rest = _and(rest, _not(chosen))
         if not table.default_const:
             for index in self._code.usable(table, "tableonly"):
-                chosen = self._flag()
+                chosen = self.flag()
                 action = table.actions[index]
                 yield action, self._arguments(action), False, _and(rest, chosen)
                 rest = _and(rest, _not(chosen))
@@ -511,143 +488,101 @@ class Prover:
             yield call_or_none.action, _constants(call_or_none), False, rest
 
     def _arguments(self, action: ir.Action) -> list[Scalar]:
-        return [self._free(t) if types.width_of(t) != 0 else ZERO for _, t in action.params]
+        return [self.free(t) if types.width_of(t) != 0 else ZERO for _, t in action.params]
 
-    # Operations
+    # What operations and externs ask for
 
-    def _operation(self, op: ir.Operation, state: State) -> None:
-        if isinstance(op, ir.Extract):
-            length = [] if op.length is None else ["HeaderTooShort", "ParserInvalidArgument"]
-            self._may_fail(state, _SHORT, *length, *(["StackOutOfBounds"] if op.header.stack else []))
-        elif isinstance(op, ir.Advance) or (isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)):
-            self._may_fail(state, _SHORT, "ParserInvalidArgument")
-        if isinstance(op, ir.Assign):
-            self._assign(op.dst, self._value(op.src, state), state)
-        elif isinstance(op, ir.Extract):
-            self._extract(op.header, state)
-        elif isinstance(op, ir.Advance):
-            pass
-        elif isinstance(op, ir.Verify):
-            condition = _bool(self._value(op.condition, state))
-            failed = state.under(_not(condition))
-            failed.store[_STANDARD, "parser_error"] = self._value(op.error, state)
-            self._ends.append(failed)
-            state.guard = _and(state.guard, condition)
-        elif not self._known(op):
-            self._anything(state)
-        elif op.op not in _WITHOUT_EFFECT:
-            getattr(self, f"_do_{op.op}")(op, state)
+    def number(self, number: int) -> Scalar:
+        return Scalar(number)
 
-    def _known(self, op: ir.Prim) -> bool:
-        return op.op in _WITHOUT_EFFECT or hasattr(self, f"_do_{op.op}")
+    def require(self, condition: ir.Expr, state: State) -> None:
+        """Only packets go on for which `condition` holds."""
+        state.guard = _and(state.guard, _bool(self.value(condition, state)))
 
-    def _do_exit(self, op: ir.Prim, state: State) -> None:
-        self._ends.append(state.under(_ALWAYS))
+    def fail_unless(self, condition: ir.Expr, error: ir.Expr, state: State) -> None:
+        """The parser ends with `error` for packets for which `condition` does not hold."""
+        holds = _bool(self.value(condition, state))
+        failed = state.under(_not(holds))
+        failed.store[_STANDARD, "parser_error"] = self.value(error, state)
+        self.ends.append(failed)
+        state.guard = _and(state.guard, holds)
+
+    def leave(self, state: State) -> None:
+        """No packet goes on: the pipeline ends here."""
+        self.ends.append(state.under(_ALWAYS))
         state.guard = _NEVER
 
-    def _do_mark_to_drop(self, op: ir.Prim, state: State) -> None:
-        state.store[_STANDARD, "egress_spec"] = Scalar(DROP_PORT)
-        state.store[_STANDARD, "mcast_grp"] = ZERO
+    def anything_in(self, op: ir.Operation, state: State) -> None:
+        """What `op` writes is free."""
+        for written in op.writes:
+            if isinstance(written, ir.FieldRef | ir.LastField | ir.ElemField):
+                self.assign(written, self.free(written.type), state)
+            elif isinstance(written, ir.Valid):
+                for header in self.headers_of(written.header):
+                    state.valid[header] = self.flag()
+            else:
+                for header in self.headers_of(written):
+                    self.forget(state, header)
 
-    def _do_assert(self, op: ir.Prim, state: State) -> None:
-        state.guard = _and(state.guard, _bool(self._value(op.args[0], state)))
+    def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, state: State) -> Scalar:
+        """A number of type `t` from `low` to `high`, any number where the bounds are not known."""
+        least, most = self.value(low, state), self.value(high, state)
+        known = least.formula is None and most.formula is None and least.number <= most.number
+        if not known or is_signed(low.type) or not width(low.type) == width(t) <= _WIDEST_DRAWN:
+            return self.free(t)
+        drawn = self.free(t).formula
+        inside = z3.And(z3.UGE(drawn, least.number), z3.ULE(drawn, most.number))
+        return Scalar(0, z3.If(inside, drawn, formula(least, low.type)))
 
-    _do_assume = _do_assert
-
-    def _do_add_header(self, op: ir.Prim, state: State) -> None:
-        self._each(op.args[0], state, self._make_valid)
-
-    def _do_remove_header(self, op: ir.Prim, state: State) -> None:
-        def remove(header: str, state: State) -> None:
-            state.valid[header] = _NEVER
-
-        self._each(op.args[0], state, remove)
-
-    def _make_valid(self, header: str, state: State) -> None:
+    def make_valid(self, header: str, state: State) -> None:
         """Fields of a header that becomes valid hold anything."""
         before = state.valid.get(header, _NEVER)
-        for sibling in self._siblings.get(header, ()):
+        for sibling in self.siblings.get(header, ()):
             state.valid[sibling] = _NEVER
         state.valid[header] = _ALWAYS
         if not z3.is_true(before):
-            for name, t in flat_fields(self._headers[header]):
-                new = self._free(t)
+            for name, t in flat_fields(self.headers[header]):
+                new = self.free(t)
                 if not z3.is_false(before):
                     old = state.store.get((header, name), new)
                     new = Scalar(0, z3.If(before, formula(old, t), formula(new, t)))
                 state.store[header, name] = new
 
-    def _extract(self, ref: ir.HeaderRef, state: State) -> None:
-        def extract(header: str, state: State) -> None:
-            for sibling in self._siblings.get(header, ()):
-                state.valid[sibling] = _NEVER
-            state.valid[header] = _ALWAYS
-            for name, t in flat_fields(self._headers[header]):
-                state.store[header, name] = self._free(t)
+    def make_invalid(self, header: str, state: State) -> None:
+        state.valid[header] = _NEVER
 
-        self._each(ref, state, extract)
+    def extract(self, header: str, state: State) -> None:
+        for sibling in self.siblings.get(header, ()):
+            state.valid[sibling] = _NEVER
+        state.valid[header] = _ALWAYS
+        for name, t in flat_fields(self.headers[header]):
+            state.store[header, name] = self.free(t)
 
-    def _each(self, ref: ir.HeaderRef, state: State, act: Any) -> None:
+    def each(self, ref: ir.HeaderRef, state: State, act: Callable[[str, State], None]) -> None:
         """`act` on a header; on all of a stack it may happen to any of them."""
         if not ref.stack:
             act(ref.name, state)
             return
-        for header in self._members(ref.stack):
-            self._forget(state, header)
+        for header in self.headers_of(ref):
+            self.forget(state, header)
+
+    def headers_of(self, ref: ir.Reference) -> list[str]:
+        """All headers that `ref` may mean."""
+        return [ref.name] if isinstance(ref, ir.HeaderRef) and not ref.stack else self._members(_root(ref))
 
     def _members(self, name: str) -> list[str]:
         """The headers in a stack or union."""
         unions = {u.name: members for u, members in self._program.unions}
         return [h for e in self._stacks.get(name, [name]) for h in unions.get(e, [e])]
 
-    def _do_assign_header(self, op: ir.Prim, state: State) -> None:
-        target, source = op.args
-        if target.stack or source.stack:
-            self._each(target, state, lambda header, state: self._forget(state, header))
-            return
-        self._copy(target.name, source.name, state)
-
-    def _copy(self, target: str, source: str, state: State) -> None:
+    def copy(self, target: str, source: str, state: State) -> None:
         state.valid[target] = state.valid.get(source, _NEVER)
-        for name, t in flat_fields(self._headers[target]):
+        for name, t in flat_fields(self.headers[target]):
             state.store[target, name] = self._load((source, name), t, state)
-
-    def _do_assign_header_stack(self, op: ir.Prim, state: State) -> None:
-        for target, source in zip(self._members(op.args[0].name), self._members(op.args[1].name), strict=True):
-            self._copy(target, source, state)
-
-    _do_assign_union = _do_assign_union_stack = _do_assign_header_stack
-
-    def _do_push(self, op: ir.Prim, state: State) -> None:
-        for header in self._members(op.args[0].name):
-            self._forget(state, header)
-
-    _do_pop = _do_push
-
-    def _do_register_read(self, op: ir.Prim, state: State) -> None:
-        self._assign(op.args[0], self._free(op.args[0].type), state)
-
-    def _do_execute_meter(self, op: ir.Prim, state: State) -> None:
-        self._assign(op.args[2], self._free(op.args[2].type), state)
-
-    def _do_modify_field_with_hash_based_offset(self, op: ir.Prim, state: State) -> None:
-        self._assign(op.args[0], self._free(op.args[0].type), state)
-
-    def _do_modify_field_rng_uniform(self, op: ir.Prim, state: State) -> None:
-        """v1model promises nothing of bounds in the wrong order."""
-        place, low, high = op.args
-        least, most = self._value(low, state), self._value(high, state)
-        known = least.formula is None and most.formula is None and least.number <= most.number
-        if not known or is_signed(low.type) or not width(low.type) == width(place.type) <= _WIDEST_DRAWN:
-            self._assign(place, self._free(place.type), state)
-            return
-        drawn = self._free(place.type).formula
-        inside = z3.And(z3.UGE(drawn, least.number), z3.ULE(drawn, most.number))
-        self._assign(place, Scalar(0, z3.If(inside, drawn, formula(least, low.type))), state)
 
     # Places and expressions
 
-    def _assign(self, place: ir.Expr, value: Scalar, state: State) -> None:
+    def assign(self, place: ir.Expr, value: Scalar, state: State) -> None:
         if isinstance(place.type, types.Varbit):
             return
         if isinstance(place, ir.FieldRef):
@@ -655,26 +590,26 @@ class Prover:
             return
         assert isinstance(place, (ir.LastField, ir.ElemField))
         for header in self._members(place.stack):
-            for name, t in flat_fields(self._headers[header]):
+            for name, t in flat_fields(self.headers[header]):
                 if name == place.name:
-                    state.store[header, name] = self._free(t)
+                    state.store[header, name] = self.free(t)
 
     def _load(self, at: Place, t: types.Type, state: State) -> Scalar:
         header = at[0]
         if isinstance(t, types.Varbit):
-            return self._free(t)
-        if header not in self._headers:
+            return self.free(t)
+        if header not in self.headers:
             return state.store.get(at, ZERO)
         valid = state.valid.get(header, _NEVER)
         there = state.store.get(at)
         if there is not None and z3.is_true(valid):
             return there
-        undefined = self._free(t) if self._stale is None else self._stale.setdefault(at, self._free(t))
+        undefined = self.free(t) if self._stale is None else self._stale.setdefault(at, self.free(t))
         if there is None or z3.is_false(valid):
             return undefined
         return Scalar(0, z3.If(valid, formula(there, t), formula(undefined, t)))
 
-    def _value(self, expr: ir.Expr, state: State) -> Scalar:
+    def value(self, expr: ir.Expr, state: State) -> Scalar:
         if isinstance(expr, ir.FieldRef):
             return self._load((expr.header, expr.name), expr.type, state)
         if isinstance(expr, ir.Const):
@@ -688,16 +623,16 @@ class Prover:
             valid = state.valid.get(expr.header.name, _NEVER)
             known = z3.is_true(valid) or z3.is_false(valid)
             return Scalar(int(z3.is_true(valid)), None if known else valid)
-        return self._free(expr.type)
+        return self.free(expr.type)
 
     def _operate(self, expr: ir.Op, state: State) -> Scalar:
-        args = [self._value(expr.args[0], state)]
+        args = [self.value(expr.args[0], state)]
         first = args[0]
         if expr.op in ("&&", "||") and first.formula is None and bool(first.number) == (expr.op == "||"):
             return first
         if expr.op == "?:" and first.formula is None:
-            return self._value(expr.args[1 if first.number else 2], state)
-        args += [self._value(a, state) for a in expr.args[1:]]
+            return self.value(expr.args[1 if first.number else 2], state)
+        args += [self.value(a, state) for a in expr.args[1:]]
         if expr.op in ("&&", "||") and first.formula is None:
             return args[1]
         return operate(expr, args)
@@ -712,6 +647,11 @@ def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
             for action in block.end.table.actions:
                 found.update(dict.fromkeys(reverse_postorder(action.body)))
     return list(found)
+
+
+def _root(ref: ir.Reference) -> str:
+    """The stack or union that `ref` is, or is an element of."""
+    return ref.stack if isinstance(ref, ir.HeaderRef) else ref.name
 
 
 def _loop(head: ir.Block) -> list[ir.Block]:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import z3
 
+from p4switch import ir
+from p4switch.bits.domain import width
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
-from p4switch.testgen.values import Scalar, as_bits, formula, width
+from p4switch.testgen.values import Scalar, as_bits, formula
 
 _AT_ONCE = 256  # rules between two looks at the clock
 

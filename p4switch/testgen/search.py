@@ -17,8 +17,9 @@ from typing import Any
 
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
-from p4switch.testgen.machine import ENVIRONMENTS, Alternative, Decision, Inputs, Machine, Run
+from p4switch.testgen.machine import ENVIRONMENTS, Machine
 from p4switch.testgen.proof import Prover, Unreachable
+from p4switch.testgen.run import Alternative, Decision, Inputs, Run
 from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
 

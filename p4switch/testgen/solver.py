@@ -8,7 +8,8 @@ from typing import Any
 
 import z3
 
-from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Run
+from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES
+from p4switch.testgen.run import Alternative, Inputs, Run
 from p4switch.testgen.values import Variables
 
 # Of one question to z3, in its own units, of which it takes the same on any machine (some 600,000 a second of a core of

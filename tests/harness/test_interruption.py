@@ -77,6 +77,39 @@ def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPat
     assert lost == [KeyboardInterrupt]
 
 
+IN_A_FINALIZER = """
+import signal, sys, time
+from harness import interruption
+interruption._AGAIN_S = 0.02
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+class Failing:
+    def __del__(self):
+        raise ValueError("of another kind")
+
+with interruption.listening():
+    Failing()
+    try:
+        Interrupted()
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+"""
+
+
+def test_what_a_finalizer_has_lost_is_not_called_ignored() -> None:
+    """Of other errors in finalizers Python tells as ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "KeyboardInterrupt" not in done.stderr
+    assert "ValueError: of another kind" in done.stderr
+    assert done.stderr.endswith("interrupted\n")
+
+
 def test_cleaning_up_is_left_alone() -> None:
     """Here, in other frames, in context managers, and when something else has gone wrong in it."""
     done = []

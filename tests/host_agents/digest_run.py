@@ -69,7 +69,11 @@ class Halving(ReactionPoint):
         self.set_rate(self.rate_bps / 2 if feedback.marked else min(self.rate_bps * 1.1, self.path.line_rate_bps))
 
 
-def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
+USUAL = Trouble(loss=0.01, reorder=0.02, duplicate=0.01)
+FAR = Trouble(loss=0.02, reorder=0.3, reorder_ns=30_000)  # by more packets than a SACK's map names
+
+
+def run(protocol, reliability, scope, parameters=None, point=None, trims=False, trouble=USUAL):
     a, b = pair(protocol, parameters, reliability=reliability, cc_scope=scope, rto_ns=60_000)
     options = {}
     if point is not None:
@@ -79,7 +83,7 @@ def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
     for i, (qa, qb) in enumerate(qps):
         qa.post(150_000 + i, start_ns=7_001 * i)
         qb.post(5_000)
-    link = Wire(a, b, trouble=Trouble(loss=0.01, reorder=0.02, duplicate=0.01), hook=Switch(trims))
+    link = Wire(a, b, trouble=trouble, hook=Switch(trims))
     digest = hashlib.sha256()
     for t in range(20_000, 400_000, 20_000):
         link.run(t)
@@ -125,6 +129,7 @@ for reliability in ("go-back-n", "selective-repeat"):
     for protocol in ("sperc", "sperc+1rc", "sperc+1rc+weights"):
         run(protocol, reliability, "qp")
     run("none", reliability, "qp", point=Halving)
+run("none", "selective-repeat", "qp", trouble=FAR)
 for protocol in ("dart", "dart-paper"):
     run(protocol, "go-back-n", "pair", {"short_bytes": 150_001, "source_ecn_bytes": 3_000})
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})

@@ -36,7 +36,7 @@ def test_compiled_and_interpreted_runs_are_identical():
     status, compiled, errors = python(str(RUN), "--native")
     assert status == 0, errors
     assert compiled == interpreted
-    assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 53
+    assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 54
 
 
 def test_p4cc_native_0_keeps_plain_python():

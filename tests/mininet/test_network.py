@@ -43,6 +43,8 @@ def test_an_rdma_agent_runs_on_hosts_and_tells_what_became_of_its_messages() -> 
 
 
 def test_hosts_talk_and_switches_are_read_and_written() -> None:
+    from p4cc.network import CommandError
+
     topology = p4cc.topology("dumbbell", pairs=2)
     there, back = topology.hosts[0], topology.hosts[-1]
     with alone(), p4cc.Network(topology, "ecn") as net:
@@ -56,9 +58,54 @@ def test_hosts_talk_and_switches_are_read_and_written() -> None:
             assert sum(cell["packets"] for cell in net.switch(switch.name).counter("ingress_drops")) == 0
         with pytest.raises(subprocess.CalledProcessError):
             net.run(there.name, ["false"])
+        with pytest.raises(CommandError, match=r"returned non-zero exit status 2: .*no-such-file"):
+            net.run(there.name, ["ls", "no-such-file"])
+        with pytest.raises(CommandError, match="no-such-command"):
+            net.run(there.name, ["no-such-command"])
         with pytest.raises(p4cc.UserError, match="no node 'h9'"):
             net.run("h9", ["true"])
         with pytest.raises(p4cc.UserError, match="expected a switch"):
             net.switch(there.name)
     with pytest.raises(p4cc.UserError, match="not up"):
         net.switch(topology.switches[0].name)
+
+
+RECEIVER = """
+import socket
+s = socket.create_server(("", 5000))
+print(flush=True)
+for _ in range(2):
+    with s.accept()[0] as connection:
+        total = 0
+        while data := connection.recv(65536):
+            total += len(data)
+    print(total, flush=True)
+"""
+SENDER = """
+import socket, sys, time
+began = time.monotonic()
+for _ in range(2):
+    with socket.create_connection((sys.argv[1], 5000), 60) as connection:
+        connection.sendall(bytes(500_000))
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+print(time.monotonic() - began)
+"""
+
+
+def test_links_have_the_topologys_rate() -> None:
+    """2 x 500 KB over 10 Mb/s take 0.8 s on the wire, whatever the machine is able to do."""
+    topology = p4cc.topology("single-switch", hosts=2, link_rate_bps=10_000_000)
+    there, back = topology.hosts
+    receiver, sender = ([sys.executable, "-c", code] for code in (RECEIVER, SENDER))
+    with (
+        alone(),
+        p4cc.Network(topology, "ecn") as net,
+        net.popen(back.name, receiver, text=True) as server,
+    ):
+        assert server.stdout is not None
+        server.stdout.readline()
+        seconds = float(net.run(there.name, [*sender, str(back.address)]))
+        assert server.communicate(timeout=60)[0] == "500000\n500000\n"
+    wire_s = 2 * 500_000 * 8 / 10_000_000
+    assert seconds > 0.95 * wire_s  # what a token bucket lets through at once is a third of a per cent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from harness.control.programs.base import ProgramParameters, SwitchView, register
 from harness.control.programs.entries import Action, Entry, Exact, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
@@ -15,6 +17,8 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 @register("int")
 class IntParameters(ProgramParameters):
     """It has none: what a record says is a fact of the switch."""
+
+    telemetry: ClassVar[bool] = True
 
     def check_link_rate(self, rate_bps: int) -> None:
         link_rate_code(rate_bps)

@@ -35,7 +35,7 @@ class Shares(Figure):
         places = np.arange(len(variants))
         for i, role in enumerate(ROLES):
             found = [_throughput(variant, role) for variant in variants]
-            means = [0 if value is None else value.mean / 1e9 for value in found]
+            means = [np.nan if value is None else value.mean / 1e9 for value in found]
             half = [0 if value is None else (value.half_width or 0) / 1e9 for value in found]
             shade = COLOURS[1 - i]
             axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shade, label=f"{role}s")

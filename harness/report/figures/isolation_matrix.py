@@ -45,7 +45,7 @@ def gains(results: Sequence[Result]) -> pd.DataFrame:
     ]
     attacks = [attack for attack in order if attack != BASELINE]
     table = pd.DataFrame(rows, columns=["protocol", "scope", *attacks])
-    return table.groupby(["protocol", "scope"], sort=False)[attacks].mean()
+    return table.groupby(["protocol", "scope"], sort=False)[attacks].agg(_over_seeds)
 
 
 def penalties(results: Sequence[Result]) -> pd.DataFrame:
@@ -65,7 +65,12 @@ def penalties(results: Sequence[Result]) -> pd.DataFrame:
         if _PER_QP in of
     ]
     scopes = list(dict.fromkeys(scope for row in rows for scope in row if scope != "protocol"))
-    return pd.DataFrame(rows, columns=["protocol", *scopes]).groupby("protocol", sort=False)[scopes].mean()
+    return pd.DataFrame(rows, columns=["protocol", *scopes]).groupby("protocol", sort=False)[scopes].agg(_over_seeds)
+
+
+def _over_seeds(values: pd.Series[float]) -> float:
+    """Return the mean over seeds; NaN where one of them has no value."""
+    return float(values.mean(skipna=False))
 
 
 @register("short-flow-penalty")

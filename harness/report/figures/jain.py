@@ -30,10 +30,17 @@ class Fairness(Figure):
         return f"Fairness of throughput over time{mean}{band}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """The mean over seeds, with its confidence interval where there are several and they leave lines to be seen."""
+        """The mean over seeds, with its confidence interval where there are several and they leave lines to be seen.
+
+        It ends with the first of the seeds.
+        """
         for i, variant in enumerate(variants):
             table = pd.concat([r.jain for r in variant.results])
-            estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
+            estimates = {
+                time: estimate(values.tolist())
+                for time, values in table.groupby("time_ns")["jain"]
+                if len(values) == len(variant.results)
+            }
             times = pd.Series(list(estimates), dtype=float) / 1e3
             mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
             axes.plot(times, mean, **line(i), label=plain(variant.name))

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from harness.errors import CodeError
 from harness.measure.probes.base import HostProbe, Values
 from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
@@ -30,6 +31,7 @@ from harness.worlds.mininet.messages import (
     Verify,
 )
 from harness.worlds.mininet.port import RawPort
+from harness.worlds.raised import NamedErrors
 from host_agents import registry, wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
@@ -62,7 +64,15 @@ def command(name: str, address: str) -> None:
             connection.send(Verified(_verify(port, configuration.nic.address, request)))
             request = connection.recv()
         assert isinstance(request, Start)
-        agent.run(request.epoch_wall_ns)
+        try:
+            with NamedErrors(
+                configuration.cc, configuration.lb, lambda: [(name, agent.host)], lambda: agent.driver.now_ns
+            ):
+                agent.run(request.epoch_wall_ns)
+        except CodeError as error:
+            with contextlib.suppress(EOFError, OSError):
+                connection.send(error)
+                connection.recv()  # nothing: the coordinator ends the run
 
 
 def _taken_from_the_kernel() -> socket.socket:

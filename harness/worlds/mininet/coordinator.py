@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TypeVar
 
-from harness.errors import CheckError
+from harness.errors import CheckError, CodeError
 from harness.measure.recording import Progress
 from harness.workloads import Traffic
 from harness.worlds.host_session import Connect, Event, Post
@@ -109,7 +109,9 @@ class Coordinator:
         return [answers[index] for index in range(len(self._agents))]
 
     def _receive(self, timeout_s: float) -> list[tuple[int, object]]:
-        """What agents said. Raises ProcessDiedError if one of the run's processes has ended."""
+        """What agents said. Raises CodeError if a protocol has raised at one of them, ProcessDiedError if one of the
+        run's processes has ended.
+        """
         ready = wait([*self._agents, self._launcher.connection], timeout_s)
         if self._launcher.connection in ready:
             self._launcher.check()
@@ -120,7 +122,10 @@ class Coordinator:
                 continue
             try:
                 while self._agents[index].poll():
-                    messages.append((index, self._agents[index].recv()))
+                    message = self._agents[index].recv()
+                    if isinstance(message, CodeError):
+                        raise message
+                    messages.append((index, message))
             except (EOFError, OSError):
                 time.sleep(0.1)  # the launcher is about to know why
                 self._launcher.check()

@@ -123,7 +123,7 @@ def carry_out(
         epoch_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
         ended = coordinator.run(epoch_ns, 1, _LATEST_NS, timeout_s)
         coordinator.freeze()
-        coordinator.session.end([finished.session for finished in coordinator.finish()], _LATEST_NS)
+        coordinator.session.end([finished.session for finished in coordinator.finish()])
     records = coordinator.session.records
     if ended != "done":
         raise CheckError(_shortfall(transfers, records, coordinator.session.failed, timeout_s))

@@ -310,7 +310,7 @@ class MininetWorld:
         over = [flow.completed_ns for flow in session.records]
         over += [report.ended_ns for report in told if report is not None]
         end_ns = max(over) if ended == "done" else (time.monotonic_ns() - epoch_ns) // self.dilation
-        session.end([report.session for report in reports], end_ns)
+        session.end([report.session for report in reports])
         _add_rates(session, reports, end_ns)
         clock = {"end_ns": end_ns, "epoch_ns": epoch_ns, "dilation": self.dilation}
         queues = ledger.queue_samples(

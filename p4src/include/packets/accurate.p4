@@ -14,7 +14,8 @@ header frp_t {
     bit<2>  kind;
     bit<1>  response;  // on its way back to the source
     bit<1>  short_circuit;  // a response that a contention point sent, not the destination
-    bit<1>  counted;  // of a flow-stop: the flow has sent a periodic FRP or a flow-init in this period
+    // of a flow-stop: the flow has sent a periodic FRP or a flow-init in this period
+    bit<1>  counted;
     bit<3>  reserved;
     bit<24> source_qp;  // the sender's own queue pair, to which a response goes
     bit<32> current_rate;  // [kb/s] CR

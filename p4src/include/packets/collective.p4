@@ -27,7 +27,8 @@ header collective_t {
     bit<16> group;  // 0: unicast
     bit<16> rank;  // the initiator's place in the group, from 0; 0 of what is pushed
     bit<16> valid_bytes;  // [bytes] of the payload
-    bit<32> sequence;  // number of the operation, from 1: of this initiator and kind, or of the group's pushes
+    // number of the operation, from 1: of this initiator and kind, or of the group's pushes
+    bit<32> sequence;
     bit<32> address;  // [16 bytes] in the memory of each member
 }
 

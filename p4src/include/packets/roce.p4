@@ -56,7 +56,8 @@ header bth_t {
     bit<16> partition_key;
     bit<1>  fecn;
     bit<1>  becn;  // the packet that this one answers had ECN CE
-    bit<3>  tokens;  // how often a switch may still deflect the packet (dart.p4); 0: it keeps to its path
+    // how often a switch may still deflect the packet (dart.p4); 0: it keeps to its path
+    bit<3>  tokens;
     bit<3>  reserved;
     bit<24> dest_qp;  // the receiver's queue pair
     bit<1>  ack_request;
@@ -85,8 +86,10 @@ header int_shim_t {
 // What one hop reports.
 header int_record_t {
     bit<4>  link_rate_code;  // rate of the link that the packet leaves on
-    bit<24> timestamp_ns;  // [ns] model time at which the packet left the queue, modulo 2^24 (16.8 ms)
-    // [128 bytes] what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at 800 Gb/s)
+    // [ns] model time at which the packet left the queue, modulo 2^24 (16.8 ms)
+    bit<24> timestamp_ns;
+    // [128 bytes] what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at
+    // 800 Gb/s)
     bit<20> tx_units;
     bit<16> queue_cells;  // [cells] what the packet left behind in its queue, at most 65535
 }
@@ -95,7 +98,8 @@ header int_record_t {
 header sack_t {
     bit<24> first_missing_psn;  // PSN of the first packet missing: all before it have arrived
     bit<24> map_psn;  // PSN of the first packet that the map is about
-    bit<64> map;  // bit i (from the least significant): whether the packet i after that one has arrived early
+    // bit i (from the least significant): whether the packet i after that one has arrived early
+    bit<64> map;
 }
 
 #endif

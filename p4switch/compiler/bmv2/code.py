@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, header, hexstr, place, stack, value
 from p4switch.compiler.bmv2.source import Source
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder, simplify
+from p4switch.ir.graph import reverse_postorder, simplify
 
 
-def _argument(arg: Any) -> Json:
+def _argument(arg: ir.Argument) -> Json:
     if isinstance(arg, ir.HeaderRef):
         found = header(arg)
         return found if not arg.stack else {"type": "expression", "value": found}
@@ -27,20 +26,67 @@ def _argument(arg: Any) -> Json:
     return argument(arg)
 
 
-def primitive(op: ir.Operation, source: Source) -> Json:
-    """An operation of an action."""
-    with source.at(op.span):
-        if isinstance(op, ir.Assign):
-            name = "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
-            parameters = [argument(op.dst), argument(op.src)]
-        else:
-            assert isinstance(op, ir.Prim), op
-            name = op.op
-            parameters = [_argument(a) for a in op.args]
-    return {"op": name, "parameters": parameters, **source(op.span)}
+class _Primitives(ir.OperationVisitor[Json]):
+    """Operations as primitives of actions."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def written(self, ops: Sequence[ir.Operation]) -> list[Json]:
+        """Operations one after the other."""
+        result: list[Json] = []
+        for op in ops:
+            with self._source.at(op.span):
+                result.append(op.accept(self))
+        return result
+
+    def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
+        return {"op": name, "parameters": [_argument(a) for a in args], **self._source(op.span)}
+
+    def assign(self, op: ir.Assign) -> Json:
+        return self._primitive(op, "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign", op.dst, op.src)
+
+    def set_valid(self, op: ir.SetValid) -> Json:
+        return self._primitive(op, "add_header", op.header)
+
+    def set_invalid(self, op: ir.SetInvalid) -> Json:
+        return self._primitive(op, "remove_header", op.header)
+
+    def copy_header(self, op: ir.CopyHeader) -> Json:
+        return self._primitive(op, "assign_header", op.dst, op.src)
+
+    def copy_union(self, op: ir.CopyUnion) -> Json:
+        return self._primitive(op, "assign_union", op.dst, op.src)
+
+    def copy_stack(self, op: ir.CopyStack) -> Json:
+        headers = isinstance(op.dst.element, types.Header)
+        return self._primitive(op, "assign_header_stack" if headers else "assign_union_stack", op.dst, op.src)
+
+    def move_stack(self, op: ir.MoveStack) -> Json:
+        return self._primitive(op, "push" if op.by >= 0 else "pop", op.stack, ir.Const(abs(op.by), ir.ENUM_TYPE))
+
+    def exit(self, op: ir.Exit) -> Json:
+        return self._primitive(op, "exit")
+
+    def extract(self, op: ir.Extract) -> Json:
+        raise AssertionError("only a parser extracts")
+
+    def advance(self, op: ir.Advance) -> Json:
+        raise AssertionError("only a parser advances")
+
+    def verify(self, op: ir.Verify) -> Json:
+        raise AssertionError("only a parser verifies")
+
+    def extern(self, op: ir.ExternOperation) -> Json:
+        return self._primitive(op, op.primitive, *op.arguments)
 
 
-def primitives(body: ir.Block, source: Source) -> list[Json]:
+def primitives(ops: Sequence[ir.Operation], source: Source) -> list[Json]:
+    """Operations one after the other."""
+    return _Primitives(source).written(ops)
+
+
+def action_primitives(body: ir.Block, source: Source) -> list[Json]:
     """The body of an action: its blocks one after the other, with jumps."""
     order = reverse_postorder(simplify(body))
     result: list[Json] = []
@@ -58,7 +104,7 @@ def primitives(body: ir.Block, source: Source) -> list[Json]:
     for i, block in enumerate(order):
         starts[block] = len(result)
         following = order[i + 1] if i + 1 < len(order) else None
-        result += [primitive(op, source) for op in block.ops]
+        result += primitives(block.ops, source)
         end = block.end
         if end is None:
             if following is not None:
@@ -80,29 +126,34 @@ def primitives(body: ir.Block, source: Source) -> list[Json]:
 # Parsers
 
 
-def _parser_op(op: ir.Operation, source: Source) -> Json:
-    with source.at(op.span):
-        name, parameters = _named(op, source)
-    return {"op": name, "parameters": parameters, **({} if name == "primitive" else source(op.span))}
+class _ParserOperations(_Primitives):
+    """Operations of parser states: some of their own, and primitives."""
 
+    def _operation(self, op: ir.Operation, name: str, *parameters: Json) -> Json:
+        return {"op": name, "parameters": list(parameters), **self._source(op.span)}
 
-def _named(op: ir.Operation, source: Source) -> tuple[str, list[Json]]:
-    """What the operation is called in a parser, and its parameters."""
-    if isinstance(op, ir.Extract):
-        parameters = [_extract_target(op.header)]
-        if op.length is None:
-            return "extract", parameters
-        return "extract_VL", [*parameters, {"type": "expression", "value": value(op.length)}]
-    if isinstance(op, ir.Verify):
-        return "verify", [condition(op.condition), value(op.error)]
-    if isinstance(op, ir.Advance):
-        return "advance", [argument(op.bits)]
-    if isinstance(op, ir.Assign) and isinstance(op.dst, ir.FieldRef) and not isinstance(op.dst.type, types.Varbit):
+    def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
+        return {"op": "primitive", "parameters": [super()._primitive(op, name, *args)]}
+
+    def assign(self, op: ir.Assign) -> Json:
+        if not isinstance(op.dst, ir.FieldRef) or isinstance(op.dst.type, types.Varbit):
+            return super().assign(op)
         assigned = argument(op.src)
         if assigned["type"] == "stack_field":
             assigned = {"type": "expression", "value": assigned}
-        return "set", [place(op.dst), assigned]
-    return "primitive", [primitive(op, source)]
+        return self._operation(op, "set", place(op.dst), assigned)
+
+    def extract(self, op: ir.Extract) -> Json:
+        target = _extract_target(op.header)
+        if op.length is None:
+            return self._operation(op, "extract", target)
+        return self._operation(op, "extract_VL", target, {"type": "expression", "value": value(op.length)})
+
+    def advance(self, op: ir.Advance) -> Json:
+        return self._operation(op, "advance", argument(op.bits))
+
+    def verify(self, op: ir.Verify) -> Json:
+        return self._operation(op, "verify", condition(op.condition), value(op.error))
 
 
 def _extract_target(ref: ir.HeaderRef) -> Json:
@@ -174,10 +225,11 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> 
     order = reverse_postorder(start)
     name = StateNames(order)
     states: list[Json] = []
+    writer = _ParserOperations(source)
     for block in order:
         if name(block) is None and block is not start:
             continue
-        ops = [_parser_op(op, source) for op in block.ops]
+        ops = writer.written(block.ops)
         keys: list[Json] = []
         end = block.end
         if end is None or isinstance(end, ir.Goto):
@@ -187,7 +239,7 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> 
         elif isinstance(end, ir.Branch):
             assert branch_flag is not None
             with source.at(end.span):
-                ops.append(_parser_op(ir.Assign(branch_flag, end.condition), source))
+                ops.append(writer.assign(ir.Assign(branch_flag, end.condition)))
             keys = [place(branch_flag)]
             transitions = [
                 {"type": "hexstr", "value": "0x01", "mask": None, "next_state": name(end.if_true)},

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 Json = dict[str, Any]
 
@@ -53,7 +53,8 @@ def header(ref: ir.HeaderRef) -> Json:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
         raise UnsupportedError(
-            f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields"
+            f"'{ref.where}' of stack '{ref.stack}': this target can only "
+            + ("extract to it" if ref.where == "next" else "read its fields")
         )
     if ref.member:
         union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))
@@ -75,7 +76,15 @@ def place(expr: ir.Expr) -> Json:
             return {"type": "union_stack_field", "value": [expr.stack, expr.member, expr.name]}
         return {"type": "stack_field", "value": [expr.stack, expr.name]}
     if isinstance(expr, ir.ElemField):
-        element = header(ir.HeaderRef(None, stack=expr.stack, index=expr.index))  # type: ignore[arg-type]
+        element = header(
+            ir.HeaderRef(
+                None,  # type: ignore[arg-type]
+                stack=expr.stack,
+                index=expr.index,
+                member=expr.member,
+                position=expr.member_position,
+            )
+        )
         return _op("access_field", element, expr.position)
     if isinstance(expr, ir.Valid) and not expr.header.stack:
         return {"type": "field", "value": [expr.header.name, "$valid$"]}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import primitives
+from p4switch.compiler.bmv2.code import action_primitives
 from p4switch.compiler.bmv2.expressions import Json, UnsupportedError, argument, condition, hexstr, place
 from p4switch.compiler.bmv2.source import Source
-from p4switch.compiler.midend import fold, ir
-from p4switch.compiler.midend.graph import reverse_postorder, simplify
+from p4switch.compiler.midend import fold
+from p4switch.ir.graph import reverse_postorder, simplify
 
 
 class Actions:
@@ -29,7 +30,7 @@ class Actions:
                     "name": action.name,
                     "id": len(self.json),
                     "runtime_data": runtime_data,
-                    "primitives": primitives(action.body, self._source),
+                    "primitives": action_primitives(action.body, self._source),
                     **self._source(action.span),
                 }
             )

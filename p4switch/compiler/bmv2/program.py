@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import parser, primitive
+from p4switch.compiler.bmv2.code import parser, primitives
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
 from p4switch.compiler.bmv2.source import Source
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.v1model import Lowered
+from p4switch.ir.graph import reverse_postorder
 
 VERSION = [2, 23]  # of the JSON format
 
@@ -239,7 +239,7 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
                 "name": "deparser",
                 "id": 0,
                 "order": [h.name for h in program.deparser],
-                "primitives": [primitive(op, info) for op in program.deparser_ops],
+                "primitives": primitives(program.deparser_ops, info),
             }
         ],
         "meter_arrays": _numbered([_meter(m, info(m.span)) for m in program.meters]),

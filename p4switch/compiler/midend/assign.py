@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.base import Base
 from p4switch.compiler.midend.storage import flat_fields, header_field
 from p4switch.compiler.midend.values import (
@@ -219,16 +220,48 @@ class Assignments(Base):
     def reset(self, place: Value) -> None:
         """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""
         if isinstance(place, ir.HeaderRef):
-            self.emit(ir.Prim("remove_header", [place]))
+            self.invalidate(place)
         elif isinstance(place, UnionValue):
-            for member in place.members.values():
-                self.reset(member)
+            self.invalidate(next(iter(place.members.values())))
         elif isinstance(place, StackValue):
             for element in place.elements:
                 self.reset(element)
+            if self.where == "parser":
+                # `next` is its first element again: the target counts down as it takes elements out.
+                self.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
+                self.emit(self.rewinds[-1])
         elif isinstance(place, StructValue):
             for inner in place.fields.values():
                 self.reset(inner)
+
+    # Headers
+
+    def siblings(self, header: ir.HeaderRef) -> list[ir.HeaderRef]:
+        """Return the other members of the union that `header` is one of; none if it is no member."""
+        if not header.member:
+            return [m for m in self.storage.members.get(header.name, ()) if m.name != header.name]
+        union = next(ref.element for ref, _ in self.out.stacks if ref.name == header.stack)
+        return [
+            dataclasses.replace(header, type=f.type, member=f.name, position=i)
+            for i, f in enumerate(union.fields)
+            if i != header.position and isinstance(f.type, types.Header)
+        ]
+
+    def invalidate(self, header: ir.HeaderRef, span: int | None = None) -> None:
+        """Make `header` invalid; of a union all members (language specification, section 8.20)."""
+        for each in sorted([header, *self.siblings(header)], key=lambda h: h.position):
+            self.emit(ir.SetInvalid(each, span))
+
+    def in_place(self, header: ir.HeaderRef, span: int | None = None) -> ir.HeaderRef:
+        """Return `header` as one that operations can be done to: `last` of a stack as the element it is now."""
+        if header.where != "last":
+            return header
+        index = self.saved(ir.LastIndex(header.stack))
+        if self.where == "parser":
+            size = next(ref.size for ref, _ in self.out.stacks if ref.name == header.stack)
+            inside = fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE))
+            self.emit(ir.Verify(inside, self.error_value("StackOutOfBounds"), span))
+        return dataclasses.replace(header, index=index, where="")
 
     # Assignment
 
@@ -285,8 +318,7 @@ class Assignments(Base):
         elif isinstance(dst, StackValue):
             assert isinstance(src, StackValue)
             if dst.ref.name != src.ref.name:
-                op = "assign_header_stack" if isinstance(dst.ref.element, types.Header) else "assign_union_stack"
-                self.emit(ir.Prim(op, [dst.ref, src.ref], span))
+                self.emit(ir.CopyStack(dst.ref, src.ref, span))
         else:
             raise AssertionError((dst, src))
 
@@ -323,28 +355,36 @@ class Assignments(Base):
             self._assign_one(item, fold.make("?:", item.type, here, value, item), span)
 
     def _assign_header(self, dst: ir.HeaderRef, src: Value, span: int | None) -> None:
+        dst = self.in_place(dst, span)
         if isinstance(src, StructValue):
             src = HeaderValue(dst.type, {p: v for n, f in src.fields.items() for p, v in self.flatten(f, n)})
         if isinstance(src, HeaderValue):
             if dst.where:
                 raise self.error(span, f"'{dst.where}' of a stack cannot be assigned to on this target")
             if src.fields is None:
-                self.emit(ir.Prim("remove_header", [dst], span))
+                self.invalidate(dst, span)
                 return
             target = set(self.leaves(dst))
             values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
-            self.emit(ir.Prim("add_header", [dst], span))
+            self.emit(ir.SetValid(dst, span))
             for name, value in values.items():
                 self._assign_one(header_field(dst, name), value, span)
             return
         assert isinstance(src, ir.HeaderRef)
-        if src.where == "last" and not dst.where:
-            leaves = self.header_leaves(src) or {}
-            self._assign_header(dst, HeaderValue(src.type, leaves), span)
-        elif src.where or dst.where:
+        src = self.in_place(src, span)
+        if src.where or dst.where:
             raise self.error(span, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
-        elif dst.stack or src.stack or dst.name != src.name:
-            self.emit(ir.Prim("assign_header", [dst, src], span))
+        if not dst.stack and not src.stack and dst.name == src.name:
+            return
+        siblings = self.siblings(dst)
+        if siblings and self.overlap(set(self.leaves(src)), set(self.leaves(dst))):
+            copy = self.temp(src.type)
+            assert isinstance(copy, ir.HeaderRef)
+            self.emit(ir.CopyHeader(copy, src, span))
+            src = copy
+        for sibling in siblings:  # a copy of an invalid header leaves no member valid
+            self.emit(ir.SetInvalid(sibling, span))
+        self.emit(ir.CopyHeader(dst, src, span))
 
     def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:
         if isinstance(src, HeaderValue):
@@ -353,7 +393,7 @@ class Assignments(Base):
         assert isinstance(src, UnionValue)
         if dst.ref.name and src.ref.name:
             if dst.ref.name != src.ref.name:
-                self.emit(ir.Prim("assign_union", [dst.ref, src.ref], span))
+                self.emit(ir.CopyUnion(dst.ref, src.ref, span))
             return
         # An element of a stack at a run-time index. At most one member is valid, so the order does not matter.
         for name, member in dst.members.items():

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import Storage
 from p4switch.compiler.midend.values import Frame, Value
 
@@ -51,6 +51,7 @@ class Base:
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
         self._began_s = time.process_time()
         self._storable: set[types.Type] = set()
+        self.rewinds: list[ir.MoveStack] = []  # of stacks in the parser whose variable begins anew
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
 
     # Errors
@@ -91,6 +92,10 @@ class Base:
         if not 0 < size <= most:
             raise self.error(node, f"the size has to be 1 to {most}, not {size}")
         return size
+
+    def error_value(self, name: str) -> ir.Const:
+        """Return the value of `error.name`, one of core.p4's."""
+        return ir.Const(self.source.errors[name].value, ir.ENUM_TYPE, name)
 
     # Types
 

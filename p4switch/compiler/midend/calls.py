@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import Block, Elaboration, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
@@ -345,20 +345,23 @@ class Calls(Elaboration):
     def _builtin(self, call: ast.Call) -> Value | None:
         assert call.receiver is not None
         receiver = self.expr(call.receiver)
+        if isinstance(receiver, ir.HeaderRef):
+            receiver = self.in_place(receiver, call.pos)
         if call.method == "isValid":
             if not isinstance(receiver, (ir.HeaderRef, UnionValue, HeaderValue)):
                 raise self.error(call, "isValid() is for headers and header unions")
             return self.valid(receiver)
         if call.method in ("setValid", "setInvalid"):
             if isinstance(receiver, ir.HeaderRef):
-                op = "add_header" if call.method == "setValid" else "remove_header"
-                self.emit(ir.Prim(op, [receiver], call.pos))
+                if call.method == "setValid":
+                    self.emit(ir.SetValid(receiver, call.pos))
+                else:
+                    self.invalidate(receiver, call.pos)
                 return None
         elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
             arg = call.bound[0]
             assert arg is not None
-            count = self.constant(arg)
-            op = "push" if call.method == "push_front" else "pop"
-            self.emit(ir.Prim(op, [receiver.ref, fold.const(count.value, ir.ENUM_TYPE)], call.pos))
+            count = self.constant(arg).value
+            self.emit(ir.MoveStack(receiver.ref, count if call.method == "push_front" else -count, call.pos))
             return None
         raise self.error(call, f"{call.method}() is not supported here on this target")

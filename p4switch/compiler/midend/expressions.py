@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Assignments
 from p4switch.compiler.midend.storage import header_field, scalar_type
 from p4switch.compiler.midend.values import (
@@ -433,6 +434,7 @@ class Expressions(Assignments):
         if isinstance(a, UnionValue) and isinstance(b, UnionValue):
             return fold.conjunction([self.equal(x, b.members[n], node) for n, x in a.members.items()])
         if isinstance(a, (ir.HeaderRef, HeaderValue)) and isinstance(b, (ir.HeaderRef, HeaderValue)):
+            a, b = (self.in_place(h, node.pos) if isinstance(h, ir.HeaderRef) else h for h in (a, b))
             return self._equal_headers(a, b)
         if isinstance(a, UnionValue) or isinstance(b, UnionValue):
             union, other = (a, b) if isinstance(a, UnionValue) else (b, a)

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from p4switch import ir
+from p4switch.architectures.v1model.externs.assertion import Assert, Assume
+from p4switch.architectures.v1model.externs.clone import CloneEgress, CloneIngress
+from p4switch.architectures.v1model.externs.counter import Count
+from p4switch.architectures.v1model.externs.digest import Digest
+from p4switch.architectures.v1model.externs.hash import Hash
+from p4switch.architectures.v1model.externs.log_msg import LogMsg
+from p4switch.architectures.v1model.externs.mark_to_drop import MarkToDrop
+from p4switch.architectures.v1model.externs.meter import ExecuteMeter
+from p4switch.architectures.v1model.externs.random import Random
+from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
+from p4switch.architectures.v1model.externs.resubmit import Recirculate, Resubmit
+from p4switch.architectures.v1model.externs.truncate import Truncate
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import ExternObject
@@ -23,8 +36,7 @@ from p4switch.compiler.midend.values import (
     UnionValue,
     Value,
 )
-
-_STANDARD_METADATA = ir.Named("header", "standard_metadata")
+from p4switch.compiler.superseded import FUNCTIONS, METHODS, instead
 
 
 def _in_list(field: ast.Declaration, index: int) -> bool:
@@ -74,7 +86,8 @@ class Externs(Tables):
         if call.kind is ast.CallKind.EXTERN_FUNCTION:
             function = self._functions.get(call.method)
             if function is None:
-                raise self.error(call, f"extern function '{call.method}' is not supported on this target")
+                hint = instead(FUNCTIONS.get(call.method))
+                raise self.error(call, f"extern function '{call.method}' is not supported on this target{hint}")
             function(call)
             return None
         if call.kind is not ast.CallKind.EXTERN_METHOD or call.receiver is None:
@@ -84,9 +97,11 @@ class Externs(Tables):
             return self._packet(call, receiver)
         if not isinstance(receiver, ExternObject):
             raise self.error(call, "a method is called on something that is not an extern object")
-        method = self._methods.get((receiver.decl.name, call.method))
+        name = receiver.decl.name, call.method
+        method = self._methods.get(name)
         if method is None:
-            raise self.error(call, f"method '{receiver.decl.name}.{call.method}' is not supported on this target")
+            hint = instead(METHODS.get(name))
+            raise self.error(call, f"method '{'.'.join(name)}' is not supported on this target{hint}")
         if self.where == "parser":
             raise self.error(call, f"'{call.method}' cannot be called in a parser on this target")
         method(call, receiver)
@@ -154,7 +169,7 @@ class Externs(Tables):
 
     def _mark_to_drop(self, call: ast.Call) -> None:
         self._only_in(call, "ingress", "egress")
-        self.emit(ir.Prim("mark_to_drop", [_STANDARD_METADATA], call.pos))
+        self.emit(MarkToDrop(call.pos))
         for arg in self._args(call):
             # In a copy of the standard metadata the fields have to follow: it is copied back later.
             if isinstance(arg, StructValue):
@@ -192,23 +207,20 @@ class Externs(Tables):
             for leaf in (self.fields_of(inner, decl) if _in_list(decl, index) else self._listed(inner, index))
         ]
 
-    def _list_id(self, id_: int) -> ir.Const:
-        return ir.Const(id_, ir.ENUM_TYPE)
-
     def _clone(self, call: ast.Call) -> None:
         args = self._args(call)
         kind = args[0]
         if not isinstance(kind, ir.Const):
             raise self.error(call, "the clone type has to be a compile-time constant")
         self._only_in(call, "ingress" if kind.member == "I2E" else "egress")
-        op = "clone_ingress_pkt_to_egress" if kind.member == "I2E" else "clone_egress_pkt_to_egress"
+        clone = CloneIngress if kind.member == "I2E" else CloneEgress
         fields = -1
         if len(args) > 2:
             index = args[2]
             if not isinstance(index, ir.Const):
                 raise self.error(call, "the index of the field list has to be a compile-time constant")
             fields = index.value
-        self.emit(ir.Prim(op, [self._scalar_arg(call, 1, args[1]), self._list_id(self.field_list(fields))], call.pos))
+        self.emit(clone(self._scalar_arg(call, 1, args[1]), self.field_list(fields), call.pos))
 
     def _again(self, call: ast.Call) -> None:
         resubmit = call.method.startswith("resubmit")
@@ -216,8 +228,7 @@ class Externs(Tables):
         index = self._args(call)[0]
         if not isinstance(index, ir.Const):
             raise self.error(call, "the index of the field list has to be a compile-time constant")
-        list_id = self._list_id(self.field_list(index.value))
-        self.emit(ir.Prim("resubmit" if resubmit else "recirculate", [list_id], call.pos))
+        self.emit((Resubmit if resubmit else Recirculate)(self.field_list(index.value), call.pos))
 
     def _digest(self, call: ast.Call) -> None:
         self._only_in(call, "ingress")
@@ -235,8 +246,7 @@ class Externs(Tables):
             assert isinstance(place, EXPRS)
             copies.append(place)
         self.out.learn_lists.append(ir.FieldList(name, copies))
-        list_id = self._list_id(len(self.out.learn_lists))
-        self.emit(ir.Prim("generate_digest", [self._scalar_arg(call, 0, receiver), list_id], call.pos))
+        self.emit(Digest(self._scalar_arg(call, 0, receiver), len(self.out.learn_lists), call.pos))
         self.digests.append((t, self.out.learn_lists[-1]))
 
     @property
@@ -249,29 +259,24 @@ class Externs(Tables):
             raise self.error(call, "the hash algorithm has to be a compile-time constant")
         inputs = self._fields_only(self.fields_of(data, call), constants=True)
         name = f"calc_{len(self.out.calculations)}"
-        self.out.calculations.append(ir.Calculation(name, algorithm.member, inputs, span=call.pos))
+        calculation = ir.Calculation(name, algorithm.member, inputs, span=call.pos)
+        self.out.calculations.append(calculation)
         low, size = self._scalar_arg(call, 2, base), self._scalar_arg(call, 4, modulus)
-
-        def emit(place: ir.FieldRef) -> None:
-            args = [place, low, ir.Named("calculation", name), size]
-            self.emit(ir.Prim("modify_field_with_hash_based_offset", args, call.pos))
-
-        self._into(call, 0, result, emit)
+        self._into(call, 0, result, lambda place: self.emit(Hash(place, low, calculation, size, call.pos)))
 
     def _random(self, call: ast.Call) -> None:
         result, low, high = self._args(call)
-        bounds = [self._scalar_arg(call, 1, low), self._scalar_arg(call, 2, high)]
-        self._into(
-            call, 0, result, lambda place: self.emit(ir.Prim("modify_field_rng_uniform", [place, *bounds], call.pos))
-        )
+        least, most = self._scalar_arg(call, 1, low), self._scalar_arg(call, 2, high)
+        self._into(call, 0, result, lambda place: self.emit(Random(place, least, most, call.pos)))
 
     def _truncate(self, call: ast.Call) -> None:
         self._only_in(call, "ingress", "egress")
-        self.emit(ir.Prim("truncate", [self._scalar_arg(call, 0, self._args(call)[0])], call.pos))
+        self.emit(Truncate(self._scalar_arg(call, 0, self._args(call)[0]), call.pos))
 
     def _assert(self, call: ast.Call) -> None:
         condition = self._args(call)[0]
-        self.emit(ir.Prim(call.method, [condition], call.pos))
+        assert isinstance(condition, EXPRS)
+        self.emit((Assert if call.method == "assert" else Assume)(condition, call.pos))
 
     def _log_msg(self, call: ast.Call) -> None:
         args = self._args(call)
@@ -287,7 +292,7 @@ class Externs(Tables):
         for i, part in enumerate(parts[1:]):
             message += (self._format(items[i], call) if i < len(items) else "{}") + part
         values = [leaf for item in items for leaf in self.fields_of(item, call)]
-        self.emit(ir.Prim("log_msg", [ir.Named("string", message), values], call.pos))
+        self.emit(LogMsg(message, values, call.pos))
 
     def _format(self, value: Value, node: ast.Node) -> str:
         """Placeholders for the scalars in `value`, with the names of fields."""
@@ -326,13 +331,12 @@ class Externs(Tables):
 
     def _count(self, call: ast.Call, extern: ExternObject) -> None:
         index = self._scalar_arg(call, 0, self._args(call)[0])
-        self.emit(ir.Prim("count", [ir.Named("counter_array", extern.path), index], call.pos))
+        self.emit(Count(extern.path, index, call.pos))
 
     def _execute_meter(self, call: ast.Call, extern: ExternObject) -> None:
         index_value, result = self._args(call)
         index = self._scalar_arg(call, 0, index_value)
-        meter = ir.Named("meter_array", extern.path)
-        self._into(call, 1, result, lambda place: self.emit(ir.Prim("execute_meter", [meter, index, place], call.pos)))
+        self._into(call, 1, result, lambda place: self.emit(ExecuteMeter(extern.path, index, place, call.pos)))
 
     def direct_meter_result(self, extern: ExternObject) -> ir.FieldRef:
         """The field that the table writes the colour to."""
@@ -350,15 +354,12 @@ class Externs(Tables):
     def _register_read(self, call: ast.Call, extern: ExternObject) -> None:
         result, index_value = self._args(call)
         index = self._scalar_arg(call, 1, index_value)
-        register = ir.Named("register_array", extern.path)
-        self._into(
-            call, 0, result, lambda place: self.emit(ir.Prim("register_read", [place, register, index], call.pos))
-        )
+        self._into(call, 0, result, lambda place: self.emit(RegisterRead(place, extern.path, index, call.pos)))
 
     def _register_write(self, call: ast.Call, extern: ExternObject) -> None:
         args = self._args(call)
         index, value = self._scalar_arg(call, 0, args[0]), self._scalar_arg(call, 1, args[1])
-        self.emit(ir.Prim("register_write", [ir.Named("register_array", extern.path), index, value], call.pos))
+        self.emit(RegisterWrite(extern.path, index, value, call.pos))
 
     # Packets
 
@@ -430,7 +431,7 @@ class Externs(Tables):
         t = types.strip_newtype(self.type_of(call))
         place = self.temp(t, "lookahead")
         if isinstance(place, ir.HeaderRef):
-            self.emit(ir.Prim("add_header", [place], call.pos))
+            self.emit(ir.SetValid(place, call.pos))
         targets = self.fields_of(place, call)
         if isinstance(place, ir.HeaderRef):
             targets = [v for n, _ in flat_fields(place.type) if isinstance(v := header_field(place, n), EXPRS)]

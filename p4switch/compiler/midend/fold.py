@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from p4switch import ir
+from p4switch.bits.domain import wrap
+from p4switch.bits.integers import INTEGERS
+from p4switch.bits.operators import evaluate
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 TRUE = ir.Const(1, types.BOOL)
 FALSE = ir.Const(0, types.BOOL)
-
-
-def wrap(value: int, t: types.Type) -> int:
-    """`value` brought into the range of `t`."""
-    if isinstance(t, types.Bits):
-        value &= (1 << t.width) - 1
-        if t.signed and t.width and value >> (t.width - 1):
-            value -= 1 << t.width
-    elif isinstance(t, types.Bool):
-        value = int(value != 0)
-    return value
 
 
 def const(value: int, t: types.Type) -> ir.Const:
@@ -28,75 +20,6 @@ def const(value: int, t: types.Type) -> ir.Const:
 
 def boolean(value: bool) -> ir.Const:
     return TRUE if value else FALSE
-
-
-def _clamp(value: int, t: types.Type) -> int:
-    assert isinstance(t, types.Bits)
-    low, high = (-(1 << (t.width - 1)), (1 << (t.width - 1)) - 1) if t.signed else (0, (1 << t.width) - 1)
-    return min(max(value, low), high)
-
-
-def _unsigned(c: ir.Const) -> int:
-    return c.value & ((1 << c.type.width) - 1) if isinstance(c.type, types.Bits) else c.value
-
-
-def _evaluate(op: str, args: list[ir.Const], t: types.Type) -> int | None:
-    a = args[0].value
-    if op == "cast":
-        return _unsigned(args[0]) if isinstance(t, types.Bits) and not t.signed else a
-    if op == "neg":
-        return -a
-    if op == "~":
-        return ~a
-    if op == "!":
-        return int(not a)
-    if op == "slice":
-        return (a >> args[2].value) & ((1 << (args[1].value - args[2].value + 1)) - 1)
-    b = args[1].value
-    if op == "++":
-        width = args[1].type.width if isinstance(args[1].type, types.Bits) else 0
-        return (_unsigned(args[0]) << width) | _unsigned(args[1])
-    if op == "|+|":
-        return _clamp(a + b, t)
-    if op == "|-|":
-        return _clamp(a - b, t)
-    if op == "<<":
-        return a << b if b < 1 << 16 else 0
-    if op == ">>":
-        return a >> b if b < 1 << 16 else (-1 if a < 0 else 0)
-    if op in ("/", "%"):
-        if b == 0:
-            return None
-        return a // b if op == "/" else a % b
-    if op == "+":
-        return a + b
-    if op == "-":
-        return a - b
-    if op == "*":
-        return a * b
-    if op == "&":
-        return a & b
-    if op == "|":
-        return a | b
-    if op == "^":
-        return a ^ b
-    if op == "==":
-        return int(a == b)
-    if op == "!=":
-        return int(a != b)
-    if op == "<":
-        return int(a < b)
-    if op == "<=":
-        return int(a <= b)
-    if op == ">":
-        return int(a > b)
-    if op == ">=":
-        return int(a >= b)
-    if op == "&&":
-        return int(bool(a and b))
-    if op == "||":
-        return int(bool(a or b))
-    return None
 
 
 def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
@@ -110,9 +33,11 @@ def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
         return ir.Op(op, args, t)
     constants = [a for a in args if isinstance(a, ir.Const)]
     if len(constants) == len(args):
-        value = _evaluate(op, constants, t)
-        if value is not None:
-            return const(value, t)
+        result = ir.Op(op, args, t)
+        try:
+            return const(evaluate(INTEGERS, result, [c.value for c in constants]), t)
+        except ZeroDivisionError:
+            return result
     if op in ("&&", "||") and isinstance(first, ir.Const):
         return args[1] if bool(first.value) == (op == "&&") else first
     if op in ("&&", "||") and isinstance(args[1], ir.Const):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.calls import Calls
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import EXPRS, ListValue, StackValue, StructValue, Value
@@ -101,7 +102,7 @@ class Statements(Calls):
             if self.soft_exit is not None:
                 self.emit(ir.Assign(self.soft_exit, fold.TRUE, node.pos))
             else:
-                self.emit(ir.Prim("exit", [], node.pos))
+                self.emit(ir.Exit(node.pos))
         self.goto(self.exit_target)
         self.start(ir.Block())  # what follows is dropped, but its actions stay visible to the control plane
 

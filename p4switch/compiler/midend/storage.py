@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.values import ListValue, StackValue, StructValue, UnionValue, Value
 
 SCALARS = "scalars"
@@ -52,6 +52,7 @@ class Storage:
         self._taken: dict[str, int] = {SCALARS: 0, "standard_metadata": 0}
         self._scalar_names: dict[str, int] = {}
         self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
+        self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union it is a member of
 
     @staticmethod
     def _unique(taken: dict[str, int], name: str) -> str:
@@ -104,6 +105,7 @@ class Storage:
             assert isinstance(f.type, types.Header)
             members[f.name] = self._header(f.type, f"{name}.{f.name}")
             self.roots[members[f.name].name] = name
+        self.members.update({m.name: list(members.values()) for m in members.values()})
         ref = ir.UnionRef(t, name)
         self.program.unions.append((ref, [m.name for m in members.values()]))
         return UnionValue(ref, members)
@@ -145,5 +147,5 @@ def _place(header: ir.HeaderRef, name: str, position: int, t: types.Type) -> ir.
     if not header.stack:
         return ir.FieldRef(header.name, name, t)
     if header.index is not None:
-        return ir.ElemField(header.stack, header.index, name, position, t)
+        return ir.ElemField(header.stack, header.index, name, position, t, header.member, header.position)
     return ir.LastField(header.stack, name, t, header.member)

@@ -6,8 +6,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
 from p4switch.compiler.midend.statements import Statements

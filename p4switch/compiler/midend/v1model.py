@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.base import MAX_CELLS
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.parsers import Parsers
 from p4switch.compiler.midend.storage import flat_fields, scalar_type
 from p4switch.compiler.midend.tables import ActionObject, TableObject
 from p4switch.compiler.midend.values import EXPRS, Packet, StructValue, Value
+from p4switch.ir.graph import drop_needless
 
 _BLOCKS = ("parser", "verify", "ingress", "egress", "compute", "deparser")
 
@@ -146,6 +148,7 @@ class Architecture(Parsers):
         end = ir.Block()
         if where == "parser":
             self.run_parser(block, end)
+            drop_needless(start, set(self.rewinds))
             self.out.parser = start
             return
         assert isinstance(block.decl, ast.ControlDecl)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import ir
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.elaborate import Block, ExternObject

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
 from p4switch.compiler.midend.v1model import Lowered

@@ -32,6 +32,7 @@ typedef struct p4_packet {
     uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
     uint32_t deq_depth;    /* cells left behind when it left */
     uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
+    uint8_t came_marked;   /* that frame had ECN CE; the driver's */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */

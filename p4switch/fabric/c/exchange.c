@@ -271,6 +271,7 @@ static void join_notices(net *n)
         all.deadlock |= one->deadlock;
         all.pfc_used |= one->pfc_used;
         all.late |= one->late;
+        all.held |= one->held;
     }
     w->all = all;
     n->window_end = all.window_end;
@@ -280,6 +281,7 @@ static void join_notices(net *n)
     n->stop |= all.stop;
     n->deadlock |= all.deadlock;
     n->pfc_used |= all.pfc_used;
+    n->held |= all.held;
 }
 
 int workers_meet(net *n)
@@ -290,7 +292,7 @@ int workers_meet(net *n)
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
-        .pfc_used = n->pfc_used, .late = n->late,
+        .pfc_used = n->pfc_used, .late = n->late, .held = n->held,
     };
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;

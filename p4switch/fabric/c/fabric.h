@@ -14,7 +14,8 @@ typedef struct fabric {
     uint64_t next_call;
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
-    bool running;
+    bool running, settling;
+    PyObject *settle; /* of hosts that are held; NULL: none ever is */
     PyObject *told, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
     Py_buffer memory;                    /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;

@@ -218,6 +218,7 @@ static void link_row(table *t, const node *at, const net_port *port, uint64_t no
     cell(t, "tx_bytes", port->tm.sent_bytes);
     cell(t, "busy_ns", port->tm.link.busy_ns);
     cell(t, "paused_ns", paused_ns(&port->tm, now));
+    cell(t, "marked", port->marked);
     cell(t, "dropped", dropped);
     cell(t, "depth_bytes", port->tm.bytes);
     row_end(t);

@@ -7,6 +7,17 @@
 
 #define FRAMES_AHEAD 6 /* to be fetched */
 
+/* Whether a frame has ECN CE, of IPv4 or IPv6. */
+static uint8_t has_ce(const p4_frame *frame)
+{
+    const uint8_t *d = frame->data;
+    if (frame->data_len < 16)
+        return 0;
+    uint32_t type = (uint32_t)d[12] << 8 | d[13];
+    uint32_t ecn = type == 0x0800 ? d[15] & 3u : type == 0x86dd ? d[15] >> 4 & 3u : 0;
+    return ecn == 3;
+}
+
 /* -- what a pipeline asks for ------------------------------------------------------------------------------------ */
 
 net_port *net_find_port(const node *at, uint32_t number)
@@ -42,6 +53,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
     uint64_t depth = UNLIKELY(n->recorder.tracing) && out ? out->queues[priority].bytes : 0;
     packet->pfc_class = at->arriving;
+    packet->came_marked = at->arriving_marked;
     p4_drop_reason reason = tm_admit(&at->tm, out, port && port->up, packet, n->now);
     if (reason == P4_DROP_REASONS) {
         if (UNLIKELY(n->recorder.tracing))
@@ -127,8 +139,10 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
             break;
         uint32_t priority = tm_priority(packet);
         at->arriving = packet->pfc_class;
+        uint8_t came_marked = at->arriving_marked = packet->came_marked;
         p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
         if (frame) {
+            port->marked += has_ce(frame) & !came_marked;
             if (UNLIKELY(n->recorder.tracing))
                 record_hop(n, at, HOP_TRANSMIT, (int32_t)tm->number, (int32_t)priority, tm->queues[priority].bytes,
                            frame->wire_len, frame->tag);
@@ -161,6 +175,7 @@ static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
     if (UNLIKELY(n->recorder.tracing))
         record_hop(n, at, HOP_RECEIVE, (int32_t)port, -1, 0, frame->wire_len, frame->tag);
     at->arriving = tm_class_of(&at->tm, frame);
+    at->arriving_marked = has_ce(frame);
     p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->now));
 }
 

@@ -180,3 +180,17 @@ def test_mistakes(probe: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError) as raised:
         planned(probes=[probe])
     assert words in str(raised.value)
+
+
+def test_marks_seen_in_frames_are_those_that_the_program_counts() -> None:
+    record = {"probes": [{"kind": "counter", "reads": "ecn_marked", "name": "marked"}]}
+    incast = {"name": "incast", "size_bytes": 300_000, "interval_ns": 0}
+    star = {"name": "single-switch", "hosts": 5}
+    scenario = check({"cc": "dcqcn", "topology": star, "workload": incast, "record": record})
+    (run,) = plan("marks", scenario, Path())
+    recording = VirtualWorld(run).run()
+    links = recording.tables["links"].query("node == 's0'")
+    told = recording.tables["marked"].groupby("index")["packets"].max()
+    seen = links.groupby("port")["marked"].sum()
+    assert seen.sum() > 0
+    assert {port: n for port, n in seen.items() if n} == {port: n for port, n in told.items() if n}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pandas as pd
 import pytest
 
-from harness.report.groups import Estimate, by_size, estimate
+from harness.measure.results import Result
+from harness.report.groups import Estimate, Variant, by_size, estimate, over_seeds
 
 
 def test_an_interval_is_students() -> None:
@@ -17,6 +21,25 @@ def test_an_interval_is_students() -> None:
 
 def test_one_seed_has_none() -> None:
     assert estimate([7.0]) == Estimate(7.0, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 3.0], (2.0, None)),
+        ([1.0, None, None], (1.0, (1, 3))),
+        ([None, 1.0, 3.0], (2.0, (2, 3))),
+    ],
+)
+def test_a_mean_over_some_of_the_seeds_says_so(
+    values: list[float | None], expected: tuple[float, tuple[int, int] | None]
+) -> None:
+    runs = [SimpleNamespace(summary={"figure": value}) for value in values]
+    found = over_seeds(Variant("v", cast("tuple[Result, ...]", tuple(runs))), lambda summary: summary["figure"])
+    assert found is not None
+    assert (found.mean, found.partly) == expected
+    nothing = Variant("v", cast("tuple[Result, ...]", tuple(runs[:0])))
+    assert over_seeds(nothing, lambda summary: None) is None
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,7 @@ def test_only_what_is_apart_leads() -> None:
     assert _leads(ROW, [Estimate(1.0, 0.8), Estimate(2.0, 0.5)]) is None
     assert _leads(ROW, [Estimate(1.0, None), Estimate(2.0, None)]) is None  # one seed: nobody knows
     assert _leads(ROW, [None, Estimate(2.0, 0.5)]) is None
+    assert _leads(ROW, [Estimate(1.0, 0.2, (2, 3)), Estimate(2.0, 0.5)]) is None  # the third may be worse
 
 
 @pytest.mark.parametrize(
@@ -199,6 +200,8 @@ def test_only_what_is_apart_leads() -> None:
         (Estimate(15.0, 3.2), "15 ± 3"),
         (Estimate(15.0, 0.25), "15.0 ± 0.2"),
         (Estimate(15.0, None), "15"),
+        (Estimate(15.0, None, (1, 3)), "15 (1 of 3 seeds)"),
+        (Estimate(15.0, 3.2, (2, 3)), "15 ± 3 (2 of 3 seeds)"),
         (None, "–"),
     ],
 )

@@ -398,10 +398,10 @@ def test_wildcards_that_do_not_fit(tmp_path: Path) -> None:
         ("l2 requires l1\nl3: r", "l2 requires l9\nl3: r", r"two.goal:7: no label 'l9' in rank 0"),
         ("64b to 0 tag 8", "64b to 0 tag 9", r"from rank 1 to rank 0, tag 9: 1 more sends than receives|tag 8: 1 more"),
         ("irequires l2\n}", "irequires l2", r"two.goal: ends too soon; expected }"),
-        ("calc 300", "calc " + "9" * 20, r"two.goal:13: 9{20}; expected a number of at most 18 digits"),
-        ("calc 300", "calc " + "9" * 5000, r"two.goal:13: 9{20}...; expected a number of at most 18 digits"),
-        ("num_ranks 2", "num_ranks " + "9" * 5000, r"two.goal:3: 9{20}...; expected a number of at most 18 digits"),
-        ("cpu 1", "cpu " + "9" * 5000, r"two.goal:5: 9{20}...; expected a number of at most 18 digits"),
+        ("calc 300", "calc " + "9" * 20, r"two.goal:13: expected a .* from 0 to [0-9]+, got '9{20}"),
+        ("calc 300", "calc " + "9" * 5000, r"two.goal:13: expected a .* from 0 to [0-9]+, got '9{20}"),
+        ("num_ranks 2", "num_ranks " + "9" * 5000, r"two.goal:3: expected a .* from 0 to [0-9]+, got '9{20}"),
+        ("cpu 1", "cpu " + "9" * 5000, r"two.goal:5: expected a .* from 0 to [0-9]+, got '9{20}"),
         (
             "calc 300",
             "calc 9" + "0" * 17 + "\ncalc 9" + "0" * 17 + "\ncalc 9" + "0" * 17,
@@ -557,7 +557,7 @@ def test_a_trace_that_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         made("chakra", tmp_path, file="two.{rank}.et")
     (tmp_path / "two.1.et").write_bytes(b"\x1f\x8b12345")
     monkeypatch.undo()
-    with pytest.raises(UserError, match=r"two\.1\.et: not a Chakra trace: Error -3"):
+    with pytest.raises(UserError, match=r"two\.1\.et: not a Chakra trace: (Error -3|it is cut off)"):
         made("chakra", tmp_path, file="two.{rank}.et")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 
 import topologies
 from harness import workloads
-from harness.workloads import Flow, Traffic
+from harness.plan.experiment import plan, resolved
+from harness.plan.scenario import check, dump, parse
+from harness.workloads import Flow, Traffic, base, files
 from harness.workloads.poisson import distributions, read_distribution
-from p4switch.errors import UserError
+from p4switch.errors import Doubt, UserError
 from topologies import Topology
 
 TREE = topologies.build("fat-tree", {"k": 4})
@@ -229,6 +233,10 @@ def test_htsim_multishot_starts_one_at_a_time(tmp_path: Path) -> None:
         "hello",
         "Connections 2\n0->1 start 0 size 1",
         "Failures 1\n0->1 start 0 size 1",
+        "0->1 start 0 size 1\nfailure switch_type CORE switch_id 0 link_id 0",
+        "0->1 start 0 size 1\nfailure switch_type AGG switch_id 8 link_id 0",
+        "0->1 start 0 size 1\nfailure switch_type AGG switch_id 0 link_id 2",
+        "0->1 start 0 size 1\nfailure switch_type AGG switch_id 0",
         "trigger id 1",
         "",
     ],
@@ -274,10 +282,10 @@ def test_a_file_that_never_ends_is_refused(workload: str) -> None:
     ("text", "message"),
     [
         ("0 0\n0 100", "expected a size over 0"),
-        ("0 0\ninf 100", ":2: expected a size below"),
-        ("-5 0\n5 100", ":1: expected a size below"),
-        ("0 0\n1e300 100", ":2: expected a size below"),
-        ("0 nan\n5 100", ":1: expected a size below"),
+        ("0 0\ninf 100", ":2: expected a size"),
+        ("-5 0\n5 100", ":1: expected a size"),
+        ("0 0\n1e300 100", ":2: expected a size"),
+        ("0 nan\n5 100", ":1: expected a size"),
     ],
 )
 def test_absurd_distributions_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -420,3 +428,121 @@ def test_a_load_of_uplinks_needs_uplinks() -> None:
     star = topologies.build("single-switch", {"hosts": 20})
     with pytest.raises(UserError, match=r"workload\.load: is of the uplinks .* 'single-switch' has none"):
         build("incast-mix", topology=star)
+
+
+# Foreign files: numbers
+
+_LARGE = "1" * 5000
+_NO_NUMBERS = ("1e999999", _LARGE, "inf", "nan", "-5000000", "²", "٣", "1_0", "0x1", "+1", "1e31", "--1", "1.2.3", "e5")
+
+
+@pytest.mark.parametrize("word", _NO_NUMBERS)
+def test_what_is_no_number_is_told_with_file_and_line(tmp_path: Path, word: str) -> None:
+    """In every place of every format, at once, and in one line of a bounded length."""
+    ns3 = ["0", "1", "3", "100", "5", "0"]
+    cm = ["0->1", "id", "1", "start", "0", "size", "5", "prio", "1", "send_done_trigger", "1"]
+    texts = [("ns3", "flow.txt", f"{word}\n", 1)]
+    texts += [("ns3", "flow.txt", f"1\n{' '.join([*ns3[:i], word, *ns3[i + 1 :]])}\n", 2) for i in range(6)]
+    texts += [("htsim", "x.cm", " ".join([*cm[:i], word, *cm[i + 1 :]]), 1) for i in (2, 4, 6, 8, 10)]
+    texts += [("htsim", "x.cm", f"\n{line}", 2) for line in (f"{word}->1 start 0 size 5", f"Connections {word}")]
+    triggers = (f"trigger id 1 barrier count {word}", f"trigger id {word} oneshot")
+    texts += [("htsim", "x.cm", line, 1) for line in triggers]
+    goal = "num_ranks 2\nrank 0 {{\n{}\n}}\n"
+    for line in ("calc {}", "send {}b to 1", "send 1b to {}", "recv 1b from 1 tag {}", "calc 5 cpu {}"):
+        texts.append(("goal", "x.goal", goal.format(line.format(word)), 3))
+    for workload, file, text, line in texts:
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        with pytest.raises(UserError) as error:
+            build(workload, folder=tmp_path, file=file)
+        told = str(error.value)
+        assert f"{file}:{line}: " in told, (text[:80], told[:200])
+        assert len(told) < 400 + 2 * len(str(tmp_path))
+        assert "\n" not in told
+
+
+@pytest.mark.parametrize("word", ["1e999999", _LARGE, "inf", "-1", "²", "٣", "1_0"])
+def test_so_are_those_of_a_distribution(tmp_path: Path, word: str) -> None:
+    (tmp_path / "x.txt").write_text(f"1 0\n{word} 100\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.txt:2: expected a size"):
+        build("poisson", folder=tmp_path, distribution="x.txt", load=0.1, duration_ns=1000)
+
+
+@given(st.integers(0, 10**9), st.integers(0, 9), st.integers(-9, 9))
+def test_times_are_exact(whole: int, decimal: int, exponent: int) -> None:
+    """Against fractions, which are."""
+    word = f"{whole}.{decimal}e{exponent}"
+    exact = Fraction(word) * 10**9
+    if exact < base.MAX_TIME_NS:
+        assert files.time_ns("here", word, Decimal(10**9)) == int(exact)
+    else:
+        with pytest.raises(UserError, match=r"here: expected a time"):
+            files.time_ns("here", word, Decimal(10**9))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0->0 start 0 size 1", "a flow from host 0 to itself"),
+        ("trigger id 1 barrier count 0", "expected a count from 1"),
+        ("trigger id 1 barrier", "expected a count from 1"),
+        ("trigger id 1 oneshot multishot", "expected 'trigger id N'"),
+        ("trigger id 1 oneshot later", "expected 'trigger id N'"),
+        ("trigger id 1 oneshot\ntrigger id 1 oneshot", "trigger 1 is declared twice"),
+        ("Triggers 2\n0->1 start 0 size 1\ntrigger id 1 oneshot", "says 2 triggers; there are 1"),
+        ("Connections 3000000", "expected at most 2000000"),
+        ("0->1 start 0 start 1 size 1", "expected pairs"),
+        ("0->1 start 0 size", "expected pairs"),
+    ],
+)
+def test_what_htsim_would_not_take_either(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "x.cm").write_text(text)
+    with pytest.raises(UserError, match=told):
+        build("htsim", folder=tmp_path, file="x.cm")
+
+
+@pytest.mark.parametrize("words", ["msg size 7", "size 7 msg", "msg 3 size 7", "size 7"])
+def test_a_message_may_stand_without_a_number(tmp_path: Path, words: str) -> None:
+    (tmp_path / "x.cm").write_text(f"0->1 start 0 {words}")
+    (flow,) = build("htsim", folder=tmp_path, file="x.cm").flows
+    assert flow.size_bytes == 7
+
+
+def test_of_more_lines_than_an_ns3_file_says_the_first_are_flows(tmp_path: Path) -> None:
+    """As HPCC's simulator has it: what follows is not looked at, and may be a comment."""
+    (tmp_path / "flow.txt").write_text("2\n0 1 3 100 5 0\n1 2 3 100 6 0\n\n2 3 3 100 7 0\nwhat was left out\n")
+    with pytest.warns(Doubt, match=r"flow\.txt: says 2 flows; 2 more lines are not read"):
+        traffic = build("ns3", folder=tmp_path, file="flow.txt")
+    assert [flow.size_bytes for flow in traffic.flows] == [5, 6]
+    (tmp_path / "flow.txt").write_text("3000000\n0 1 3 100 5 0\n")
+    with pytest.raises(UserError, match="expected at most 2000000"):
+        build("ns3", folder=tmp_path, file="flow.txt")
+
+
+def test_comments_without_an_end_are_in_proportion(tmp_path: Path) -> None:
+    """A million bytes of them: each would be looked for an end up to the last."""
+    (tmp_path / "x.goal").write_text("num_ranks 2\n" + "/* " * 500_000)
+    with pytest.raises(UserError, match="has no flows"):
+        build("goal", folder=tmp_path, file="x.goal")
+
+
+def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
+    """Down from the beginning; the resolved scenario has them, and has them once when it is run again."""
+    text = "Failures 2\n0->12 id 1 start 0 size 5000\n"
+    text += "failure switch_type AGG switch_id 3 link_id 1\nfailure switch_type AGG switch_id 0 link_id 0\n"
+    (tmp_path / "x.cm").write_text(text)
+    tables = {
+        "cc": ["none", "dcqcn"],
+        "topology": {"name": "fat-tree", "k": 4},
+        "workload": {"name": "htsim", "file": "x.cm"},
+        "events": [{"time_ns": 7, "link": ["tor0-0", "agg0-0"], "up": False}],
+    }
+    runs = plan("failed", check(tables), tmp_path)
+    for run in runs:
+        assert [(event.time_ns, event.link, event.up) for event in run.scenario.events] == [
+            (0, ["agg1-1", "spine3"], False),  # the second pod's second switch has links to the last two
+            (0, ["agg0-0", "spine0"], False),
+            (7, ["tor0-0", "agg0-0"], False),
+        ]
+        assert [change.up for change in run.link_changes()] == [False] * 3
+    (again,) = plan("again", check(parse(dump(resolved(runs[0])))), tmp_path)
+    assert again.scenario.events == runs[0].scenario.events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -9,9 +10,10 @@ from typing import Any, TypeVar
 import psutil
 import pytest
 
+from harness.cli import main
 from harness.plan.experiment import plan
 from harness.plan.scenario import check
-from harness.worlds import virtual
+from harness.worlds import building, virtual
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone
 from harness.worlds.virtual import VirtualWorld
@@ -133,3 +135,52 @@ def test_what_a_forked_worker_takes_ends_the_run() -> None:
     with pytest.raises(UserError, match="out of memory"):
         VirtualWorld(run, workers=2, late=take).run()
     assert VirtualWorld(run, workers=2).run().ended == "done"
+
+
+def a_small_machine(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=free_bytes, total=free_bytes))
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_plan_says_that_a_run_does_not_fit_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, sweep: bool
+) -> None:
+    a_small_machine(monkeypatch, 150_000_000)
+    scenario = ["run", "incast-star", "--cc", "dcqcn"]
+    if sweep:
+        file = tmp_path / "two.toml"
+        file.write_text('scenario = "incast-star"\naxes.workload.senders = [2, 4]\nset.cc = "dcqcn"\n')
+        scenario = ["sweep", str(file)]
+    with pytest.raises(SystemExit) as ended:
+        main([*scenario, "--dry-run"])
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "0.2 GB" in told.out  # the plan is told all the same
+    assert "does not fit here: it will take some 0.2 GB of memory, and 0.1 GB are free; expected" in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_a_run_that_does_not_fit_is_not_begun_unless_the_user_says_what_it_may_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a_small_machine(monkeypatch, 150_000_000)
+    with pytest.raises(UserError, match=r"^small-dcqcn-seed1: does not fit here: it will take some 0\.2 GB"):
+        world()
+    world(memory_bytes=4 * GIB)
+
+
+def test_ulimit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped_bytes = psutil.Process().memory_info().vms
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (mapped_bytes + 100_000_000, resource.RLIM_INFINITY))
+    with pytest.raises(UserError, match="does not fit here"):
+        world()
+
+
+def test_set_up_tells_how_far_it_is() -> None:
+    shares: list[float] = []
+    with building.told_to(shares.append):
+        world()
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (pytest.approx(1 / 8), 1.0)
+    world()  # nobody is told any more
+    assert len(shares) == 5

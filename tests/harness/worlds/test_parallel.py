@@ -43,6 +43,8 @@ WORKLOADS: list[dict[str, Any]] = [
     {"name": "poisson", "load": 0.5, "duration_ns": 60_000, "distribution": "hadoop"},
     {"name": "alltoall", "size_bytes": 3_000},  # flows that start when others are done, ...
     {"name": "allreduce", "size_bytes": 12_000},
+    {"name": "training", "data": 2, "tensor": 2, "pipeline": 1, "micro_batches": 2, "gradient_bytes": 20_000,
+     "tensor_bytes": 9_000, "forward_ns": 6_000, "backward_ns": 12_000},
     {"name": "multicast", "size_bytes": 9_000},  # ... and copies
 ]
 
@@ -111,12 +113,9 @@ def test_workers_write_what_one_writes(data: st.DataObject) -> None:
     workers = data.draw(st.integers(2, 4))
     seed = data.draw(st.integers(0, 99))
     owners = None
-    if data.draw(st.booleans()):  # any, where hosts are independent
-        rng, independent = random.Random(seed), run.traffic().independent
-        owners = {
-            name: rng.randrange(workers) if independent or name not in run.topology.host_by_name else 0
-            for name in run.topology.ports
-        }
+    if data.draw(st.booleans()):
+        rng = random.Random(seed)
+        owners = {name: rng.randrange(workers) for name in run.topology.ports}
     compare(run, workers, owners=owners, late=late_by(seed))
 
 
@@ -299,7 +298,7 @@ def test_a_small_network_gets_one_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 1), ("alltoall", True, 1)]
+    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 9), ("alltoall", True, 1)]
 )
 def test_a_long_run_gets_as_many_as_there_is_work_for(
     workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -99,7 +99,7 @@ def test_a_flow_that_a_source_has_given_up_is_over() -> None:
     hosts.session.note(0, Delivered(3, 0, 60, 3))
     hosts.session.note(1, Completed(1, SENT))
     assert (hosts.session.finished, hosts.session.outcome, hosts.session.done) == (True, "failed", 1)
-    hosts.session.end([HostReport({}, {}, {})] * 2, 100)
+    hosts.session.end([HostReport({}, {}, {})] * 2)
     assert [(r.completed_ns, r.timeouts) for r in hosts.session.records] == [(-1, 8), (90, 0)]
 
 
@@ -165,12 +165,13 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
 
 
 def test_the_end_of_a_run_that_was_cut_short() -> None:
-    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 500)]))
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 20_000)]))
     hosts.session.start_due(10_000)
     so_far = replace(SENT, completed_ns=-1, packets_sent=1)
     reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: Received(9, marked=7)}, {2: 400})]
-    hosts.session.end(reports, end_ns=200)
-    (record,) = hosts.session.records  # the second had not started
+    hosts.session.end(reports)
+    record, late = hosts.session.records
+    assert (late.flow.start_ns, late.delivered_ns, late.completed_ns) == (20_000, -1, -1)
     assert (record.packets_sent, record.completed_ns, record.marked, record.delivered_wire_bytes) == (1, -1, 7, 400)
 
 

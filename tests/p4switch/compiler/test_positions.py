@@ -74,8 +74,6 @@ control inner(inout one_t h)(bit<8> low) {
         ("PARSER", "hdr.s.next.f = 1;", "", "'next' of stack"),
         ("PARSER", "if (hdr.s.next.f == 1) { meta.v = 1; }", "", "'next' of stack"),
         ("PARSER", "if (hdr.s.next.isValid()) { meta.v = 1; }", "", "'next' of stack"),
-        ("PARSER", "meta.b = hdr.s.last.isValid();", "", "'last' of stack"),
-        ("PARSER", "hdr.s.last.setInvalid();", "", "'last' of stack"),
         ("PARSER", "hdr.s.next.setValid();", "", "'next' of stack"),
         ("PARSER", "verify(hdr.s.next.isValid(), error.NoMatch);", "", "'next' of stack"),
         ("PARSER", "hdr.s.next = hdr.h;", "", "'next' of a stack cannot be copied"),

@@ -64,7 +64,7 @@ AGAIN = "if (meta.kept == 0) {{ meta.kept = 1; {} recirculate_preserving_field_l
         ("hdr.stack[0].setValid(); hdr.stack.push_front(1); hdr.stack[0].setInvalid();", "", [8]),
         ("hdr.stack[0].setValid(); hdr.stack.push_front(1); hdr.stack[1].setInvalid();", "", [0]),
         ("hdr.stack[1].setValid(); hdr.stack.pop_front(1); hdr.stack[0].setValid();", "", [8]),
-        ("hdr.either.one.setValid(); hdr.either.two.setValid(); hdr.either.one.setInvalid();", "", [16]),
+        ("hdr.either.one.setValid(); hdr.either.two.setValid(); hdr.either.one.setInvalid();", "", [8]),
         (f"{ADD} truncate(20);", "", [8]),
         (f"sm.packet_length = 7; {ADD}", "", [8]),
         (f"{ADD} sm.mcast_grp = 3;", "", [8, 8]),

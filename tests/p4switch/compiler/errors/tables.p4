@@ -92,6 +92,13 @@ control c(inout h_t h, inout bit<8> x) {
             2: NoAction;
         }
     }
+    table implicit {
+        key = { h.a: exact; }
+        actions = {
+            @tableonly NoAction;           // error: action 'NoAction' is @tableonly, so the table needs another default action
+            @defaultonly @tableonly data;  // error: action 'data' is @defaultonly and @tableonly, so nothing can have it
+        }
+    }
     table ranges {
         key = { h.a: range; }
         actions = { NoAction; }

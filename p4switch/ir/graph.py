@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4switch.compiler.midend import ir
+from p4switch import ir
 
 
 def successors(block: ir.Block) -> list[ir.Block]:
@@ -35,6 +35,43 @@ def reverse_postorder(start: ir.Block) -> list[ir.Block]:
             stack.pop()
     order.reverse()
     return order
+
+
+def drop_needless(start: ir.Block, rewinds: set[ir.MoveStack]) -> None:
+    """Drop those of `rewinds` from the code that begins with `start` before which nothing has moved on in the stack."""
+    order = reverse_postorder(start)
+    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # stacks in which something may have moved on
+    changed = True
+    while changed:
+        changed = False
+        for block in order:
+            moved = set(before[block])
+            for op in block.ops:
+                _note_move(op, moved, rewinds)
+            for target in successors(block):
+                if not moved <= before[target]:
+                    before[target] |= moved
+                    changed = True
+    for block in order:
+        moved, kept = before[block], []
+        for op in block.ops:
+            if not (isinstance(op, ir.MoveStack) and op in rewinds and op.stack.name not in moved):
+                kept.append(op)
+            _note_move(op, moved, rewinds)
+        block.ops = kept
+
+
+def _note_move(op: ir.Operation, moved: set[str], rewinds: set[ir.MoveStack]) -> None:
+    """Change `moved` by what `op` does to where `next` of a stack is."""
+    if isinstance(op, ir.MoveStack):
+        if op in rewinds:
+            moved.discard(op.stack.name)
+        elif op.by > 0:
+            moved.add(op.stack.name)
+    elif isinstance(op, ir.CopyStack):
+        moved.add(op.dst.name)
+    elif isinstance(op, ir.Extract) and op.header.where == "next":
+        moved.add(op.header.stack)
 
 
 def _final(block: ir.Block) -> ir.Block:

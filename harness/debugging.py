@@ -1,0 +1,25 @@
+"""Whether the user wants the whole traceback of what ends a command: `--debug`."""
+
+from __future__ import annotations
+
+import click
+
+_wanted = False
+
+
+def wanted() -> bool:
+    return _wanted
+
+
+def _want(_: click.Context, __: click.Parameter, given: bool) -> None:
+    global _wanted
+    _wanted = given
+
+
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=_want,
+    help="Show the whole traceback of what ends the command.",
+)

@@ -1,0 +1,87 @@
+"""What a user is told when a protocol or a load balancer raises in the midst of a run: who, where, when, and why.
+
+Nothing is done for it while a run goes on: the objects are found in the frames of the traceback.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import PurePath
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+from harness.errors import CheckError, CodeError
+from host_agents import registry
+from host_agents.cc.base import Point
+from host_agents.lb.base import LoadBalancer
+from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.worlds.host_session import HostSession
+
+
+
+class NamedErrors(AbstractContextManager[None]):
+    """What a protocol or a load balancer raises within the block is a CodeError that says where and when."""
+
+    def __init__(
+        self,
+        cc: str,
+        lb: str,
+        hosts: Callable[[], Iterable[tuple[str, HostSession]]],
+        now_ns: Callable[[], int],
+    ) -> None:
+        """`cc` and `lb` are the names of what runs; `hosts` and `now_ns` are asked only when something is raised."""
+        self._cc = cc
+        self._lb = lb
+        self._hosts = hosts
+        self._now_ns = now_ns
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, UserError | CheckError):
+            return
+        frames = list(traceback.walk_tb(trace))
+        part = next((part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None), None)
+        if part is not None:
+            told = f"{self._who(part)} raised{self._where(part)} after {self._now_ns() / 1e3:,.3f} us of model time:"
+            lines = "\n".join([told, *_last_lines(frames, error)])
+            raise CodeError(lines, "".join(traceback.format_exception(error))) from error
+
+    def _who(self, part: Point | LoadBalancer) -> str:
+        key, name = ("lb", self._lb) if isinstance(part, LoadBalancer) else ("cc", self._cc.partition("+")[0])
+        return registry.KINDS[key].described(name)
+
+    def _where(self, part: Point | LoadBalancer) -> str:
+        """At which host, and of which of its flows, as far as it is known."""
+        for name, session in self._hosts():
+            number = session.connection_of(part)
+            if number is not None:
+                flow = session.flow_on(number)
+                return f" at host {name}, {f'queue pair {number}' if flow is None else f'flow {flow}'},"
+        return ""
+
+
+def _part_of(frame: FrameType) -> Point | LoadBalancer | None:
+    """The protocol's or load balancer's object whose method this is; compiled code has no such frames."""
+    owner = frame.f_locals.get("self")
+    return owner if isinstance(owner, Point | LoadBalancer) else None
+
+
+def _is_of_hosts(frame: FrameType) -> bool:
+    """Whether it is of the hosts' own code, compiled (whose file names are relative) or not."""
+    return any(part == "host_agents" for part in PurePath(frame.f_code.co_filename).parts)
+
+
+def _last_lines(frames: list[tuple[FrameType, int]], error: BaseException) -> list[str]:
+    """The last place in code that is not the hosts' own, its line, and the error."""
+    outside = [(frame, line) for frame, line in frames if not _is_of_hosts(frame)]
+    frame, line = (outside or frames)[-1]
+    summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
+    place = [text.rstrip() for text in traceback.format_list([summary])[0].splitlines()]
+    return [*place, traceback.format_exception_only(error)[-1].rstrip()]

@@ -1,0 +1,1 @@
+"""Architectures: what blocks a package has, what surrounds them, and the externs that they may use."""

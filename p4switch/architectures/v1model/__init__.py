@@ -1,0 +1,1 @@
+"""The architecture v1model, as BMv2's simple_switch has it."""

@@ -1,0 +1,1 @@
+"""The externs of v1model, each in its file."""

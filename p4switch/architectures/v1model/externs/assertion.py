@@ -1,0 +1,60 @@
+"""`assert` and `assume`: what holds for every packet, and for every packet that occurs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+
+if TYPE_CHECKING:
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover, State
+
+
+class _Assertion(ir.ExternOperation, abstract=True):
+    __slots__ = ()
+    condition: ir.Expr
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return (self.condition,)
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return ()
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.condition]
+
+    def run(self, machine: Machine) -> None:
+        condition = machine.value(self.condition)
+        broken = machine.code.assertion(self.span)
+        own = broken if condition.number else 0
+        machine.flip(id(self), condition, own, own if condition.number else machine.code.all)
+        if not condition.number:
+            machine.fail(self.span if ir.Effect.ASSERT in self.effects else None)
+
+    def prove(self, prover: Prover, state: State) -> None:
+        prover.require(self.condition, state)
+
+    def fit(self, pipeline: Pipeline) -> None:
+        """Add nothing: a chip does not check it."""
+
+
+@dataclass(slots=True, eq=False)
+class Assert(_Assertion):
+    condition: ir.Expr
+    span: int | None = None
+    primitive = "assert"
+    effects = frozenset({ir.Effect.ASSERT})
+
+
+@dataclass(slots=True, eq=False)
+class Assume(_Assertion):
+    condition: ir.Expr
+    span: int | None = None
+    primitive = "assume"
+    effects = frozenset({ir.Effect.ASSUME})

@@ -1,0 +1,41 @@
+"""`mark_to_drop`: the packet goes nowhere, unless a later operation says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
+from p4switch.ports import DROP_PORT
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover, State
+
+
+@dataclass(slots=True, eq=False)
+class MarkToDrop(ir.ExternOperation):
+    span: int | None = None
+    primitive = "mark_to_drop"
+    effects = frozenset({ir.Effect.DROP})
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return EGRESS_SPEC, MCAST_GRP
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [ir.Named("header", STANDARD)]
+
+    def run(self, machine: Machine) -> None:
+        machine.assign(EGRESS_SPEC, machine.number(DROP_PORT))
+        machine.assign(MCAST_GRP, machine.number(0))
+
+    def prove(self, prover: Prover, state: State) -> None:
+        prover.assign(EGRESS_SPEC, prover.number(DROP_PORT), state)
+        prover.assign(MCAST_GRP, prover.number(0), state)

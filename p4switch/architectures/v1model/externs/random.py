@@ -1,0 +1,49 @@
+"""`random`: a number drawn between two bounds, both of them included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+
+if TYPE_CHECKING:
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover, State
+
+
+@dataclass(slots=True, eq=False)
+class Random(ir.ExternOperation):
+    """v1model promises nothing of signed numbers, nor of bounds in the wrong order."""
+
+    target: ir.FieldRef
+    low: ir.Expr
+    high: ir.Expr
+    span: int | None = None
+    primitive = "modify_field_rng_uniform"
+    effects = ir.NOTHING
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.low, self.high
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.target, self.low, self.high]
+
+    def run(self, machine: Machine) -> None:
+        machine.assign(self.target, machine.drawn(self.target.type, self.low, self.high, self.span))
+
+    def prove(self, prover: Prover, state: State) -> None:
+        prover.assign(self.target, prover.drawn(self.target.type, self.low, self.high, state), state)
+
+    def fit(self, pipeline: Pipeline) -> None:
+        constant = None
+        if isinstance(self.low, ir.Const) and isinstance(self.high, ir.Const):
+            constant = self.high.value - self.low.value + 1
+        pipeline.step(self, self.primitive, kind="random", constant=constant)

@@ -1,0 +1,51 @@
+"""`resubmit_preserving_field_list` and `recirculate_preserving_field_list`: the packet comes to the parser again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+
+
+class _Again(ir.ExternOperation, abstract=True):
+    __slots__ = ()
+    fields: int
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return ()
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [ir.Const(self.fields, ir.ENUM_TYPE)]
+
+    def run(self, machine: Machine) -> None:
+        machine.marks.again = self.fields
+
+
+@dataclass(slots=True, eq=False)
+class Resubmit(_Again):
+    """The packet as it came, at the end of ingress. `fields`: the id of the field list that it keeps."""
+
+    fields: int
+    span: int | None = None
+    primitive = "resubmit"
+    effects = frozenset({ir.Effect.RESUBMIT})
+
+
+@dataclass(slots=True, eq=False)
+class Recirculate(_Again):
+    """The packet as it would be sent, at the end of egress. `fields`: the id of the field list that it keeps."""
+
+    fields: int
+    span: int | None = None
+    primitive = "recirculate"
+    effects = frozenset({ir.Effect.RECIRCULATE})

@@ -1,0 +1,37 @@
+"""`truncate`: the packet is sent with so many bytes at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+
+
+@dataclass(slots=True, eq=False)
+class Truncate(ir.ExternOperation):
+    """`length` in bytes."""
+
+    length: ir.Expr
+    span: int | None = None
+    primitive = "truncate"
+    effects = frozenset({ir.Effect.TRUNCATE})
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return (self.length,)
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return ()
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.length]
+
+    def run(self, machine: Machine) -> None:
+        length, marks = machine.pin(machine.value(self.length)), machine.marks
+        marks.truncate = length if marks.truncate is None else min(length, marks.truncate)

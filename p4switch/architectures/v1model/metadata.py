@@ -1,0 +1,10 @@
+"""The intrinsic metadata of v1model that its externs and the packet's way depend on."""
+
+from __future__ import annotations
+
+from p4switch import ir
+from p4switch.ports import WIDTH_BITS
+
+STANDARD = "standard_metadata"
+EGRESS_SPEC = ir.FieldRef(STANDARD, "egress_spec", ir.Bits(WIDTH_BITS))
+MCAST_GRP = ir.FieldRef(STANDARD, "mcast_grp", ir.Bits(16))

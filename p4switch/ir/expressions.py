@@ -1,0 +1,133 @@
+"""Expressions and references: what operations read and write. Expressions are free of side effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from p4switch.compiler.types import BOOL, Bits, Header, Type, Union
+
+ENUM_TYPE = Bits(32)
+
+
+@dataclass(slots=True, eq=False)
+class Const:
+    value: int  # 0 and 1 for bool
+    type: Type
+    member: str = ""  # of the enum or error that the value is the number of
+
+
+@dataclass(slots=True, eq=False)
+class FieldRef:
+    """A field of a header or metadata instance."""
+
+    header: str
+    name: str
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class LastField:
+    """A field of the last valid element of a stack (parsers)."""
+
+    stack: str
+    name: str
+    type: Type
+    member: str = ""  # of the union, in a stack of unions
+
+
+@dataclass(slots=True, eq=False)
+class ElemField:
+    """A field of the stack element whose index is known at run time; `position` is that of the field in its header."""
+
+    stack: str
+    index: Expr
+    name: str
+    position: int
+    type: Type
+    member: str = ""  # of the union, in a stack of unions; the one at `member_position`
+    member_position: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Param:
+    """A parameter of the action, from the table entry."""
+
+    index: int
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """`op` as in P4; also `neg`, `cast`, `?:` (condition, then, else) and `slice` (operand and two constants)."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+    depth: int = field(init=False)
+    size: int = field(init=False)  # as a tree
+
+    def __post_init__(self) -> None:
+        inner = [a for a in self.args if isinstance(a, Op)]
+        self.depth = 1 + max((a.depth for a in inner), default=0)
+        self.size = 1 + sum(a.size for a in inner)
+
+
+@dataclass(slots=True, eq=False)
+class Valid:
+    header: HeaderRef
+    type: Type = BOOL
+
+
+@dataclass(slots=True, eq=False)
+class Lookahead:
+    """Bits ahead in the packet. Stands alone on the right of an assignment or in a select key."""
+
+    offset: int
+    width: int
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class LastIndex:
+    stack: str
+    type: Type = ENUM_TYPE
+
+
+Expr: TypeAlias = "Const | FieldRef | LastField | ElemField | Param | Op | Valid | Lookahead | LastIndex"
+Place: TypeAlias = "FieldRef | LastField | ElemField"
+
+
+# References to headers
+
+
+@dataclass(slots=True, eq=False)
+class HeaderRef:
+    """A header: instance `name`; or, where `stack` is set, the element at `index`; or `next` or `last` of the stack.
+
+    `member` names the member of the union in a stack of unions; it is the one at `position`.
+    """
+
+    type: Header
+    name: str = ""
+    stack: str = ""
+    index: Expr | None = None
+    where: str = ""
+    member: str = ""
+    position: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class UnionRef:
+    type: Union
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class StackRef:
+    name: str
+    element: Header | Union
+    size: int
+
+
+Reference: TypeAlias = "HeaderRef | UnionRef | StackRef"

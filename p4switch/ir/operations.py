@@ -1,0 +1,346 @@
+"""Operations: the statements of a basic block.
+
+Each class says what it reads, what it writes and what it does besides, so that an analysis has to know no operation by
+its name. Those of P4-16 itself are here; an extern's are in the file of the extern (`p4switch/architectures`).
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
+
+from p4switch.ir.expressions import Expr, HeaderRef, Place, Reference, StackRef, UnionRef, Valid
+
+if TYPE_CHECKING:
+    from p4switch.fit.flow import Pipeline
+    from p4switch.ir.visitor import OperationVisitor
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover, State
+
+Result = TypeVar("Result")
+
+Read: TypeAlias = "Expr | Reference"
+Written: TypeAlias = "Place | Valid | Reference"
+"""A reference stands for all fields of all headers in it and their validity, `Valid` for the validity alone."""
+
+
+class Effect(enum.Enum):
+    """What an operation does besides reading and writing fields."""
+
+    TAKE = "moves on in the packet"
+    FAIL = "may end the parser with an error"
+    LEAVE = "ends the control"
+    ASSERT = "a packet for which it does not hold breaks the program"
+    ASSUME = "packets for which it does not hold do not occur"
+    DROP = "marks the packet to be dropped"
+    TRUNCATE = "shortens the packet"
+    RESUBMIT = "has the packet parsed again as it came"
+    RECIRCULATE = "has the packet parsed again as it is sent"
+    CLONE_INGRESS = "makes a copy of the packet as it came"
+    CLONE_EGRESS = "makes a copy of the packet as it is sent"
+    DIGEST = "tells the control plane"
+    STATE = "reads or changes what is kept from packet to packet"
+    LOG = "writes to the log"
+
+
+NOTHING: frozenset[Effect] = frozenset()
+
+
+def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
+    """Raise TypeError for a class that lacks methods or constants, where it is defined and not where it is used."""
+    missing = [name for name in dir(cls) if getattr(getattr(cls, name), "__isabstractmethod__", False)]
+    missing += [name for name in constants if not hasattr(cls, name)]
+    if missing:
+        raise TypeError(f"class {cls.__name__} has no {', '.join(sorted(missing))}")
+
+
+class Operation:
+    """One step of a block. A class that lacks one of its declarations raises TypeError where it is defined."""
+
+    __slots__ = ()
+    _constants: ClassVar[tuple[str, ...]] = ("effects",)
+    span: int | None
+    effects: ClassVar[frozenset[Effect]]
+
+    def __init_subclass__(cls, abstract: bool = False) -> None:
+        if not abstract:
+            require_complete(cls, cls._constants)
+
+    @property
+    @abstractmethod
+    def reads(self) -> tuple[Read, ...]:
+        """What is evaluated. Indices in what is written are read, too, and not listed here."""
+
+    @property
+    @abstractmethod
+    def writes(self) -> tuple[Written, ...]:
+        """What may be changed."""
+
+    @abstractmethod
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        """Call the visitor's method for this class."""
+
+
+# Of P4-16 itself
+
+
+@dataclass(slots=True, eq=False)
+class Assign(Operation):
+    dst: Place
+    src: Expr
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.src,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.dst,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.assign(self)
+
+
+@dataclass(slots=True, eq=False)
+class SetValid(Operation):
+    """`setValid`. The fields of a header that was not valid are undefined afterwards."""
+
+    header: HeaderRef
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (Valid(self.header),)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.set_valid(self)
+
+
+@dataclass(slots=True, eq=False)
+class SetInvalid(Operation):
+    header: HeaderRef
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (Valid(self.header),)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.set_invalid(self)
+
+
+@dataclass(slots=True, eq=False)
+class CopyHeader(Operation):
+    """All fields, and the validity."""
+
+    dst: HeaderRef
+    src: HeaderRef
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.src,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.dst,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.copy_header(self)
+
+
+@dataclass(slots=True, eq=False)
+class CopyUnion(Operation):
+    dst: UnionRef
+    src: UnionRef
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.src,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.dst,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.copy_union(self)
+
+
+@dataclass(slots=True, eq=False)
+class CopyStack(Operation):
+    """All elements, and where `next` is."""
+
+    dst: StackRef
+    src: StackRef
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.src,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.dst,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.copy_stack(self)
+
+
+@dataclass(slots=True, eq=False)
+class MoveStack(Operation):
+    """`push_front(by)`, and `pop_front(-by)` for a negative `by`."""
+
+    stack: StackRef
+    by: int
+    span: int | None = None
+    effects = NOTHING
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.stack,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.stack,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.move_stack(self)
+
+
+@dataclass(slots=True, eq=False)
+class Exit(Operation):
+    """Ends the control, from an action of a table."""
+
+    span: int | None = None
+    effects = frozenset({Effect.LEAVE})
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return ()
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.exit(self)
+
+
+# Of parsers
+
+
+@dataclass(slots=True, eq=False)
+class Extract(Operation):
+    header: HeaderRef
+    length: Expr | None = None  # bits of the varbit field
+    span: int | None = None
+    effects = frozenset({Effect.TAKE, Effect.FAIL})
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return () if self.length is None else (self.length,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.header,)
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.extract(self)
+
+
+@dataclass(slots=True, eq=False)
+class Advance(Operation):
+    bits: Expr
+    span: int | None = None
+    effects = frozenset({Effect.TAKE, Effect.FAIL})
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.bits,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return ()
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.advance(self)
+
+
+@dataclass(slots=True, eq=False)
+class Verify(Operation):
+    condition: Expr
+    error: Expr
+    span: int | None = None
+    effects = frozenset({Effect.FAIL})
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.condition, self.error
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return ()
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.verify(self)
+
+
+# Of externs
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    """An argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
+
+    kind: str
+    value: str
+
+
+Argument: TypeAlias = "Expr | Reference | Named | list[Expr]"
+
+
+class ExternOperation(Operation, abstract=True):
+    """An operation of an extern: what the tools have to know of it, each method with the tool as its argument."""
+
+    __slots__ = ()
+    _constants = ("effects", "primitive")
+    primitive: ClassVar[str]  # its name in BMv2 JSON
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.extern(self)
+
+    @property
+    @abstractmethod
+    def arguments(self) -> list[Argument]:
+        """Those of the primitive."""
+
+    @abstractmethod
+    def run(self, machine: Machine) -> None:
+        """Carry it out in the test generator, with numbers and formulas at once."""
+
+    def prove(self, prover: Prover, state: State) -> None:
+        """Say what it does to the packets of `state`. What it writes may be anything, unless a class knows better."""
+        prover.anything_in(self, state)
+
+    def fit(self, pipeline: Pipeline) -> None:
+        """Add its vertices to the graph of a pipeline: one operation, unless a class knows better."""
+        pipeline.step(self, self.primitive)

@@ -1,0 +1,53 @@
+"""What a tool has to know: a method for each operation of P4-16, and one for those of externs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Generic, TypeVar
+
+from p4switch.ir import operations
+
+Result = TypeVar("Result")
+
+
+class OperationVisitor(Generic[Result]):
+    """A subclass that lacks a method raises TypeError where it is defined: a tool cannot forget an operation."""
+
+    def __init_subclass__(cls) -> None:
+        operations.require_complete(cls)
+
+    @abstractmethod
+    def assign(self, op: operations.Assign) -> Result: ...
+
+    @abstractmethod
+    def set_valid(self, op: operations.SetValid) -> Result: ...
+
+    @abstractmethod
+    def set_invalid(self, op: operations.SetInvalid) -> Result: ...
+
+    @abstractmethod
+    def copy_header(self, op: operations.CopyHeader) -> Result: ...
+
+    @abstractmethod
+    def copy_union(self, op: operations.CopyUnion) -> Result: ...
+
+    @abstractmethod
+    def copy_stack(self, op: operations.CopyStack) -> Result: ...
+
+    @abstractmethod
+    def move_stack(self, op: operations.MoveStack) -> Result: ...
+
+    @abstractmethod
+    def exit(self, op: operations.Exit) -> Result: ...
+
+    @abstractmethod
+    def extract(self, op: operations.Extract) -> Result: ...
+
+    @abstractmethod
+    def advance(self, op: operations.Advance) -> Result: ...
+
+    @abstractmethod
+    def verify(self, op: operations.Verify) -> Result: ...
+
+    @abstractmethod
+    def extern(self, op: operations.ExternOperation) -> Result: ...

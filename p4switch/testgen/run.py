@@ -1,0 +1,125 @@
+"""A run of one packet through a program: what it depends on, what it decided, what came of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from p4switch import ir
+
+
+class Inputs:
+    """What a run depends on: numbers by name, and choices of entries. What is not given is drawn from `seed`."""
+
+    def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
+        self.seed = seed
+        self.numbers = dict(numbers or {})
+        self.choices = dict(choices or {})
+
+    def number(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> int:
+        if name not in self.numbers:
+            rng = random.Random(f"{self.seed} {name}")
+            self.numbers[name] = rng.getrandbits(bits) if draw is None else draw(rng)
+        return self.numbers[name]
+
+    def choice(self, key: Any, options: list[Any]) -> Any:
+        if key not in self.choices:
+            self.choices[key] = random.Random(f"{self.seed} {key}").choice(options)
+        return self.choices[key]
+
+    def copy(self) -> Inputs:
+        return Inputs(self.seed, self.numbers, self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements.
+
+    `formula` may be a function that makes it: one of many of which few are asked for. See `condition`.
+    `by_chance`: nothing says where it leads, and there is always another one, so that somebody has to end it.
+    """
+
+    site: Any
+    own: int
+    reach: int
+    formula: Any = None
+    choices: tuple[tuple[Any, Any], ...] = ()
+    by_chance: bool = False
+
+    def condition(self) -> Any:
+        """`formula`, made. Raises TimeoutError if there is no time left to make it."""
+        return self.formula() if callable(self.formula) else self.formula
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
+    in another context. `open`: the statements that those headers leave open."""
+
+    formula: Any  # holds in this run; None: not of inputs
+    alternatives: tuple[Alternative, ...] = ()
+    context: tuple[frozenset[str], Any] = frozenset(), None
+    open: int = -1
+
+
+@dataclass(slots=True)
+class Entry:
+    table: ir.Table
+    keys: list[tuple[ir.Key, int | None]]  # None: whatever the key is
+    action: ir.Action
+    args: list[int]
+    colour: int | None = None  # of its direct meter
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened. `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold."""
+
+    inputs: Inputs
+    decisions: list[Decision] = field(default_factory=list)
+    signature: list[Any] = field(default_factory=list)
+    covered: int = 0
+    environment: dict[str, tuple[Any, tuple[int, ...]]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    outputs: list[tuple[int, bytes]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    defaults: dict[str, tuple[ir.Table, ir.Action, list[int]]] = field(default_factory=dict)
+    registers: dict[tuple[str, int], int] = field(default_factory=dict)  # what was in those that were read
+    draws: dict[str, int] = field(default_factory=dict)  # random numbers, by `FILE:LINE`
+    sessions: dict[int, int] = field(default_factory=dict)
+    groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    members: list[tuple[str, int]] = field(default_factory=list)  # of value sets, the fields as one number
+    port: int = 0
+    packet: bytes = b""
+    parsed_bytes: int = 0
+    length_read: bool = False
+    clock: int | None = None  # microseconds at which the packet arrives; None: it does not matter
+    depth: int | None = None  # cells of the queues, likewise
+    meters: dict[tuple[str, int], int] = field(default_factory=dict)  # colours of those that are executed
+    problem: str | None = None
+    failed: int | None = None
+
+    def formulas(self, count: int) -> list[Any]:
+        return [d.formula for d in self.decisions[:count] if d.formula is not None]
+
+
+class StopError(Exception):
+    """The run ends here; it is no test."""
+
+
+class LongerError(Exception):
+    """The packet has to have another length: the run begins anew."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+
+class ParserError(Exception):
+    """The parser ends with an error, given by its name or number."""
+
+    def __init__(self, name: str | int) -> None:
+        super().__init__(name)
+        self.name = name

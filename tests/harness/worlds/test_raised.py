@@ -1,0 +1,159 @@
+"""A protocol of the user's own that raises, is misspelt, or asks for what cannot be: one that says who and where."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import CodeError, passed_on
+from harness.plan.experiment import plan_tables
+from host_agents import registry
+from host_agents.cc.base import Path as NetworkPath
+from host_agents.cc.base import ReactionPoint
+from host_agents.errors import HostError
+from p4switch.errors import UserError
+
+CODE = """\
+from dataclasses import dataclass
+from p4cc.cc import ProtocolInfo, ReactionPoint, register
+
+@dataclass(frozen=True)
+class Parameters:
+    pass
+
+class Mine(ReactionPoint):
+    def on_ack(self, feedback):
+        {body}
+{more}
+register(ProtocolInfo(name="{name}", summary="x", source="x", program="{program}", parameters=Parameters,
+    reaction_point=lambda parameters, mechanisms, path: Mine(path){options}))
+"""
+
+
+def file_of(
+    folder: Path, name: str, body: str = "pass", more: str = "", program: str = "ecn", options: str = ""
+) -> str:
+    file = folder / f"{name}.py"
+    file.write_text(CODE.format(name=name, body=body, more=more, program=program, options=options))
+    return str(file)
+
+
+def tables(cc: str) -> dict[str, Any]:
+    return {
+        "cc": cc,
+        "topology": {"name": "single-switch", "hosts": 3},
+        "workload": {"name": "incast", "senders": 2, "size_bytes": 20_000},
+    }
+
+
+def p4cc(*arguments: str, native: bool = True) -> tuple[int, str]:
+    environment = {**os.environ, **({} if native else {"P4CC_NATIVE": "0"})}
+    command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    return done.returncode, done.stderr
+
+
+SCENARIO = ("incast-star", "--set", "topology.hosts=4", "--set", "workload.senders=3", "--no-report")
+
+
+@pytest.mark.parametrize("options", [("--workers", "1"), ("--workers", "2"), ("--workers", "1", "--debug")])
+def test_what_a_protocol_raises_says_who_where_and_when(tmp_path: Path, options: tuple[str, ...]) -> None:
+    file = file_of(tmp_path, "divides", "self.set_window(1000 / (feedback.order - feedback.order))")
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), *options)
+    assert status == 1
+    assert re.search(
+        rf"protocol 'divides' of {re.escape(file)} raised at host h0-0-\d, flow \d, "
+        r"after \d+\.\d{3} us of model time:\n"
+        rf'  File "{re.escape(file)}", line 10, in on_ack\n'
+        r"    self\.set_window\(.*\)\nZeroDivisionError: .*division by zero",
+        told,
+    ), told
+    assert ("Traceback (most recent call last)" in told) == ("--debug" in options)
+    assert len(told.splitlines()) < 10 or "--debug" in options
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "call", ["set_window(float('nan'))", "set_window(-5)", "set_rate(float('inf'))", "set_rate(-1)"]
+)
+def test_what_cannot_be_a_rate_or_a_window_is_named(tmp_path: Path, call: str) -> None:
+    file = file_of(tmp_path, "asks", f"self.{call}")
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"))
+    assert status == 1
+    assert "raised at host h0-0-" in told
+    assert f"    self.{call}\n" in told
+    assert "HostError: set_" in told
+    assert ": expected " in told
+
+
+@pytest.mark.parametrize("rate_bps", [math.nan, -1.0, 0.0, math.inf, -math.inf])
+def test_a_rate_is_a_number_above_0(rate_bps: float) -> None:
+    point = ReactionPoint(NetworkPath(1e9, 10_000, 1000, 1058, 80))
+    with pytest.raises(HostError, match=r"^set_rate\("):
+        point.set_rate(rate_bps)
+    assert point.rate_bps == 1e9
+
+
+@pytest.mark.parametrize("window_bytes", [math.nan, -1.0, -math.inf])
+def test_a_window_is_a_number_from_0_on(window_bytes: float) -> None:
+    point = ReactionPoint(NetworkPath(1e9, 10_000, 1000, 1058, 80))
+    with pytest.raises(HostError, match=r"^set_window\("):
+        point.set_window(window_bytes)
+    point.set_window(0.0)
+    point.set_window(math.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("on_akc", "Mine.on_akc is none of the methods that a NIC calls; did you mean 'on_ack'?"),
+        ("on_data", "Mine.on_data is none of the methods that a NIC calls"),  # that is a receiver's
+        ("on_something_else", "Mine.on_something_else is none of the methods that a NIC calls; expected one of on_"),
+    ],
+)
+def test_a_method_that_nobody_calls_is_named_when_planned(tmp_path: Path, name: str, message: str) -> None:
+    file = file_of(tmp_path, f"hook_{name}", more=f"    def {name}(self, feedback):\n        pass\n")
+    with pytest.raises(UserError) as refused:
+        plan_tables("test", tables(file), Path())
+    assert message in str(refused.value)
+    assert file in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_methods_of_its_own_have_other_names(tmp_path: Path) -> None:
+    more = "    def _on_loss(self):\n        pass\n    def on_timer(self, now_ns, timer):\n        pass\n"
+    plan_tables("test", tables(file_of(tmp_path, "helpers", more=more)), Path())
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "message"),
+    [
+        ("int", "", "program 'int' writes telemetry into the INT shim of data packets, and they have none"),
+        ("ecn", ", telemetry=True", "telemetry=True, and program 'ecn' writes none; expected program='int'"),
+    ],
+)
+def test_telemetry_is_of_both_or_of_none(tmp_path: Path, program: str, options: str, message: str) -> None:
+    file = file_of(tmp_path, f"shim_{program}", program=program, options=options)
+    with pytest.raises(UserError) as refused:
+        plan_tables("test", tables(file), Path())
+    assert message in str(refused.value)
+
+
+def test_every_protocol_that_comes_with_p4cc_is_of_one_mind_with_its_program() -> None:
+    for name, info in registry.protocols().items():
+        if info.injection is None and not registry.KINDS["cc"].origin(name):
+            plan_tables("test", tables(name), Path())
+
+
+def test_it_comes_through_other_processes_as_it_is() -> None:
+    error = pickle.loads(pickle.dumps(passed_on(CodeError("told\nlast", "whole"))))
+    assert isinstance(error, CodeError)
+    assert (str(error), error.whole) == ("told\nlast", "whole")

@@ -1,0 +1,37 @@
+"""The file of `p4cc switch --traffic`: JSON, in which keys are text and tuples are lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from p4switch.daemon.config import read
+from p4switch.errors import UserError
+
+
+def test_a_file_has_ports_by_number_and_lists(tmp_path: Path) -> None:
+    file = tmp_path / "traffic.json"
+    wanted = {
+        "ports": {"1": {"rate_bps": 10_000_000}, "12": {}},
+        "dscp_classes": [dscp // 8 for dscp in range(64)],
+        "equal_priorities": [1, 2],
+        "buffer_bytes": "none",
+        "pfc": {"priorities": [3], "xoff_bytes": 1000},
+        "all_ports": {"rate_bps": 1_000_000_000},
+    }
+    file.write_text(json.dumps(wanted))
+    settings = read(file)
+    assert (settings.ports[1].rate_bps, settings.ports[12].rate_bps) == (10_000_000, 0)
+    assert settings.dscp_classes is not None
+    assert settings.dscp_classes[-1] == 7
+    assert settings.equal_priorities == (1, 2)
+    assert settings.buffer_bytes is None
+
+
+def test_a_port_that_is_no_number_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "traffic.json"
+    file.write_text('{"ports": {"one": {}}}')
+    with pytest.raises(UserError, match=r"traffic\.json: ports\.one"):
+        read(file)
