@@ -97,7 +97,7 @@ def _row(run: Run, foreseen: Expected) -> dict[str, str]:
         "network": f"{run.topology.name}, {foreseen.hosts:,} hosts",
         "base RTT": f"{run.base_rtt_ns() / 1e3:g} us",
         "BDP": f"{_bdp_bytes(run) / 1e3:,.1f} KB",
-        "flows": f"{foreseen.flows:,}{'' if foreseen.independent else ' at first'}" if foreseen.flows else "",
+        "flows": f"{foreseen.flows:,}" if foreseen.flows else "",
         "sent": f"{_megabytes(foreseen.flow_bytes)} MB" if foreseen.flows else "",
         "packets": f"{foreseen.data_packets:,}" if foreseen.flows else "",
         "operations": f"{work.operations:,.0f}" if work.hosts else "",
@@ -139,8 +139,7 @@ def _rate(bps: float) -> str:
 
 
 def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
-    """Of the flows that are known before the run: others start when these are done."""
-    more = "" if foreseen.independent else " at the start; others follow when these are done"
+    more = "" if foreseen.independent else ", with those that start when others are done"
     if foreseen.model_ns == run.limit_ns:
         more += " within the limit"
     hops = foreseen.packet_hops - round(foreseen.collectives.packet_hops)

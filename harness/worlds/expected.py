@@ -6,10 +6,12 @@ The figures are of compiled hosts on one machine (docs/performance.md): an order
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import networkx as nx
 
@@ -47,6 +49,8 @@ _HOPS_BYTES = 1_000  # without what pipelines do
 _TURN_MEETINGS = 8  # in a window, where hosts take turns
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
+_MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
+_STARTS, _ARRIVES, _ENDS = range(3)
 
 
 @dataclass(frozen=True)
@@ -157,14 +161,17 @@ def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
 
 
 def expected(run: Run, traffic: Traffic | None = None) -> Expected:
-    """Of the flows that are known before the run, as far as its limit lets them: others start when these are done.
+    """Of all flows, as far as the run's limit lets them; those that start when others are done are walked through.
 
     `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
     """
     topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
     packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
-    flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in traffic.flows]
+    # A walk uses up what it walks through.
+    walk = None if traffic.independent else _Walk(run, run.traffic(), packet_ns)
+    known = traffic.flows if walk is None else walk.flows
+    flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in known]
     begun = [(flow, count) for flow, count in flows if flow.start_ns < limit_ns]
     sends_ns = [0.0] * len(packet_ns)  # by host, on its link
     receives_ns = [0.0] * len(packet_ns)
@@ -193,6 +200,9 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
     in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
     flows_ns = int(max(busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
+    more = 1.0  # of all, for what was walked through
+    if walk is not None:
+        flows_ns, more = round(walk.end_ns * walk.whole), walk.whole
     collectives = collective_work(run, traffic.assignments)
     record = run.scenario.record
     ports = _switch_ports(topology)
@@ -203,16 +213,63 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         switches=len(topology.switches),
         ports=ports,
         sampled_ports=ports if record.queues == "all" else len(topology.hosts),
-        flows=len(flows),
-        flow_bytes=sum(flow.size_bytes for flow in traffic.flows),
-        data_packets=packets,
-        packet_hops=hops + round(collectives.packet_hops),
+        flows=round(more * len(flows)),
+        flow_bytes=round(more * sum(flow.size_bytes for flow in known)),
+        data_packets=round(more * packets),
+        packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,
         collectives=collectives,
     )
+
+
+class _Walk:
+    """The flows of a traffic of which some start when others are done, as they follow from each other where a host's
+    link carries one after the other, and nothing else takes time but the base RTT.
+
+    A traffic of very many flows is not walked to its end: all is `whole` times what was seen.
+    """
+
+    def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
+        self.flows: list[Flow] = []
+        self.end_ns = 0
+        in_all_bytes = traffic.flow_bytes
+        seen_bytes = 0
+        way_ns = run.base_rtt_ns() // 2
+        sends_ns, receives_ns = [0.0] * len(packet_ns), [0.0] * len(packet_ns)  # until then, by host
+        waiting: list[tuple[int, int, int, Flow]] = []  # time, order, what happens, to which flow
+        order = itertools.count()
+        known = itertools.count()
+
+        def start(flows: Iterable[Flow], now_ns: int) -> None:
+            for flow in flows:
+                flow.index = next(known)
+                heappush(waiting, (max(flow.start_ns, now_ns), next(order), _STARTS, flow))
+
+        start(traffic.flows, 0)
+        while waiting and waiting[0][0] < run.limit_ns and len(self.flows) < _MOST_WALKED:
+            now_ns, _, what, flow = heappop(waiting)
+            self.end_ns = now_ns
+            if what == _STARTS:
+                self.flows.append(flow)
+                seen_bytes += flow.size_bytes * len(flow.sources)
+                count = _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)
+                own_ns = count * packet_ns[flow.source]
+                sent_ns = max(float(now_ns), sends_ns[flow.source]) + own_ns
+                sends_ns[flow.source] = sent_ns
+                for host in flow.destinations:
+                    receives_ns[host] = max(receives_ns[host] + count * packet_ns[host], sent_ns)
+                arrival_ns = round(max(receives_ns[host] for host in flow.destinations)) + way_ns
+                heappush(waiting, (arrival_ns, next(order), _ARRIVES, flow))
+                heappush(waiting, (arrival_ns + way_ns, next(order), _ENDS, flow))
+            elif what == _ARRIVES:
+                start(traffic.on_delivered(flow, now_ns), now_ns)
+            else:
+                start(traffic.on_completed(flow, now_ns), now_ns)
+        cut = len(self.flows) == _MOST_WALKED and in_all_bytes is not None
+        self.whole = max(1.0, (in_all_bytes or 0) / max(seen_bytes, 1)) if cut else 1.0
 
 
 def trace_bytes(run: Run, trace: Tracing) -> int:

@@ -20,7 +20,8 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
-from harness.measure import tracing
+from harness.errors import out_of_memory
+from harness.measure import output_folder, tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
@@ -134,7 +135,8 @@ class VirtualWorld:
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        if isinstance(workers, int):
+        # Flows that start when others are done would have to be walked through, which takes as long as some runs.
+        if isinstance(workers, int) and independent:
             check_fits(run, expected(run, traffic))
         self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
         self._built = 0
@@ -145,6 +147,7 @@ class VirtualWorld:
             independent_hosts=local,
             settle=self._settle if follows else None,
         )
+        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
@@ -469,6 +472,7 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
+        Fabric.on_abort(())
         assert recording is not None  # of the first worker
         return recording
 

@@ -171,6 +171,10 @@ class Fabric:
     @staticmethod
     def shared_bytes(workers: int) -> int:
         """How much memory so many share."""
+    @staticmethod
+    def on_abort(arguments: Sequence[bytes]) -> None:
+        """Have this process become this program, by its absolute path, when it aborts for want of memory; (): not any
+        more. Its forked children stay as they are."""
     def join(
         self,
         rank: int,

@@ -196,3 +196,29 @@ def test_a_large_trace_is_told_of_before(tmp_path: Path, size: str, warned: bool
     status, told = dry_run(tmp_path, SMALL, "--trace", "1", "--set", f"workload.size_bytes={size}")
     assert status == 0
     assert ("warning: --trace 1 writes some 300 MB; " in told) == warned
+
+
+@pytest.mark.parametrize("name", ["alltoall", "allreduce"])
+def test_flows_that_start_when_others_are_done_are_foreseen(name: str) -> None:
+    """Every flow and packet, as the run has them; the time is that of a network in which nothing waits."""
+    workload = {"name": name, "size_bytes": 40_000}
+    star = {"name": "single-switch", "hosts": 5}
+    (run,) = plan("walk", check({"cc": "none", "topology": star, "workload": workload}), Path())
+    foreseen = expected(run)
+    assert not foreseen.independent
+    recording = VirtualWorld(run).run()
+    assert foreseen.flows == len(recording.flows)
+    assert foreseen.flow_bytes == sum(record.flow.size_bytes for record in recording.flows)
+    sent = {record.qp: record.packets_sent for record in recording.flows}  # of a queue pair, so far
+    assert foreseen.data_packets == sum(sent.values())
+    assert foreseen.model_ns == pytest.approx(recording.end_ns, rel=0.2)
+
+
+def test_a_walk_that_is_cut_tells_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    star = {"name": "single-switch", "hosts": 9}
+    scenario = check({"cc": "none", "topology": star, "workload": {"name": "alltoall"}})
+    (run,) = plan("walk", scenario, Path())
+    whole = expected(run)
+    monkeypatch.setattr("harness.worlds.expected._MOST_WALKED", whole.flows // 2)
+    cut = expected(run)
+    assert (cut.flows, cut.flow_bytes, cut.data_packets) == (whole.flows, whole.flow_bytes, whole.data_packets)
