@@ -83,6 +83,7 @@ class Summary(_Kept):
     end_ns: Time
     flows: Count
     flows_delivered: Count
+    flows_acknowledged: Count | None = None  # results of before do not say it
     workload: dict[str, Any]
     checks: list[Check]
     title: Text = ""

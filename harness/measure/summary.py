@@ -64,6 +64,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         "end_ns": recording.end_ns,
         "flows": len(flows),
         "flows_delivered": len(done),
+        "flows_acknowledged": int((flows["completed_ns"] >= 0).sum()),
         "bytes_delivered": int(done["size_bytes"].sum()),
         "goodput_bps": float(done["size_bytes"].sum() * 8e9 / span_ns) if span_ns else None,
         "last_delivery_ns": int(done["delivered_ns"].max()) if len(done) else None,
@@ -82,7 +83,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         "timeouts": _per_qp(messages, "timeouts"),
         "cnps": _per_qp(messages, "cnps"),
         "ecn_marked": _per_qp(messages, "marked"),
-        "drops": {k.removeprefix(_REASONS): v for k, v in recording.conservation.items() if k.startswith(_REASONS)},
+        "drops": _drops(recording.conservation),
         "pfc": {
             "pauses_sent": _total(recording, "pauses_sent"),
             "paused_ns": _total(recording, "paused_ns"),
@@ -102,6 +103,11 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
         **({} if recording.agreement is None else {"agreement": recording.agreement}),
     }
+
+
+def _drops(ledger: Mapping[str, int]) -> dict[str, int]:
+    """Return the dropped packets by reason."""
+    return {term.removeprefix(_REASONS): count for term, count in ledger.items() if term.startswith(_REASONS)}
 
 
 def _variant(run: Run, recording: Recording) -> str:
@@ -336,14 +342,37 @@ def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.D
 
 
 def delivered(summary: Mapping[str, Any]) -> str:
-    """How many flows have arrived, and how many operations of collectives are answered, of those that were sent."""
+    """How many flows have arrived, and how many operations of collectives are answered, of those that were sent.
+
+    Where not as many are acknowledged as have arrived, it says both, and what was dropped.
+    """
     operations = summary["workload"].get("operations")
     parts = []
     if summary["flows"] or operations is None:
-        parts.append(f"{summary['flows_delivered']}/{summary['flows']} flows")
+        arrived, told = summary["flows_delivered"], _acknowledged(summary)
+        apart = f" delivered, {told} acknowledged" if told != arrived else ""
+        parts.append(f"{arrived}/{summary['flows']} flows{apart}")
     if operations is not None:
         parts.append(f"{operations:,}/{operations + summary['workload']['unanswered']:,} operations")
+    if _acknowledged(summary) < summary["flows"] and (lost := dropped(summary["drops"], summary["program"])):
+        parts.append(f"dropped: {lost}")
     return ", ".join(parts)
+
+
+def _acknowledged(summary: Mapping[str, Any]) -> int:
+    """How many flows are; in results of before, which do not say so, those that have arrived."""
+    told = summary.get("flows_acknowledged")
+    return int(summary["flows_delivered"] if told is None else told)
+
+
+def dropped(drops: Mapping[str, int], program: str) -> str:
+    """Return how many packets were dropped for which reason, the most frequent first; empty: none.
+
+    What a program drops without a name of its own is the program's, by its name.
+    """
+    unnamed = {f"program_{where}": f"by {program} in its {where}" for where in program_ledger.PIPELINES}
+    found = sorted(((count, unnamed.get(reason, reason)) for reason, count in drops.items() if count > 0), reverse=True)
+    return ", ".join(f"{count:,} {reason}" for count, reason in found)
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:
@@ -351,6 +380,8 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
     left = []
     if summary["flows_delivered"] < summary["flows"]:
         left.append(f"{summary['flows_delivered']} of {summary['flows']} flows done")
+    elif _acknowledged(summary) < summary["flows"]:
+        left.append(f"{_acknowledged(summary)} of {summary['flows']} flows acknowledged, all delivered")
     if hosts := summary["workload"].get("unfinished_hosts"):
         left.append(f"the collectives of {hosts} hosts not over")
     if not left:
@@ -389,6 +420,10 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     at_work = recording.workload.get("unfinished_hosts", 0)
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
     failed = recording.nic_totals["retries_exceeded"]
+    arrived, acknowledged = int((flows["delivered_ns"] >= 0).sum()), len(flows) - left
+    told = f" ({arrived} delivered, {acknowledged} acknowledged)" if arrived > acknowledged else ""
+    if left and (drops := dropped(_drops(conservation), run.program.name)):
+        told += f" (dropped: {drops})"
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
@@ -403,7 +438,8 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "name": "flows are completed, or the scenario's time was up",
             "holds": left == at_work == 0 or (wished and not failed),
             "detail": (
-                f"{left} of {len(flows)} unfinished{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
+                f"{left} of {len(flows)} unfinished{told}"
+                f"{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
                 f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
                 f"the run ended: {recording.ended}{_stuck(run, recording)}"
             ),

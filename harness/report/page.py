@@ -15,7 +15,7 @@ import jinja2
 
 from harness.measure.provenance import differences
 from harness.measure.results import Result
-from harness.measure.summary import left_behind, not_kept_up
+from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.replay import shell, small_data
 from harness.report.agreement import agreement_lines
 from harness.report.claims import Numbers, claims, papers_numbers
@@ -270,7 +270,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "caveats": [(r, told) for r in comparison.results for told in r.summary.get("fidelity", {}).get("caveats", [])],
         "agreement": agreement_lines(comparison.results),
         "left_behind": [(r, told) for r in comparison.results if (told := left_behind(r.summary))],
-        "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
+        "unfinished": [(r, told) for r in comparison.results if (told := unfinished(r.summary))],
     }
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import networkx as nx
 
-from p4switch.compiler import ast, types
+from p4switch.compiler import ast, differences, types
 from p4switch.compiler.diagnostics import Reporter
-from p4switch.compiler.midend.walk import parts, walk
+from p4switch.compiler.midend.walk import parts, place_text, walk
 
 NAMES = {
     "constant-condition": "a condition that is always true or always false",
@@ -24,6 +24,7 @@ NAMES = {
     "other": "anything that has no name of its own",
     "parser-loop": "states of a parser that lead to each other and take nothing of the packet",
     "selector": "a key for an action selector in a table that has none",
+    differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or v1model",
     "uninitialized": "a variable that is read before anything sets it",
     "unused": "a table, action, counter, meter or register that nothing uses",
 }
@@ -43,6 +44,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
     blocks = [d for d in own if isinstance(d, ast.ControlDecl | ast.ParserDecl)]
     _unused(program, blocks, tell)
     _headers(blocks, tell)
+    differences.warn(blocks, tell)
     for block in blocks:
         for node in walk(block):
             if isinstance(node, ast.If):
@@ -143,23 +145,13 @@ def _constant(node: ast.Expr) -> bool | None:
         if decisive in sides:
             return decisive
         return (not decisive) if sides == [not decisive, not decisive] else None
-    left, right = _text(node.left), _text(node.right)
+    left, right = place_text(node.left), place_text(node.right)
     if left is not None and left == right and node.op in ("==", "!=", "<", "<=", ">", ">="):
         return node.op in ("==", "<=", ">=")
     unsigned = isinstance(node.left.type, types.Bits) and not node.left.type.signed
     zero = isinstance(node.right, ast.IntLiteral) and node.right.value == 0
     if unsigned and zero and node.op in ("<", ">="):
         return node.op == ">="
-    return None
-
-
-def _text(node: ast.Expr) -> tuple[object, ...] | None:
-    """Equal for two ways of writing the same place; None for what is not a place."""
-    if isinstance(node, ast.Name) and isinstance(node.decl, ast.Parameter | ast.VarDecl):
-        return (id(node.decl),)
-    if isinstance(node, ast.Member):
-        base = _text(node.base)
-        return None if base is None else (*base, node.name)
     return None
 
 

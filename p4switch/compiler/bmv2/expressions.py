@@ -13,12 +13,9 @@ from typing import Any
 
 from p4switch import ir
 from p4switch.compiler import types
+from p4switch.compiler.diagnostics import UnsupportedError
 
 Json = dict[str, Any]
-
-
-class UnsupportedError(Exception):
-    """Something that the JSON, or BMv2, has no way to say. It is given its place by `source.Source.at`."""
 
 
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}
@@ -53,7 +50,8 @@ def header(ref: ir.HeaderRef) -> Json:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
         raise UnsupportedError(
-            f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields"
+            f"'{ref.where}' of stack '{ref.stack}': this target can only "
+            + ("extract to it" if ref.where == "next" else "read its fields")
         )
     if ref.member:
         union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))

@@ -259,9 +259,8 @@ class Assignments(Base):
         index = self.saved(ir.LastIndex(header.stack))
         if self.where == "parser":
             size = next(ref.size for ref, _ in self.out.stacks if ref.name == header.stack)
-            out_of_bounds = self.source.errors["StackOutOfBounds"]
-            error = ir.Const(out_of_bounds.value, ir.ENUM_TYPE, out_of_bounds.name)
-            self.emit(ir.Verify(fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE)), error, span))
+            inside = fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE))
+            self.emit(ir.Verify(inside, self.error_value("StackOutOfBounds"), span))
         return dataclasses.replace(header, index=index, where="")
 
     # Assignment

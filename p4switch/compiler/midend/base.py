@@ -93,6 +93,10 @@ class Base:
             raise self.error(node, f"the size has to be 1 to {most}, not {size}")
         return size
 
+    def error_value(self, name: str) -> ir.Const:
+        """Return the value of `error.name`, one of core.p4's."""
+        return ir.Const(self.source.errors[name].value, ir.ENUM_TYPE, name)
+
     # Types
 
     def type_of(self, node: ast.Expr) -> types.Type:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from p4switch import ir
 from p4switch.compiler import ast, types
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, control_name
 from p4switch.compiler.midend.externs import Externs
@@ -84,6 +86,12 @@ class Parsers(Externs):
             choices = [list(choice) for choice in itertools.product(*alternatives)]
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
+        if not _takes_everything(cases, [types.width_of(k.type) or 1 for k in keys]):
+            # What no case takes is an error, and ends all parsing (language specification, section 13.6).
+            no_match = ir.Block([ir.Verify(fold.FALSE, self.error_value("NoMatch"), node.pos)], name="noMatch")
+            no_match.end = ir.Goto(states[ast.REJECT])
+            cases.append(([(0, 0) for _ in keys], no_match))
+            spans.append(node.pos)
         if self.code.end is None:
             self.code.end = ir.Select(keys, cases, spans)
 
@@ -133,6 +141,19 @@ class Parsers(Externs):
             self.value_sets[key] = ir.ValueSet(name, width, size)
             self.out.value_sets.append(self.value_sets[key])
         return self.value_sets[key]
+
+
+def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]], widths: list[int]) -> bool:
+    """Return whether no value is left: one case takes all, or there is one without masks for each value."""
+    exact: set[tuple[int, ...]] = set()
+    for keys, _ in cases:
+        if isinstance(keys, str):
+            continue
+        if all(mask == 0 for _, mask in keys):
+            return True
+        if all(mask is None for _, mask in keys):
+            exact.add(tuple(value for value, _ in keys))
+    return len(exact) == 1 << sum(widths)
 
 
 def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:

@@ -65,6 +65,16 @@ def parts(node: ast.Node) -> Iterator[ast.Node]:
             yield value
 
 
+def place_text(node: ast.Expr) -> tuple[object, ...] | None:
+    """Return what is equal for two ways of writing the same place; None for what is not a place."""
+    if isinstance(node, ast.Name) and isinstance(node.decl, ast.Parameter | ast.VarDecl):
+        return (id(node.decl),)
+    if isinstance(node, ast.Member):
+        base = place_text(node.base)
+        return None if base is None else (*base, node.name)
+    return None
+
+
 def walk(node: ast.Node) -> Iterator[ast.Node]:
     """`node` and everything below it, in source order."""
     stack = [node]

@@ -124,7 +124,10 @@ def test_a_run_waits_for_a_flow_that_the_operating_system_has(looks: int) -> Non
 def test_a_flow_that_is_given_up_is_a_failure_whatever_was_wished(limit: dict[str, int]) -> None:
     broken = {"time_ns": 5_000, "link": ["h0-0-3", "s0"], "up": False}
     found = summary(**limit, events=[broken], nic={"rto_ns": 100_000})
-    told = "1 of 2 unfinished; 1 queue pairs in error, their retries used up; the run ended: failed"
+    told = (
+        "1 of 2 unfinished (dropped: 760 link_down); 1 queue pairs in error, their retries used up; "
+        "the run ended: failed"
+    )
     assert (found["ended"], liveness(found)) == ("failed", (False, told))
     assert 800_000 <= found["end_ns"] <= 1_000_000
 
@@ -138,7 +141,9 @@ def test_the_terminal_tells_and_strict_fails(
     told = "incast-star-none-seed1: 0 of 2 flows done when the run ended at 10 µs (limit)"
     status, _, err = call(capsys, *arguments, "--out", "out")
     assert (status, err.splitlines()[-1]) == (0, f"warning: {told}")
-    assert "0 of\n2 flows done (limit)" in (tmp_path / "out" / "report.html").read_text()
+    assert "seed 1: 0 of 2 flows done when the run ended at 10 µs (limit)" in (
+        tmp_path / "out" / "report.html"
+    ).read_text(encoding="utf-8")
     status, _, err = call(capsys, *arguments, "--strict", "--out", "strict")
     assert (status, err.splitlines()[-1]) == (1, f"p4cc: error: {told}")
     assert (tmp_path / "strict" / "report.html").exists()

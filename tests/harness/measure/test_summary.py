@@ -65,3 +65,42 @@ def test_a_wrong_class_is_one_line(sizes: list[dict[str, Any]], said: str) -> No
         scenario.check({**STAR, "record": {"sizes": sizes}})
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+COUNTS: dict[str, Any] = {
+    "flows": 19,
+    "workload": {},
+    "end_ns": 5_000,
+    "ended": "failed",
+    "program": "basic",
+    "drops": {"program_ingress": 7, "program_egress": 0, "buffer": 1_200},
+}
+
+
+@pytest.mark.parametrize(
+    ("delivered", "acknowledged", "line", "left"),
+    [
+        (19, 19, "19/19 flows", None),
+        (
+            19,
+            8,
+            "19/19 flows delivered, 8 acknowledged, dropped: 1,200 buffer, 7 by basic in its ingress",
+            "8 of 19 flows acknowledged, all delivered when the run ended at 5 µs (failed)",
+        ),
+        (
+            3,
+            3,
+            "3/19 flows, dropped: 1,200 buffer, 7 by basic in its ingress",
+            "3 of 19 flows done when the run ended at 5 µs (failed)",
+        ),
+        (3, None, "3/19 flows, dropped: 1,200 buffer, 7 by basic in its ingress", None),
+    ],
+)
+def test_what_is_delivered_and_what_is_acknowledged_are_told_apart(
+    delivered: int, acknowledged: int | None, line: str, left: str | None
+) -> None:
+    told = {**COUNTS, "flows_delivered": delivered}
+    if acknowledged is not None:
+        told["flows_acknowledged"] = acknowledged
+        assert summary.unfinished(told) == left
+    assert summary.delivered(told) == line

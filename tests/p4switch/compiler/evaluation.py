@@ -144,7 +144,7 @@ class SetElement:
 
 @dataclass(frozen=True)
 class Run:
-    """A call of an action or void function, or the application of a control, or a call for nothing but its effects."""
+    """A call for nothing but its effects: of an action or function, or the application of a control or parser."""
 
     call: Call
 
@@ -202,9 +202,9 @@ Statement: TypeAlias = "Assign | SetElement | Run | If | Switch | ForIn | Apply 
 
 @dataclass(frozen=True)
 class Callee:
-    """A function, action or control. Only actions see the variables around them."""
+    """A function, action, control or parser. Only actions see the variables around them."""
 
-    kind: str  # "function", "action" or "control"
+    kind: str  # "function", "action", "control" or "parser"
     name: str
     parameters: tuple[tuple[str, str], ...]  # direction, name
     body: tuple[Statement, ...]
@@ -435,11 +435,16 @@ def condition_text(c: Condition) -> str:
     return f"({condition_text(c.left)} {c.op} {condition_text(c.right)})"
 
 
+_BLOCKS = ("control", "parser")
+
+
 def call_text(call: Call) -> str:
     names = [name for _, name in call.function.parameters]
-    arguments = ", ".join(f"{names[i]} = {text(e)}" if call.named else text(e) for i, e in call.arguments)
-    name = call.function.name + (".apply" if call.function.kind == "control" else "")
-    return f"{name}({arguments})"
+    arguments = [f"{names[i]} = {text(e)}" if call.named else text(e) for i, e in call.arguments]
+    if call.function.kind == "parser":
+        arguments.append("pkt = pkt" if call.named else "pkt")
+    name = call.function.name + (".apply" if call.function.kind in _BLOCKS else "")
+    return f"{name}({', '.join(arguments)})"
 
 
 def body_text(body: Sequence[Statement]) -> str:
@@ -499,6 +504,9 @@ def callee_text(callee: Callee) -> str:
     parameters = ", ".join(f"{direction} bit<8> {name}" for direction, name in callee.parameters)
     if callee.kind == "control":
         return f"control {callee.name}_t({parameters}) {{ apply {{ {body_text(callee.body)} }} }}"
+    if callee.kind == "parser":
+        body = f"state start {{ {body_text(callee.body)} transition accept; }}"
+        return f"parser {callee.name}_t({parameters}, packet_in pkt) {{ {body} }}"
     what = "action" if callee.kind == "action" else "bit<8>"
     return f"{what} {callee.name}({parameters}) {{ {body_text(callee.body)} }}"
 
@@ -530,7 +538,7 @@ def program_text(program: Program, cells: bool = True) -> str:
     keys, values, matched = program.select
     outside = [callee_text(c) for c in program.callees if c.kind != "action"]
     inside = [callee_text(c) for c in program.callees if c.kind == "action"]
-    instances = [f"{c.name}_t() {c.name};" for c in program.callees if c.kind == "control"]
+    instances, parsers = ([f"{c.name}_t() {c.name};" for c in program.callees if c.kind == kind] for kind in _BLOCKS)
     tables = [table_text(table) for table in applied(program.ingress)]
     lines = "\n    ".join([*instances, *inside, *tables])
     select = f"({', '.join(map(text, keys))}) {{ ({', '.join(map(str, values))}): matched; default: accept; }}"
@@ -541,6 +549,7 @@ def program_text(program: Program, cells: bool = True) -> str:
         + "\n".join(outside)
         + f"""
 parser parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
+    {" ".join(parsers)}
     state start {{ pkt.extract(hdr.data); {extracts} {body_text(program.parser)}
         transition select{select} }}
     state matched {{ {body_text(matched)} transition accept; }}
@@ -570,12 +579,16 @@ V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) 
 
 @dataclass(frozen=True)
 class Scope:
-    """What can be named in some place; `control` is set where tables, registers, actions and controls are."""
+    """What can be named in some place.
+
+    `control` is set where tables and registers are; `blocks` are the kinds that can be called besides functions.
+    """
 
     readable: tuple[str, ...]
     writable: tuple[str, ...]
     arrays: tuple[str, ...]
     control: bool = False
+    blocks: tuple[str, ...] = ()
 
     def with_variable(self, name: str, writable: bool = True) -> Scope:
         return replace(
@@ -601,12 +614,13 @@ class Maker:
     def program(self) -> Program:
         for i in range(3):
             self.callees.append(self.callee("function", f"f{i}", Scope((), (), ())))
-        parser = Scope(FIELDS, FIELDS, self.arrays)
+        self.callees.append(self.callee("parser", "p0", Scope((), (), ())))
+        parser = Scope(FIELDS, FIELDS, self.arrays, blocks=("parser",))
         statements, keys = self.body(parser, 2), (self.number(parser, 2), self.number(parser, 2))
         select = keys, (self.small(), self.small()), self.body(parser, 1)
-        control = Scope((*FIELDS, "x", "y"), (*FIELDS, "x", "y"), self.arrays, control=True)
+        control = Scope((*FIELDS, "x", "y"), (*FIELDS, "x", "y"), self.arrays, True, ("control", "action"))
         self.callees.append(self.callee("control", "c0", Scope((), (), ())))
-        self.callees.append(self.callee("action", "a0", replace(control, control=False)))
+        self.callees.append(self.callee("action", "a0", replace(control, control=False, blocks=())))
         return Program(tuple(self.callees), statements, select, self.body(control, 6))
 
     def small(self) -> int:
@@ -641,15 +655,14 @@ class Maker:
         return tuple(self.statement(scope) for _ in range(self.rng.randrange(1, most + 1)))
 
     def statement(self, scope: Scope) -> Statement:
-        inner = replace(scope, control=False)
+        inner = replace(scope, control=False, blocks=())
         choice = self.rng.randrange(15 if scope.control else 6)
         if choice <= 2:
             return self.assignment(scope, 3)
         if choice == 3 and not self.plain:
             return SetElement(self.number(scope, 2), self.number(scope, 2))
         if choice <= 4:
-            kinds = ["function", "control", "action"] if scope.control else ["function"]
-            return Run(self.call(scope, 2, self.rng.choice(kinds)))
+            return Run(self.call(scope, 2, self.rng.choice(["function", *scope.blocks])))
         if choice == 5:
             return If(self.condition(scope, 3), self.body(inner, 2), self.body(inner, 1))
         if choice <= 7:

@@ -1,4 +1,4 @@
-"""Headers, stacks and unions as the language specification has them, where BMv2's own primitives do less."""
+"""Headers, stacks, unions and selects as the language specification has them, where BMv2 by itself does less."""
 
 from __future__ import annotations
 
@@ -130,3 +130,40 @@ def test_at_most_one_member_of_a_union_is_valid(process, statements: str, valid:
         hdr.either.one.setInvalid(); hdr.eithers[1].one.setInvalid();"""
     expected = {"": "00000000", "one": "00010000", "two": "00020000"}[valid]
     assert process("00000000", "", statements + which, clear) == expected
+
+
+# Selects
+
+
+@pytest.mark.parametrize(
+    ("cases", "taken"),
+    [
+        ("select(hdr.data.a) { 1: one; 2: accept; }", "000000ee"),
+        ("select(hdr.data.a) { 1: one; 0 &&& 0xf: one; }", "00010000"),
+        ("select(hdr.data.a) { 1: one; _: accept; }", "00000000"),
+        ("select(hdr.data.a) { members: one; }", "000000ee"),
+        ("select(hdr.data.a, hdr.data.b) { (0, 1): accept; (1, 0): accept; }", "000000ee"),
+        ("select(hdr.data.a == 0) { true: one; false: accept; }", "00010000"),
+    ],
+)
+def test_what_no_case_of_a_select_takes(process, cases: str, taken: str) -> None:  # type: ignore[no-untyped-def]
+    parser = f"""value_set<bit<8>>(4) members;
+        state start {{ pkt.extract(hdr.data); transition {cases} }}
+        state one {{ hdr.data.b = 1; transition accept; }}"""
+    assert process("00000000", parser) == taken
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        "select(hdr.data.a[0:0], hdr.data.b == 1) { (0, true): accept; (1, false): accept; (0, false): accept;"
+        " (1, true): reject; }",
+        "select(hdr.data.a) { 1: accept; default: reject; }",
+    ],
+)
+def test_a_select_that_takes_everything_has_no_case_more(tmp_path: Path, cases: str) -> None:
+    path = tmp_path / "program.p4"
+    parser = f"state start {{ pkt.extract(hdr.data); transition {cases} }}"
+    path.write_text(PROGRAM.format(parser=parser, ingress="", outside=""))
+    states = compile_program(path).json["parsers"][0]["parse_states"]
+    assert len(states[0]["transitions"]) == cases.count(":") - cases.count("[0:0]")

@@ -16,8 +16,8 @@ PROGRAM = """
 #include <core.p4>
 #include <v1model.p4>
 header h_t {{ bit<8> a; }}
-struct headers {{ h_t h; h_t never; }}
-struct meta {{}}
+struct headers {{ h_t h; h_t never; h_t[3] many; }}
+struct meta {{ @field_list(1) bit<8> kept; }}
 parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {{
     state start {{ p.extract(hdr.h); {transition} }}
     {states}
@@ -70,6 +70,28 @@ def write(folder: Path, **parts: str) -> Path:
             "table 't' has no action selector: this key is not used [selector]",
         ),
         ({"locals": "direct_counter(CounterType.packets) c;"}, "direct_counter 'c' belongs to no table [detached]"),
+        (
+            {"transition": "transition select(hdr.many.last.a) { 1: accept; default: reject; }"},
+            "'last' of a stack that may be empty here: this target raises no StackOutOfBounds for its fields "
+            "[target-differs]",
+        ),
+        (
+            {"transition": "transition select(hdr.h.a) { 1: one; default: two; }",
+             "states": "state one { p.extract(hdr.many.next); transition two; } "
+                       "state two { hdr.h.a = hdr.many.last.a; transition accept; }"},
+            "'last' of a stack that may be empty here: this target raises no StackOutOfBounds for its fields "
+            "[target-differs]",
+        ),
+        (
+            {"transition": "hdr.h.a = (bit<8>)s.packet_length; transition accept;", "body": "clone(CloneType.I2E, 5);"},
+            "'packet_length' is 0 where a clone of ingress is parsed: this target keeps 'ingress_port' only "
+            "[target-differs]",
+        ),
+        (
+            {"transition": "hdr.h.a = m.kept; transition accept;",
+             "body": "clone_preserving_field_list(CloneType.I2E, 5, 1);"},
+            "'kept' is 0 where a clone of ingress is parsed: this target keeps 'ingress_port' only [target-differs]",
+        ),
     ],
 )  # fmt: skip
 def test_each_is_told_once(tmp_path: Path, parts: dict[str, str], warning: str) -> None:
@@ -91,7 +113,12 @@ def test_each_is_told_once(tmp_path: Path, parts: dict[str, str], warning: str) 
         {"locals": "action push(inout h_t x) { x.setValid(); } "
                    "table t { actions = { push(hdr.never); } default_action = push(hdr.never); }",
          "body": "t.apply(); hdr.never.a = 1;"},
-        {"body": "headers x = { { 8w1 }, { 8w2 } }; hdr.h.a = x.never.a;"},
+        {"transition": "p.extract(hdr.many.next); transition select(hdr.many.last.a) { 1: more; default: accept; }",
+         "states": "state more { p.extract(hdr.many.next); hdr.h.a = hdr.many.last.a; transition last; } "
+                   "state last { hdr.h.a = hdr.many.last.a; transition accept; }"},
+        {"transition": "hdr.h.a = (bit<8>)s.packet_length; transition accept;", "body": "clone(CloneType.E2E, 5);"},
+        {"transition": "hdr.h.a = (bit<8>)s.ingress_port; transition accept;", "body": "clone(CloneType.I2E, 5);"},
+        {"body": "headers x = { { 8w1 }, { 8w2 }, { {#}, {#}, {#} } }; hdr.h.a = x.never.a;"},
     ],
 )  # fmt: skip
 def test_what_is_meant_is_not_warned_of(tmp_path: Path, parts: dict[str, str]) -> None:
