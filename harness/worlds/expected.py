@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 
 import networkx as nx
 
+from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
@@ -46,6 +47,7 @@ _NEAR_NODES = 200
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
+_HOPS_BYTES = 1_000  # without what pipelines do
 _TURN_MEETINGS = 8  # in a window, where hosts take turns
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
@@ -273,15 +275,22 @@ class _Walk:
         self.whole = max(1.0, (in_all_bytes or 0) / max(seen_bytes, 1)) if cut else 1.0
 
 
-def trace_bytes(run: Run, number: int) -> int:
-    """What `--trace` writes of this flow, where nothing is lost; 0 where it is not known before the run."""
+def trace_bytes(run: Run, trace: Tracing) -> int:
+    """Return what `--trace` writes, where nothing is lost and no span of time is given.
+
+    0 where it is not known before the run.
+    """
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
         parts.setdefault(id(flow.whole or flow), []).append(flow)
     paths, mtu_bytes = Paths(run), run.scenario.nic.mtu_bytes
-    traced = list(parts.values())[number : number + 1]
-    passes = sum(-(-flow.size_bytes // mtu_bytes) * (paths.links(flow)[0] - 1) for flows in traced for flow in flows)
-    return passes * _TRACE_BYTES
+    each = _TRACE_BYTES if trace.pipelines else _HOPS_BYTES
+    most, total = math.inf if trace.packets is None else trace.packets, 0
+    for flow in (flow for flows in list(parts.values())[trace.flow : trace.flow + 1] for flow in flows):
+        packets = int(min(-(-flow.size_bytes // mtu_bytes), most))
+        most -= packets
+        total += packets * (paths.links(flow)[0] - 1) * each
+    return total
 
 
 def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
