@@ -10,7 +10,7 @@ from rich.table import Table
 
 from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.commands._tables import show
-from harness.measure.tracing import check_trace
+from harness.measure.tracing import Tracing, check_trace
 from harness.plan import sweep
 from harness.plan.experiment import Run
 from harness.plan.request import planned
@@ -29,7 +29,7 @@ def tell_plan(
     several: Mapping[str, Sequence[str | int]],
     world: str,
     staff: Staff,
-    trace: int | None,
+    trace: Tracing | None,
     ranks: Ranks | None = None,
     where: Cluster | int | None = None,
 ) -> None:
@@ -48,7 +48,7 @@ def tell_plan(
         found.append(foreseen)
         count = staff(run, foreseen)
         if trace is not None:
-            check_trace(run.traffic(), trace, count > 1)
+            check_trace(run.traffic(), trace.flow, count > 1)
         click.echo(run.label)
         for line in _lines(run, foreseen):
             click.echo(f"  {line}")
@@ -97,7 +97,7 @@ def _row(run: Run, foreseen: Expected) -> dict[str, str]:
         "network": f"{run.topology.name}, {foreseen.hosts:,} hosts",
         "base RTT": f"{run.base_rtt_ns() / 1e3:g} us",
         "BDP": f"{_bdp_bytes(run) / 1e3:,.1f} KB",
-        "flows": f"{foreseen.flows:,}{'' if foreseen.independent else ' at first'}" if foreseen.flows else "",
+        "flows": f"{foreseen.flows:,}" if foreseen.flows else "",
         "sent": f"{_megabytes(foreseen.flow_bytes)} MB" if foreseen.flows else "",
         "packets": f"{foreseen.data_packets:,}" if foreseen.flows else "",
         "operations": f"{work.operations:,.0f}" if work.hosts else "",
@@ -139,8 +139,7 @@ def _rate(bps: float) -> str:
 
 
 def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
-    """Of the flows that are known before the run: others start when these are done."""
-    more = "" if foreseen.independent else " at the start; others follow when these are done"
+    more = "" if foreseen.independent else ", with those that start when others are done"
     if foreseen.model_ns == run.limit_ns:
         more += " within the limit"
     hops = foreseen.packet_hops - round(foreseen.collectives.packet_hops)

@@ -13,31 +13,75 @@ from p4switch.errors import UserError, suggest
 from p4switch.sources import define_option, include_option
 
 
+def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> None:
+    """Print a line for each pass, and end the command."""
+    if value and not context.resilient_parsing:
+        from p4switch.compiler import passes
+
+        width = max(len(name) for name, _ in passes.listed())
+        for name, text in passes.listed():
+            click.echo(f"{name:{width}}  {text}")
+        context.exit()
+
+
+def _inspected(
+    file: Path, include: tuple[Path, ...], define: dict[str, str], dump: str | None, check: bool
+) -> str:
+    """Return the text of the program after pass `dump`, nothing if it is None. Raises UserError for an unknown pass."""
+    from p4switch.compiler import passes
+    from p4switch.compiler.frontend import parse_and_check
+
+    names = [name for name, _ in passes.listed()]
+    if dump and dump not in names:
+        raise UserError(f"--dump-ir={dump}: {suggest(dump, names)}")
+    text = passes.inspect(parse_and_check(file, include, define), dump or names[-1], check)
+    return "" if dump is None else text
+
+
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.p4")
 @include_option
 @define_option
-@click.option(
-    "-o", "out", required=True, type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write."
-)
+@click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write.")
 @click.option(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
 )
 @click.option("--Wdisable", "disabled", multiple=True, metavar="NAME", help="Silence a kind of warnings, or all.")
 @click.option("--Werror", "errors", multiple=True, metavar="NAME", help="Make a kind of warnings errors, or all.")
+@click.option(
+    "--dump-ir",
+    "dump",
+    is_flag=False,
+    flag_value="",
+    metavar="[=PASS]",
+    help="Print the intermediate representation after PASS, or after the last pass; -o may be left out.",
+)
+@click.option("--check-ir", "check", is_flag=True, help="Check the intermediate representation after each pass.")
+@click.option(
+    "--list-passes", is_flag=True, is_eager=True, expose_value=False, callback=_list_passes, help="List the passes."
+)
 def command(
     file: Path,
     include: tuple[Path, ...],
     define: dict[str, str],
-    out: Path,
+    out: Path | None,
     p4info: Path | None,
     disabled: tuple[str, ...],
     errors: tuple[str, ...],
+    dump: str | None,
+    check: bool,
 ) -> None:
     """Compile a v1model program. Errors read file:line:col: error: text.
 
     With `-o -` the JSON goes to standard output.
     """
+    if dump is not None or check:
+        text = _inspected(file, include, define, dump, check)
+        click.echo(text, nl=False)
+        if out is None:
+            return
+    if out is None:
+        raise click.UsageError("Missing option '-o'.")
     both = p4info is not None and p4info.resolve() == out.resolve()
     if both and (out.is_file() or not out.exists()):  # what is written to a device is not written over
         raise UserError(f"--p4info {p4info}: expected another file than that of -o")

@@ -63,6 +63,10 @@ class _Ring(Traffic):
         return Flow(host, successor, self._chunk_bytes, start_ns, group="allreduce", qp=f"ring{host}")
 
     @property
+    def local(self) -> bool:
+        return True
+
+    @property
     def flow_bytes(self) -> int:
         return len(self._ring) * self._steps * self._chunk_bytes
 

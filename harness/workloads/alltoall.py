@@ -37,6 +37,10 @@ class _WindowedAllToAll(Traffic):
         return Flow(source, (source + step) % self._hosts, self._size_bytes, start_ns, group="alltoall")
 
     @property
+    def local(self) -> bool:
+        return True
+
+    @property
     def flow_bytes(self) -> int:
         return self._hosts * (self._hosts - 1) * self._size_bytes
 

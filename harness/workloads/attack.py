@@ -105,6 +105,10 @@ class _Attacked(Traffic):
         return self._traffic.independent
 
     @property
+    def local(self) -> bool:
+        return self._traffic.local
+
+    @property
     def flow_bytes(self) -> int | None:
         return self._traffic.flow_bytes
 

@@ -101,6 +101,14 @@ class Traffic:
         return own.on_delivered is Traffic.on_delivered and own.on_completed is Traffic.on_completed
 
     @property
+    def local(self) -> bool:
+        """Whether what a host reports makes flows start at that host alone.
+
+        Then `on_delivered` answers with flows from the destination, and `on_completed` with flows from the source.
+        """
+        return self.independent
+
+    @property
     def flow_bytes(self) -> int | None:
         """What all flows' senders send, of those that start later, too. None: nobody knows that before the run.
 

@@ -150,6 +150,13 @@ class ScheduleTraffic(Traffic):
         super().__init__(self._go_on())
 
     @property
+    def local(self) -> bool:
+        operations = self._operations
+        return all(
+            operations[other].rank == one.rank for one in operations for other in (*one.requires, *one.follows)
+        )
+
+    @property
     def flow_bytes(self) -> int:
         return sum(one.size_bytes for one in self._operations if one.kind == "send" and one.peer != one.rank)
 

@@ -6,13 +6,16 @@ The figures are of compiled hosts on one machine (docs/performance.md): an order
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import networkx as nx
 
+from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
@@ -32,9 +35,11 @@ _FLOW_BYTES = 12_000
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
-# CPU time: to set up, and to carry one frame over one link, which grows with what does not fit into the caches.
+# CPU time: to set up, for one flow, and to carry one frame over one link, which grows with what does not fit into the
+# caches.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
+_FLOW_S = 65e-6  # a training step of 14,848 flows
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200
@@ -42,8 +47,12 @@ _NEAR_NODES = 200
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
+_HOPS_BYTES = 1_000  # without what pipelines do
+_TURN_MEETINGS = 8  # in a window, where hosts take turns
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
+_MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
+_STARTS, _ARRIVES, _ENDS = range(3)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Expected:
     """
 
     independent: bool  # no flow starts when others are done
+    local: bool  # what a host reports makes flows start at that host alone
     hosts: int
     switches: int
     ports: int  # of switches
@@ -97,11 +107,13 @@ class Expected:
     def run_s(self) -> float:
         """CPU time, of one worker."""
         nodes = self.hosts + self.switches
-        return self.packet_hops * (_HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes))
+        hop_s = _HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes)
+        return self.packet_hops * hop_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
+        meetings = self.windows if self.independent else _TURN_MEETINGS * self.windows
+        return wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
@@ -133,12 +145,12 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
     """So many that the run takes least wall-clock time; 1 where more of them save little.
 
-    Where flows start when others are done, all hosts are at one of two workers.
+    Where what a host reports makes flows start at others, all hosts are at one of two workers.
     """
     alone_s = foreseen.run_s
     if processors < 2 or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
-    most = processors if foreseen.independent else 2
+    most = processors if foreseen.local else 2
     walls_s = {workers: run_wall_s(run, foreseen, workers) for workers in range(2, most + 1)}
     best = min(walls_s, key=lambda workers: walls_s[workers])
     saves = alone_s > _LEAST_GAIN * walls_s[best] and alone_s - walls_s[best] > _LEAST_S
@@ -147,19 +159,22 @@ def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
 
 def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
     """Wall-clock time of a run with so many workers, and a processor each."""
-    owners = partition(run.topology, workers, hosts_together=not foreseen.independent)
+    owners = partition(run.topology, workers, hosts_together=not foreseen.local)
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
 def expected(run: Run, traffic: Traffic | None = None) -> Expected:
-    """Of the flows that are known before the run, as far as its limit lets them: others start when these are done.
+    """Of all flows, as far as the run's limit lets them; those that start when others are done are walked through.
 
     `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
     """
     topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
     packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
-    flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in traffic.flows]
+    # A walk uses up what it walks through.
+    walk = None if traffic.independent else _Walk(run, run.traffic(), packet_ns)
+    known = traffic.flows if walk is None else walk.flows
+    flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in known]
     begun = [(flow, count) for flow, count in flows if flow.start_ns < limit_ns]
     sends_ns = [0.0] * len(packet_ns)  # by host, on its link
     receives_ns = [0.0] * len(packet_ns)
@@ -167,7 +182,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         sends_ns[flow.source] += count * packet_ns[flow.source]
         for destination in flow.destinations:
             receives_ns[destination] += count * packet_ns[destination]
-    paths = _Paths(run)
+    paths = Paths(run)
     packets = hops = 0
     sent: Counter[int] = Counter()
     # Of what is under way at the limit, which was sent in the last RTT, half is done.
@@ -188,19 +203,23 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
     in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
     flows_ns = int(max(busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
+    more = 1.0  # of all, for what was walked through
+    if walk is not None:
+        flows_ns, more = round(walk.end_ns * walk.whole), walk.whole
     collectives = collective_work(run, traffic.assignments)
     record = run.scenario.record
     ports = _switch_ports(topology)
     return Expected(
         independent=traffic.independent,
+        local=traffic.local,
         hosts=len(topology.hosts),
         switches=len(topology.switches),
         ports=ports,
         sampled_ports=ports if record.queues == "all" else len(topology.hosts),
-        flows=len(flows),
-        flow_bytes=sum(flow.size_bytes for flow in traffic.flows),
-        data_packets=packets,
-        packet_hops=hops + round(collectives.packet_hops),
+        flows=round(more * len(flows)),
+        flow_bytes=round(more * sum(flow.size_bytes for flow in known)),
+        data_packets=round(more * packets),
+        packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
@@ -209,15 +228,69 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     )
 
 
-def trace_bytes(run: Run, number: int) -> int:
-    """What `--trace` writes of this flow, where nothing is lost; 0 where it is not known before the run."""
+class _Walk:
+    """The flows of a traffic of which some start when others are done, as they follow from each other where a host's
+    link carries one after the other, and nothing else takes time but the base RTT.
+
+    A traffic of very many flows is not walked to its end: all is `whole` times what was seen.
+    """
+
+    def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
+        self.flows: list[Flow] = []
+        self.end_ns = 0
+        in_all_bytes = traffic.flow_bytes
+        seen_bytes = 0
+        way_ns = run.base_rtt_ns() // 2
+        sends_ns, receives_ns = [0.0] * len(packet_ns), [0.0] * len(packet_ns)  # until then, by host
+        waiting: list[tuple[int, int, int, Flow]] = []  # time, order, what happens, to which flow
+        order = itertools.count()
+        known = itertools.count()
+
+        def start(flows: Iterable[Flow], now_ns: int) -> None:
+            for flow in flows:
+                flow.index = next(known)
+                heappush(waiting, (max(flow.start_ns, now_ns), next(order), _STARTS, flow))
+
+        start(traffic.flows, 0)
+        while waiting and waiting[0][0] < run.limit_ns and len(self.flows) < _MOST_WALKED:
+            now_ns, _, what, flow = heappop(waiting)
+            self.end_ns = now_ns
+            if what == _STARTS:
+                self.flows.append(flow)
+                seen_bytes += flow.size_bytes * len(flow.sources)
+                count = _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)
+                own_ns = count * packet_ns[flow.source]
+                sent_ns = max(float(now_ns), sends_ns[flow.source]) + own_ns
+                sends_ns[flow.source] = sent_ns
+                for host in flow.destinations:
+                    receives_ns[host] = max(receives_ns[host] + count * packet_ns[host], sent_ns)
+                arrival_ns = round(max(receives_ns[host] for host in flow.destinations)) + way_ns
+                heappush(waiting, (arrival_ns, next(order), _ARRIVES, flow))
+                heappush(waiting, (arrival_ns + way_ns, next(order), _ENDS, flow))
+            elif what == _ARRIVES:
+                start(traffic.on_delivered(flow, now_ns), now_ns)
+            else:
+                start(traffic.on_completed(flow, now_ns), now_ns)
+        cut = len(self.flows) == _MOST_WALKED and in_all_bytes is not None
+        self.whole = max(1.0, (in_all_bytes or 0) / max(seen_bytes, 1)) if cut else 1.0
+
+
+def trace_bytes(run: Run, trace: Tracing) -> int:
+    """Return what `--trace` writes, where nothing is lost and no span of time is given.
+
+    0 where it is not known before the run.
+    """
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
         parts.setdefault(id(flow.whole or flow), []).append(flow)
-    paths, mtu_bytes = _Paths(run), run.scenario.nic.mtu_bytes
-    traced = list(parts.values())[number : number + 1]
-    passes = sum(-(-flow.size_bytes // mtu_bytes) * (paths.links(flow)[0] - 1) for flows in traced for flow in flows)
-    return passes * _TRACE_BYTES
+    paths, mtu_bytes = Paths(run), run.scenario.nic.mtu_bytes
+    each = _TRACE_BYTES if trace.pipelines else _HOPS_BYTES
+    most, total = math.inf if trace.packets is None else trace.packets, 0
+    for flow in (flow for flows in list(parts.values())[trace.flow : trace.flow + 1] for flow in flows):
+        packets = int(min(-(-flow.size_bytes // mtu_bytes), most))
+        most -= packets
+        total += packets * (paths.links(flow)[0] - 1) * each
+    return total
 
 
 def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
@@ -228,7 +301,7 @@ def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
     return max(1, min(count, math.ceil((flow.stop_ns - flow.start_ns) / packet_ns[flow.source])))
 
 
-class _Paths:
+class Paths:
     """How many links a flow's frames take."""
 
     def __init__(self, run: Run) -> None:

@@ -61,6 +61,9 @@ class Crew(Protocol):
     def gather(self, value: _Value) -> list[_Value]:
         """What all give, by rank, at the first worker; at the others nothing."""
 
+    def share(self, value: _Value) -> list[_Value]:
+        """Return what all give, by rank, at all."""
+
     def agree(self, value: _Value) -> _Value:
         """The first worker's value, at all."""
 
@@ -85,6 +88,9 @@ class Alone:
         return contextlib.nullcontext()
 
     def gather(self, value: _Value) -> list[_Value]:
+        return [value]
+
+    def share(self, value: _Value) -> list[_Value]:
         return [value]
 
     def agree(self, value: _Value) -> _Value:
@@ -138,6 +144,10 @@ class Joined:
 
     def gather(self, value: _Value) -> list[_Value]:
         return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
+
+    def share(self, value: _Value) -> list[_Value]:
+        told = self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), to_all=True)
+        return [pickle.loads(data) for data in told]
 
     def agree(self, value: _Value) -> _Value:
         told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)

@@ -20,7 +20,8 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
-from harness.measure import tracing
+from harness.errors import out_of_memory
+from harness.measure import output_folder, tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
@@ -40,10 +41,11 @@ from harness.measure.recording import (
     Writing,
     port_places,
 )
-from harness.measure.tracing import TraceRecord
+from harness.measure.tracing import TraceRecord, Tracing
 from harness.plan.experiment import LinkChange, Run
+from harness.workloads import Flow
 from harness.worlds import building
-from harness.worlds.expected import check_fits, expected, memory_limit
+from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
@@ -52,6 +54,7 @@ from harness.worlds.progress import DoneShare, ProgressWatch
 from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.turns import Turns
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
@@ -105,7 +108,7 @@ class VirtualWorld:
         self,
         run: Run,
         *,
-        trace: int | None = None,
+        trace: Tracing | None = None,
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
@@ -114,7 +117,7 @@ class VirtualWorld:
         late: Callable[[int], object] | None = None,
         crew: Callable[..., Crew] = Workers,
     ) -> None:
-        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
+        """`trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
@@ -128,22 +131,29 @@ class VirtualWorld:
         independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
         if trace is not None:
-            tracing.check_trace(traffic, trace, several=not isinstance(workers, int) or workers > 1)
+            tracing.check_trace(traffic, trace.flow, several=not isinstance(workers, int) or workers > 1)
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        if isinstance(workers, int):
+        # Flows that start when others are done would have to be walked through, which takes as long as some runs.
+        if isinstance(workers, int) and independent:
             check_fits(run, expected(run, traffic))
         self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
         self._built = 0
-        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
+        local = traffic.local
+        follows = local and not independent
+        self.fabric = Fabric(
+            framing_bytes=run.scenario.framing_bytes,
+            independent_hosts=local,
+            settle=self._settle if follows else None,
+        )
+        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
         self._coverage = coverage
         self._compiler = compiler
-        self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
         self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
@@ -157,13 +167,17 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
+        self._turns: Turns | None = None
         count = workers if isinstance(workers, int) else workers.count
-        ranks = owners or partition(run.topology, count, hosts_together=not independent)
+        ranks = owners or partition(run.topology, count, hosts_together=not local)
         by_node = [ranks[name] for name in self.names]
         if not isinstance(workers, int):
             self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         elif workers > 1:
             self._crew = crew(self.fabric, by_node, count, self._on_told, late)
+        if follows:
+            self._paths, self._shortest_ns = Paths(run), min(link.delay_ns for link in run.topology.links)
+            self._turns = Turns(self.fabric, self._session, self._crew, self._least_ns)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -194,7 +208,8 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.build, self._trace is not None or self._coverage, self._compiler)
+        told = self._trace is not None and self._trace.pipelines
+        built = pipeline(run.build, told or self._coverage, self._compiler)
         self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
@@ -257,6 +272,8 @@ class VirtualWorld:
 
     def _add_links(self, capture: bool) -> None:
         hosts = self.run_plan.topology.host_by_name
+        self._rates_bps = [0] * len(hosts)  # of hosts' links, at most
+        changes = self.run_plan.link_changes()
         for link in self.run_plan.topology.links:
             number = self.fabric.connect(
                 self._nodes[link.a],
@@ -268,6 +285,10 @@ class VirtualWorld:
             )
             assert number == len(self.links)
             self.links.append((link.a, link.b))
+            for name in (link.a, link.b):
+                if name in hosts:
+                    changed_bps = (change.rate_bps or 0 for change in changes if change.link == number)
+                    self._rates_bps[hosts[name].index] = max(link.rate_bps, *changed_bps, 0)
             if capture and (link.a in hosts or link.b in hosts):
                 self.fabric.capture(number)
 
@@ -370,10 +391,24 @@ class VirtualWorld:
         self._session.start_due(now_ns + self._ahead_ns)
         self._schedule_start()
 
+    def _settle(self, end_ns: int) -> None:
+        assert self._turns is not None
+        self._turns.settle(end_ns)
+
+    def _least_ns(self, flow: Flow) -> int:
+        """How long it takes at least until a flow is done: its payload on its source's link, and the way there and
+        back.
+        """
+        there, back = self._paths.links(flow)
+        own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / self._rates_bps[flow.source]
+        return int(own_ns) + (there + back) * self._shortest_ns
+
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
         if isinstance(request, Post):
             self._follow(request)
+            if self._turns is not None:
+                self._turns.take(host)
         if not self._crew.has(host):
             return
         if isinstance(request, Connect):
@@ -395,9 +430,11 @@ class VirtualWorld:
             ends = connection.sources, connection.destinations
             source, destination = map(_number_of, self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        if self._trace == self._session.records[request.flow].flow.number:
-            self.trace_tag = self._tags[request.number]
-            self.fabric.trace(self.trace_tag)
+        trace = self._trace
+        if trace is not None and trace.flow == self._session.records[request.flow].flow.number:
+            most = {} if trace.packets is None else {"packets": trace.packets}
+            span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
+            self.fabric.trace(self._tags[request.number], **most, **span, pipelines=trace.pipelines)
 
     def _post(self, host: int, request: Post, now_ns: int) -> None:
         self._hosts[host].post(request, now_ns)
@@ -411,7 +448,9 @@ class VirtualWorld:
 
     def _note(self, host: int, event: Event) -> None:
         """From a host to the session; where there are several of it, to all, which get it in the same order."""
-        if self._independent and self._crew.count > 1:
+        if self._turns is not None:
+            self._turns.report(host, event)
+        elif self._independent and self._crew.count > 1:
             self._crew.tell((host, event))
         else:
             self._on_event(host, event)
@@ -433,6 +472,7 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
+        Fabric.on_abort(())
         assert recording is not None  # of the first worker
         return recording
 
@@ -455,9 +495,12 @@ class VirtualWorld:
         started = time.process_time()
         scenario = self.run_plan.scenario
         session = self._session
-        if self._independent or self._crew.first:
+        if self._independent or self._turns is not None or self._crew.first:
             session.begin()
-            self._schedule_start()
+            if self._turns is not None:
+                self._turns.begin()
+            else:
+                self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         for probe in self.run_plan.probes:
@@ -613,9 +656,11 @@ class VirtualWorld:
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
         """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
         stats = _columns(self.fabric.flow_stats())
-        by_tag = stats["delivered_bytes"] + self.run_plan.scenario.framing_bytes * stats["delivered_packets"]
+        by_tag = np.zeros(int(stats["tag"].max(initial=0)) + 1, np.int64)  # traced packets have tags, too
+        framing_bytes = self.run_plan.scenario.framing_bytes
+        by_tag[stats["tag"]] = stats["delivered_bytes"] + framing_bytes * stats["delivered_packets"]
         tags = self._tags
-        return self._added_up([int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers])
+        return self._added_up([int(by_tag[tags[number]]) if number in tags else 0 for number in numbers])
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
@@ -652,11 +697,9 @@ class VirtualWorld:
         """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
-        if self._traced is None:
-            return
         if self._trace is not None:
             records = tracing.told(self.trace_records(), writing)
-            found, again = tee(tracing.hops(records, partial(Decoder, self._traced)))
+            found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
                 (folder / "trace.txt").open("w", encoding="utf-8") as text,
@@ -666,10 +709,15 @@ class VirtualWorld:
                     text.write(f"{line}\n")
                     lines.write(f"{members}\n")
         if self._coverage:
+            assert self._traced is not None
             coverage = Coverage()
             for passed in self._passed.values():
                 coverage.add(self._traced.program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
+
+    def _decoder(self) -> Decoder:
+        assert self._traced is not None
+        return Decoder(self._traced)
 
     def _part(self) -> _Part:
         """What this worker knows, at the end."""

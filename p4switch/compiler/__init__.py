@@ -132,13 +132,13 @@ def _positions(source: SourceMap) -> str:
 def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None) -> Compiled:
     from p4switch.compiler.bmv2 import to_json
     from p4switch.compiler.frontend import deep_recursion, parse_and_check
-    from p4switch.compiler.midend.v1model import lower
     from p4switch.compiler.p4info import build_p4info
+    from p4switch.compiler.passes import lowered
 
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
-        lowered = lower(program)
-        p4info = build_p4info(lowered)
-        bmv2 = json.dumps(to_json(lowered))
+        result = lowered(program)
+        p4info = build_p4info(result)
+        bmv2 = json.dumps(to_json(result))
     warnings = [(w.name, str(w)) for w in program.warnings]
     return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings)

@@ -35,6 +35,14 @@ class Diagnostic:
         return f"{head}\n  {self.line_text}\n  {indent}^"
 
 
+class UnsupportedError(Exception):
+    """What the target has no way to say or do. Who knows the source gives it a place, unless `span` is one."""
+
+    def __init__(self, message: str, span: int | None = None) -> None:
+        super().__init__(message)
+        self.span = span
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """What to add to "no such name": the nearest known one, if one is near."""
     near = nearest(name, set(known) - {name})

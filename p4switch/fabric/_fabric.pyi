@@ -36,14 +36,23 @@ class Fabric:
     results are as if all events went in order of time. At one instant: callbacks, then at each node PFC, arrivals by
     port, links that become free by port."""
 
-    def __init__(self, *, framing_bytes: int = 0, tick_ns: int = 1, independent_hosts: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        framing_bytes: int = 0,
+        tick_ns: int = 1,
+        independent_hosts: bool = False,
+        settle: Callable[[int], object] | None = None,
+    ) -> None:
         """framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 = 24.
         Negative: headers that are not charged; a frame then costs 16 bytes at least.
         tick_ns: what a tick of the switches' clocks is.
         independent_hosts: a promise that endpoints affect each other through frames only, which is faster with many.
         Their calls then come in order of time for each endpoint, not among them; in such a call `stop`, `kick` of
         another host and `at` (but for the same host) take effect at the end of the window, and changes to the network
-        raise RuntimeError."""
+        raise RuntimeError.
+        settle: called with a time when independent hosts are held (`hold`) before it. By `turn` and `go_on` it moves
+        those, in the order that it wants, until none is held before that time."""
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
     nodes: int
@@ -140,6 +149,20 @@ class Fabric:
         and an independent host gets it in its turn. own: of several workers (see `join`) only this one has the call."""
     def kick(self, host: int) -> None:
         """The host has something new to say (a message was posted): asks it, if its link is idle."""
+    def hold(self, host: int, time_ns: int | None, /) -> None:
+        """Have nothing happen at a host from a time on, until it is held at a later one; None: it is not held. In a
+        call of its own it is held at the end of the instant at the earliest."""
+    def turn(self, host: int, time_ns: int, /) -> None:
+        """In `settle`: make it the host's turn, at a time up to which it has gone: `now_ns` is that, and a message may
+        be posted."""
+    def go_on(self, host: int, /) -> None:
+        """In `settle`: let a host go on up to where it is held or the window ends."""
+    def settle_again(self) -> None:
+        """Have `settle` called after the hosts' part of this window, or of the next one if that is over."""
+    def next_arrival_ns(self, host: int, /) -> int:
+        """Return when the next frame that is on its way to a host arrives; NEVER_NS: none is."""
+    def careful_from(self, time_ns: int | None, /) -> None:
+        """Make windows of one instant each from a time on, so that `stop` ends a run with the instant."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
         """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered. Of
         several workers (see `join`) all call this, and it arrives at the switch's own."""
@@ -148,6 +171,10 @@ class Fabric:
     @staticmethod
     def shared_bytes(workers: int) -> int:
         """How much memory so many share."""
+    @staticmethod
+    def on_abort(arguments: Sequence[bytes]) -> None:
+        """Have this process become this program, by its absolute path, when it aborts for want of memory; (): not any
+        more. Its forked children stay as they are."""
     def join(
         self,
         rank: int,
@@ -232,10 +259,17 @@ class Fabric:
         """Sample all probes at start_ns, start_ns + interval_ns, ...: the state before anything of that instant."""
     def samples(self) -> tuple[bytes, bytes]:
         """(times, values): int64, values row-major, one row a time, one column a probe. Takes them out."""
-    def trace(self, tag: int) -> None:
-        """Record every hop of this flow's packets. 0: of everything."""
-    def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int]]:
-        """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), by time and node; takes them out. Events:
+    def trace(
+        self, tag: int, packets: int = ..., from_ns: int = 0, until_ns: int = ..., pipelines: bool = True
+    ) -> None:
+        """Record every hop of this flow's packets. 0: of everything.
+
+        Limits, which are those of all that is traced: so many packets, and those that are sent from from_ns on and
+        before until_ns. Without `pipelines`, nothing of what pipelines that are built for tracing tell."""
+    def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int, int]]:
+        """(time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn), by time and node; takes them out.
+        `packet` is the same for all hops of one, and of its copies: source address << 32, and a number from 1; 0: it
+        belongs to no flow. psn is -1 where it had none when it was sent. Events:
         "send" (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found),
         "transmit" (starts; depth: what it left behind), "drop:<reason>", and of pipelines built for tracing what
         they tell (see `Switch.traced`). priority is -1 where it is not known."""

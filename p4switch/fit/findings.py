@@ -12,7 +12,8 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.compiler.frontend import deep_recursion, parse_and_check
-from p4switch.compiler.midend.v1model import Lowered, lower
+from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.passes import lowered
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
 from p4switch.fit.dependencies import LATER, dependency_graph
@@ -491,4 +492,4 @@ def measure(
     """The program in file `path`, ready for `Program.fit`. Raises CompileError and UserError as the compiler does."""
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
-        return Program(lower(program))
+        return Program(lowered(program))

@@ -15,7 +15,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
 from p4switch.fit.flow import MADE_VALID, SUMS, Pipeline, Vertex
 from p4switch.fit.target import Memory, Target
-from p4switch.ir.graph import reverse_postorder, simplify, successors
+from p4switch.ir.graph import reverse_postorder, successors
 
 COUNTER_BITS = 64
 METER_BITS = 128
@@ -111,7 +111,7 @@ class ParserNeeds:
 
 def parser_needs(program: ir.Program) -> ParserNeeds:
     """A loop over a stack counts as often as the stack has elements."""
-    order = [b for b in reverse_postorder(simplify(program.parser)) if b.ops or b.end is not None]
+    order = [b for b in reverse_postorder(program.parser) if b.ops or b.end is not None]
     graph: nx.DiGraph[ir.Block] = nx.DiGraph()
     graph.add_nodes_from(order)
     graph.add_edges_from((b, s) for b in order for s in successors(b) if s in graph)

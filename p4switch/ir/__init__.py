@@ -68,7 +68,7 @@ from p4switch.ir.program import (
     Terminator,
     ValueSet,
 )
-from p4switch.ir.visitor import OperationVisitor
+from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor
 
 __all__ = [
     "BOOL",
@@ -97,6 +97,7 @@ __all__ = [
     "Entry",
     "Exit",
     "Expr",
+    "ExpressionVisitor",
     "ExternOperation",
     "Extract",
     "FieldList",

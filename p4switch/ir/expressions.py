@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from p4switch.compiler.types import BOOL, Bits, Header, Type, Union
 
+if TYPE_CHECKING:
+    from p4switch.ir.visitor import ExpressionVisitor
+
+Result = TypeVar("Result")
 ENUM_TYPE = Bits(32)
 
 
@@ -15,6 +19,9 @@ class Const:
     value: int  # 0 and 1 for bool
     type: Type
     member: str = ""  # of the enum or error that the value is the number of
+
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.const(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +32,9 @@ class FieldRef:
     name: str
     type: Type
 
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.field(self)
+
 
 @dataclass(slots=True, eq=False)
 class LastField:
@@ -34,6 +44,9 @@ class LastField:
     name: str
     type: Type
     member: str = ""  # of the union, in a stack of unions
+
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.last_field(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +61,9 @@ class ElemField:
     member: str = ""  # of the union, in a stack of unions; the one at `member_position`
     member_position: int = 0
 
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.elem_field(self)
+
 
 @dataclass(slots=True, eq=False)
 class Param:
@@ -55,6 +71,9 @@ class Param:
 
     index: int
     type: Type
+
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.param(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -72,11 +91,17 @@ class Op:
         self.depth = 1 + max((a.depth for a in inner), default=0)
         self.size = 1 + sum(a.size for a in inner)
 
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.op(self)
+
 
 @dataclass(slots=True, eq=False)
 class Valid:
     header: HeaderRef
     type: Type = BOOL
+
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.valid(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,11 +112,17 @@ class Lookahead:
     width: int
     type: Type
 
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.lookahead(self)
+
 
 @dataclass(slots=True, eq=False)
 class LastIndex:
     stack: str
     type: Type = ENUM_TYPE
+
+    def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
+        return visitor.last_index(self)
 
 
 Expr: TypeAlias = "Const | FieldRef | LastField | ElemField | Param | Op | Valid | Lookahead | LastIndex"

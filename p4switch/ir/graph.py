@@ -1,4 +1,4 @@
-"""Control-flow graphs: order, and what can be dropped from them."""
+"""Control-flow graphs: what follows what."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def reverse_postorder(start: ir.Block) -> list[ir.Block]:
     return order
 
 
+def tables(program: ir.Program) -> list[ir.Table]:
+    """Those that pipelines apply, in the order of the code."""
+    blocks = (block for pipeline in program.pipelines for block in reverse_postorder(pipeline.start))
+    return list(dict.fromkeys(block.end.table for block in blocks if isinstance(block.end, ir.Apply)))
+
+
+def actions(program: ir.Program) -> list[ir.Action]:
+    """Those of the tables that pipelines apply."""
+    return list(dict.fromkeys(action for table in tables(program) for action in table.actions))
+
+
 def drop_needless(start: ir.Block, rewinds: set[ir.MoveStack]) -> None:
     """Drop those of `rewinds` from the code that begins with `start` before which nothing has moved on in the stack."""
     order = reverse_postorder(start)
@@ -72,54 +83,3 @@ def _note_move(op: ir.Operation, moved: set[str], rewinds: set[ir.MoveStack]) ->
         moved.add(op.dst.name)
     elif isinstance(op, ir.Extract) and op.header.where == "next":
         moved.add(op.header.stack)
-
-
-def _final(block: ir.Block) -> ir.Block:
-    """Where control ends up from `block` without doing anything."""
-    seen = {block}
-    while not block.ops and isinstance(block.end, ir.Goto):
-        block = block.end.target
-        if block in seen:
-            return ir.Block()  # an endless loop that does nothing
-        seen.add(block)
-    return block
-
-
-def simplify(start: ir.Block) -> ir.Block:
-    """Threads jumps and joins blocks that always follow each other; named blocks stay apart. Returns the entry."""
-    start = _final(start)
-    for block in reverse_postorder(start):
-        _thread(block)
-    entries: dict[ir.Block, int] = {}
-    order = reverse_postorder(start)
-    for block in order:
-        for target in successors(block):
-            entries[target] = entries.get(target, 0) + 1
-    merged: set[ir.Block] = set()
-    for block in order:
-        if block in merged:
-            continue
-        while isinstance(block.end, ir.Goto):
-            target = block.end.target
-            if target is block or target is start or entries[target] != 1 or (target.name and block.name):
-                break
-            block.ops += target.ops
-            block.end = target.end
-            block.name = block.name or target.name
-            merged.add(target)
-    return start
-
-
-def _thread(block: ir.Block) -> None:
-    end = block.end
-    if isinstance(end, ir.Goto):
-        end.target = _final(end.target)
-    elif isinstance(end, ir.Branch):
-        end.if_true, end.if_false = _final(end.if_true), _final(end.if_false)
-        if end.if_true is end.if_false:
-            block.end = ir.Goto(end.if_true)
-    elif isinstance(end, ir.Apply):
-        end.on = {label: _final(target) for label, target in end.on.items()}
-        end.default = _final(end.default)
-    elif isinstance(end, ir.Select):
-        end.cases = [(keys, target and _final(target)) for keys, target in end.cases]

@@ -1,13 +1,47 @@
-"""What a tool has to know: a method for each operation of P4-16, and one for those of externs."""
+"""What a tool has to know: a method for each expression, for each operation of P4-16, and one for those of externs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Generic, TypeVar
 
-from p4switch.ir import operations
+from p4switch.ir import expressions, operations
 
 Result = TypeVar("Result")
+
+
+class ExpressionVisitor(Generic[Result]):
+    """A subclass that lacks a method raises TypeError where it is defined."""
+
+    def __init_subclass__(cls) -> None:
+        operations.require_complete(cls)
+
+    @abstractmethod
+    def const(self, expr: expressions.Const) -> Result: ...
+
+    @abstractmethod
+    def field(self, expr: expressions.FieldRef) -> Result: ...
+
+    @abstractmethod
+    def last_field(self, expr: expressions.LastField) -> Result: ...
+
+    @abstractmethod
+    def elem_field(self, expr: expressions.ElemField) -> Result: ...
+
+    @abstractmethod
+    def param(self, expr: expressions.Param) -> Result: ...
+
+    @abstractmethod
+    def op(self, expr: expressions.Op) -> Result: ...
+
+    @abstractmethod
+    def valid(self, expr: expressions.Valid) -> Result: ...
+
+    @abstractmethod
+    def lookahead(self, expr: expressions.Lookahead) -> Result: ...
+
+    @abstractmethod
+    def last_index(self, expr: expressions.LastIndex) -> Result: ...
 
 
 class OperationVisitor(Generic[Result]):

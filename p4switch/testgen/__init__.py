@@ -41,7 +41,7 @@ def generate(
     except ImportError:
         raise UserError("generated tests need z3, which is not installed: pip install 'p4cc[testgen]'") from None
     from p4switch.compiler.frontend import deep_recursion, parse_and_check
-    from p4switch.compiler.midend.v1model import lower
+    from p4switch.compiler.passes import lowered
     from p4switch.testgen.assume import assumption
     from p4switch.testgen.code import Code
     from p4switch.testgen.search import Search
@@ -49,7 +49,7 @@ def generate(
     began_s = time.monotonic()
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
-        code = Code(lower(program))
+        code = Code(lowered(program))
         given = assumption(" and ".join(f"({text})" for text in assume), code) if assume else None
         return code, Search(code, seed, given, most, seconds - (time.monotonic() - began_s)).run()
 

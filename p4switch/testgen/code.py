@@ -10,7 +10,7 @@ from pathlib import Path
 from p4switch import ir
 from p4switch.compiler.midend.v1model import Lowered
 from p4switch.compiler.source import Location
-from p4switch.ir.graph import reverse_postorder, simplify, successors
+from p4switch.ir.graph import reverse_postorder, successors
 from p4switch.testgen import rules
 
 
@@ -23,8 +23,8 @@ class Code:
         self._numbers: dict[int, int] = {}
         self._own: dict[ir.Block, int] = {}
         self._reach: dict[ir.Block, int] = {}
-        self.parser = simplify(self.program.parser)
-        self.ingress, self.egress = (simplify(p.start) for p in self.program.pipelines)
+        self.parser = self.program.parser
+        self.ingress, self.egress = (p.start for p in self.program.pipelines)
         updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
         after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparser_ops)
         after = self._analyse(self.ingress, self._analyse(self.egress, after))
@@ -186,7 +186,7 @@ class Code:
             if isinstance(block.end, ir.Apply):
                 for action in block.end.table.actions:
                     if action.body not in self._reach:
-                        self._analyse(simplify(action.body), 0)
+                        self._analyse(action.body, 0)
                     bodies[block] = bodies.get(block, 0) | self.reach(action.body)
         changed = True
         reach = {block: self._own[block] | bodies.get(block, 0) | after for block in order}

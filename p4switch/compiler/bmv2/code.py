@@ -8,7 +8,7 @@ from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, header, hexstr, place, stack, value
 from p4switch.compiler.bmv2.source import Source
-from p4switch.ir.graph import reverse_postorder, simplify
+from p4switch.ir.graph import reverse_postorder
 
 
 def _argument(arg: ir.Argument) -> Json:
@@ -88,7 +88,7 @@ def primitives(ops: Sequence[ir.Operation], source: Source) -> list[Json]:
 
 def action_primitives(body: ir.Block, source: Source) -> list[Json]:
     """The body of an action: its blocks one after the other, with jumps."""
-    order = reverse_postorder(simplify(body))
+    order = reverse_postorder(body)
     result: list[Json] = []
     starts: dict[ir.Block, int] = {}
     jumps: list[tuple[Json, ir.Block | None]] = []
@@ -219,9 +219,8 @@ class StateNames:
         return self._names[block]
 
 
-def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> Json:
-    """The parser whose entry is `start`. `branch_flag` is a bool field for the conditions of `if` statements."""
-    start = simplify(start)
+def parser(start: ir.Block, source: Source) -> Json:
+    """The parser whose entry is `start`."""
     order = reverse_postorder(start)
     name = StateNames(order)
     states: list[Json] = []
@@ -229,29 +228,18 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> 
     for block in order:
         if name(block) is None and block is not start:
             continue
-        ops = writer.written(block.ops)
         keys: list[Json] = []
         end = block.end
-        if end is None or isinstance(end, ir.Goto):
-            target = None if end is None else end.target
-            where = {"next_state": name(target), **source(None if end is None else end.span)}
-            transitions = [{"type": "default", "value": None, "mask": None, **where}]
-        elif isinstance(end, ir.Branch):
-            assert branch_flag is not None
-            with source.at(end.span):
-                ops.append(writer.assign(ir.Assign(branch_flag, end.condition)))
-            keys = [place(branch_flag)]
-            transitions = [
-                {"type": "hexstr", "value": "0x01", "mask": None, "next_state": name(end.if_true)},
-                {"type": "default", "value": None, "mask": None, "next_state": name(end.if_false)},
-            ]
-            for transition in transitions:
-                transition.update(source(end.span))
-        else:
-            assert isinstance(end, ir.Select)
-            with source.at(next(iter(end.spans), block.span)):
+        with source.at(next(iter(end.spans), block.span) if isinstance(end, ir.Select) else block.span):
+            ops = writer.written(block.ops)
+            if isinstance(end, ir.Select):
                 keys = [place(k) for k in end.keys]
-            transitions = _transitions(end, name, source)
+                transitions = _transitions(end, name, source)
+            else:
+                assert end is None or isinstance(end, ir.Goto)
+                target = None if end is None else end.target
+                where = {"next_state": name(target), **source(None if end is None else end.span)}
+                transitions = [{"type": "default", "value": None, "mask": None, **where}]
         states.append(
             {
                 "name": name(block) or "start",

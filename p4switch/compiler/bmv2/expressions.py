@@ -13,12 +13,9 @@ from typing import Any
 
 from p4switch import ir
 from p4switch.compiler import types
+from p4switch.compiler.diagnostics import UnsupportedError
 
 Json = dict[str, Any]
-
-
-class UnsupportedError(Exception):
-    """Something that the JSON, or BMv2, has no way to say. It is given its place by `source.Source.at`."""
 
 
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}

@@ -7,10 +7,9 @@ from typing import Any
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.code import action_primitives
-from p4switch.compiler.bmv2.expressions import Json, UnsupportedError, argument, condition, hexstr, place
+from p4switch.compiler.bmv2.expressions import Json, argument, condition, hexstr, place
 from p4switch.compiler.bmv2.source import Source
-from p4switch.compiler.midend import fold
-from p4switch.ir.graph import reverse_postorder, simplify
+from p4switch.ir.graph import reverse_postorder
 
 
 class Actions:
@@ -61,8 +60,7 @@ class PipelineWriter:
         self._tails: dict[ir.Block, str] = {}
 
     def json(self, number: int) -> Json:
-        start = simplify(self.pipeline.start)
-        self._one_site_per_table(start)
+        start = self.pipeline.start
         order = reverse_postorder(start)
         for block in order:
             self._name(block)
@@ -86,48 +84,6 @@ class PipelineWriter:
             "conditionals": self.conditionals,
             **self.source(self.pipeline.span),
         }
-
-    # A table has one set of next nodes. Where it is applied in several places that continue differently, a field
-    # remembers the place.
-
-    def _one_site_per_table(self, start: ir.Block) -> None:
-        sites: dict[ir.Table, list[ir.Block]] = {}
-        for block in reverse_postorder(start):
-            if isinstance(block.end, ir.Apply):
-                sites.setdefault(block.end.table, []).append(block)
-        for table, blocks in sites.items():
-            applies = [b.end for b in blocks if isinstance(b.end, ir.Apply)]
-            if any(a.on != applies[0].on or a.default is not applies[0].default for a in applies):
-                with self.source.at(table.span):
-                    self._dispatch(table, blocks, applies)
-
-    def _dispatch(self, table: ir.Table, blocks: list[ir.Block], applies: list[ir.Apply]) -> None:
-        name = f"{table.name}.$site"
-        t = types.Bits(32)
-        self.program.scalars[name] = t
-        site = ir.FieldRef("scalars", name, t)
-        labels = {label for a in applies for label in a.on}
-        # Of each label by itself: in a set, `False` and the number 0 of an action are one.
-        if len({isinstance(label, bool) for a in applies for label in a.on}) > 1:
-            raise UnsupportedError(
-                f"table '{table.name}' is applied both for its hit or miss and for its action: "
-                "this target can only continue by one of them"
-            )
-        for i, block in enumerate(blocks):
-            block.ops.append(ir.Assign(site, ir.Const(i, t)))
-
-        def choose(targets: list[ir.Block]) -> ir.Block:
-            result = targets[-1]
-            for i in reversed(range(len(targets) - 1)):
-                if targets[i] is not result:
-                    test = fold.make("==", types.BOOL, site, ir.Const(i, t))
-                    result = ir.Block(end=ir.Branch(test, targets[i], result))
-            return result
-
-        on = {label: choose([a.on.get(label, a.default) for a in applies]) for label in sorted(labels)}
-        default = choose([a.default for a in applies])
-        for block in blocks:
-            block.end = ir.Apply(table, on, default)
 
     # Names of nodes
 

@@ -12,7 +12,7 @@ from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
 from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.v1model import Lowered
-from p4switch.ir.graph import reverse_postorder
+from p4switch.compiler.passes import BMV2, run
 
 VERSION = [2, 23]  # of the JSON format
 
@@ -179,6 +179,7 @@ def _meter(meter: ir.Meter, info: Json) -> Json:
 
 def to_json(lowered: Lowered) -> Json:
     """The JSON of `lowered`, as BMv2's simple_switch and the built-in engine read it."""
+    run(BMV2, lowered)
     info = Source(lowered.source)
     with info.at(lowered.source.main.pos if lowered.source.main is not None else 0):
         return _write(lowered, lowered.program, info)
@@ -186,11 +187,7 @@ def to_json(lowered: Lowered) -> Json:
 
 def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
     actions, ids = Actions(info), Ids()
-    flag = None
-    if any(isinstance(b.end, ir.Branch) for b in reverse_postorder(program.parser)):
-        program.scalars["parser.$branch"] = types.BOOL
-        flag = ir.FieldRef("scalars", "parser.$branch", types.BOOL)
-    parsers = [parser(program.parser, flag, info)]
+    parsers = [parser(program.parser, info)]
     pipelines = [PipelineWriter(p, program, actions, ids, info).json(i) for i, p in enumerate(program.pipelines)]
     headers = _Headers(program)
     headers.write()

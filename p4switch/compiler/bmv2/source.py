@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch.compiler import ast
-from p4switch.compiler.bmv2.expressions import Json, UnsupportedError
-from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.bmv2.expressions import Json
+from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 
 _MAX_FRAGMENT = 200  # characters of the source, for each operation
 

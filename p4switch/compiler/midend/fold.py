@@ -65,13 +65,13 @@ def long_shift(
 
     `hold` is given what is used more than once, and returns what to use in its place.
     """
-    most = ir.Const(0xFF, types.INT)
-    nothing: ir.Expr = ir.Const(0, types.INT)
     amount = hold(amount)
+    most = const(0xFF, amount.type)
+    nothing: ir.Expr = const(0, t)
     if op == ">>" and isinstance(t, types.Bits) and t.signed:
         value = hold(value)
         nothing = make(">>", t, value, most)
-    shifted = make(op, t, value, make("&", types.Bits(8), amount, most))
+    shifted = make(op, t, value, make("&", amount.type, amount, most))
     return make("?:", t, make(">", types.BOOL, amount, most), nothing, shifted)
 
 

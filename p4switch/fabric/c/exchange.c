@@ -21,6 +21,7 @@ typedef struct crossing {
 typedef struct crossing_flow {
     uint32_t tag;
     flow_key key;
+    int32_t psn;
 } crossing_flow;
 
 /* -- whose nodes are whose --------------------------------------------------------------------------------------- */
@@ -150,8 +151,8 @@ static void say_flow(net *n, uint32_t to, uint32_t tag)
     if (*said)
         return;
     *said = tag;
-    const flow *row = flows_row(&n->flows, tag);
-    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp}};
+    const flow *row = &n->flows.rows[tag];
+    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet}, row->psn};
     workers_say(n->workers, to, WORD_FLOW, &told, sizeof told);
 }
 
@@ -230,7 +231,8 @@ static void take_words(net *n, uint32_t from)
         }
         if (next->kind == WORD_FLOW) {
             const crossing_flow *told = (const crossing_flow *)(const void *)(next + 1);
-            *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
+            uint32_t tag = *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
+            n->flows.rows[tag].psn = told->psn;
             continue;
         }
         buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;
@@ -269,6 +271,7 @@ static void join_notices(net *n)
         all.deadlock |= one->deadlock;
         all.pfc_used |= one->pfc_used;
         all.late |= one->late;
+        all.held |= one->held;
     }
     w->all = all;
     n->window_end = all.window_end;
@@ -278,6 +281,7 @@ static void join_notices(net *n)
     n->stop |= all.stop;
     n->deadlock |= all.deadlock;
     n->pfc_used |= all.pfc_used;
+    n->held |= all.held;
 }
 
 int workers_meet(net *n)
@@ -288,7 +292,7 @@ int workers_meet(net *n)
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
-        .pfc_used = n->pfc_used, .late = n->late,
+        .pfc_used = n->pfc_used, .late = n->late, .held = n->held,
     };
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;

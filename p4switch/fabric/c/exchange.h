@@ -21,7 +21,7 @@ typedef struct notice {
     uint64_t window_end, last, events;
     int64_t paused;
     bool own_call;       /* ... and whether it is this worker's alone */
-    bool stop, deadlock, pfc_used, late;
+    bool stop, deadlock, pfc_used, late, held;
 } notice;
 
 /* What is exchanged beside frames. */

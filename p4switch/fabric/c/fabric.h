@@ -14,7 +14,8 @@ typedef struct fabric {
     uint64_t next_call;
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
-    bool running;
+    bool running, settling;
+    PyObject *settle; /* of hosts that are held; NULL: none ever is */
     PyObject *told, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
     Py_buffer memory;                    /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;
@@ -71,6 +72,7 @@ FABRIC_METHOD(gather);
 FABRIC_METHOD(take_records);
 FABRIC_METHOD(add_records);
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
+PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments);
 int fabric_told(net *n);
 transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count); /* fabric_exchange.c; NULL: no memory */
 

@@ -183,6 +183,16 @@ static int run_call(net *n, void *arg)
     return result ? 0 : -1;
 }
 
+static int settle(net *n, uint64_t end)
+{
+    fabric *self = n->owner;
+    self->settling = true;
+    PyObject *result = PyObject_CallFunction(self->settle, "K", (unsigned long long)end);
+    self->settling = false;
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
 static void release_node(node *at)
 {
     host *h = at->host;
@@ -202,6 +212,7 @@ static const net_ops ops = {
     .idle_but_due = host_idle_but_due,
     .call = run_call,
     .told = fabric_told,
+    .settle = settle,
     .release = release_node,
 };
 
@@ -209,11 +220,15 @@ static const net_ops ops = {
 
 static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"framing_bytes", "tick_ns", "independent_hosts", NULL};
+    static char *names[] = {"framing_bytes", "tick_ns", "independent_hosts", "settle", NULL};
     long framing_bytes = 0, tick_ns = 1;
     int independent = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$llp:Fabric", names, &framing_bytes, &tick_ns, &independent))
+    PyObject *settle_arg = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$llpO:Fabric", names, &framing_bytes, &tick_ns, &independent,
+                                     &settle_arg))
         return NULL;
+    if (settle_arg != Py_None && (!independent || !PyCallable_Check(settle_arg)))
+        return PyErr_Format(PyExc_TypeError, "settle: expected a callable, with independent_hosts");
     if (framing_bytes < -1024 || framing_bytes > 1024)
         return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected -1024 to 1024", framing_bytes);
     if (tick_ns < 1 || tick_ns > 1000000000)
@@ -230,12 +245,17 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->net->framing_bytes = (int32_t)framing_bytes;
     self->net->tick_ns = (uint32_t)tick_ns;
     self->net->independent = independent;
+    self->net->settles = settle_arg != Py_None;
+    self->net->careful_ns = TIME_NEVER;
+    if (self->net->settles)
+        self->settle = Py_NewRef(settle_arg);
     return (PyObject *)self;
 }
 
 static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->calls);
+    Py_VISIT(self->settle);
     Py_VISIT(self->told);
     Py_VISIT(self->waiting);
     Py_VISIT(self->exchange);
@@ -266,6 +286,7 @@ static int fabric_clear(fabric *self)
     }
     if (self->calls)
         PyDict_Clear(self->calls);
+    Py_CLEAR(self->settle);
     Py_CLEAR(self->told);
     Py_CLEAR(self->waiting);
     Py_CLEAR(self->exchange);
@@ -277,6 +298,7 @@ static void fabric_dealloc(fabric *self)
     PyObject_GC_UnTrack(self);
     net_free(self->net);
     Py_XDECREF(self->calls);
+    Py_XDECREF(self->settle);
     Py_XDECREF(self->now);
     Py_XDECREF(self->told);
     Py_XDECREF(self->waiting);
@@ -378,7 +400,9 @@ static PyObject *fabric_run(fabric *self, PyObject *args, PyObject *kwargs)
     net_status status = run_slices(self, until, max_events, deadline, progress, progress_events);
     self->running = false;
     Py_DECREF(self);
-    return status == NET_ERROR ? NULL : PyUnicode_FromString(words[status]);
+    if (status == NET_ERROR) /* what fails without an error of Python's has got no memory */
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    return PyUnicode_FromString(words[status]);
 }
 
 static PyObject *fabric_stop(fabric *self, PyObject *unused)
@@ -428,6 +452,80 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
     }
     Py_DECREF(key);
     net_at(self->net, time, number, at, own);
+    Py_RETURN_NONE;
+}
+
+/* A host and a time from arguments, of a fabric that settles; NULL: an exception is set. */
+static node *host_at(fabric *self, PyObject *args, const char *format, uint64_t *time)
+{
+    PyObject *host_arg, *time_arg;
+    node *at;
+    if (!PyArg_ParseTuple(args, format, &host_arg, &time_arg) || !(at = host_node(self, host_arg)))
+        return NULL;
+    *time = TIME_NEVER;
+    if (optional_u64(time_arg, "time_ns", time) < 0)
+        return NULL;
+    if (self->net->settles)
+        return at;
+    PyErr_SetString(PyExc_RuntimeError, "hosts are not held; expected Fabric(settle=...)");
+    return NULL;
+}
+
+static PyObject *fabric_hold(fabric *self, PyObject *args)
+{
+    uint64_t time;
+    node *at = host_at(self, args, "OO:hold", &time);
+    if (!at)
+        return NULL;
+    net_hold(self->net, at, time);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_turn(fabric *self, PyObject *args)
+{
+    uint64_t time;
+    node *at = host_at(self, args, "OO:turn", &time);
+    if (!at)
+        return NULL;
+    net_turn(self->net, at, time);
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_go_on(fabric *self, PyObject *arg)
+{
+    node *at = host_node(self, arg);
+    if (!at)
+        return NULL;
+    if (!self->settling)
+        return PyErr_Format(PyExc_RuntimeError, "go_on: expected in settle");
+    self->net->current = at;
+    if (net_go_on(self->net, at) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_settle_again(fabric *self, PyObject *unused)
+{
+    (void)unused;
+    self->net->held = self->net->unsettled = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_next_arrival_ns(fabric *self, PyObject *arg)
+{
+    node *at = host_node(self, arg);
+    if (!at)
+        return NULL;
+    const wire *in = at->port ? &at->port->peer->out : NULL;
+    return PyLong_FromUnsignedLongLong(in && !wire_empty(in) ? wire_first(in)->time : NET_NEVER);
+}
+
+static PyObject *fabric_careful_from(fabric *self, PyObject *arg)
+{
+    uint64_t time = TIME_NEVER;
+    if (optional_u64(arg, "time_ns", &time) < 0)
+        return NULL;
+    self->net->careful_ns = time;
     Py_RETURN_NONE;
 }
 
@@ -497,12 +595,19 @@ static PyMethodDef methods[] = {
     METHOD(run), METHOD(at), METHOD(inject),
     {"stop", (PyCFunction)fabric_stop, METH_NOARGS, NULL},
     {"kick", (PyCFunction)fabric_kick, METH_O, NULL},
+    {"hold", (PyCFunction)fabric_hold, METH_VARARGS, NULL},
+    {"turn", (PyCFunction)fabric_turn, METH_VARARGS, NULL},
+    {"go_on", (PyCFunction)fabric_go_on, METH_O, NULL},
+    {"settle_again", (PyCFunction)fabric_settle_again, METH_NOARGS, NULL},
+    {"next_arrival_ns", (PyCFunction)fabric_next_arrival_ns, METH_O, NULL},
+    {"careful_from", (PyCFunction)fabric_careful_from, METH_O, NULL},
     METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(link_counters), METHOD(buffer_stats), METHOD(flow),
     METHOD(flow_stats), METHOD(conservation),
     METHOD(pfc_events), METHOD(probe), METHOD(sample), METHOD(samples), METHOD(trace), METHOD(trace_records),
     METHOD(capture), METHOD(captured),
     METHOD(join), METHOD(tell), METHOD(gather), METHOD(take_records), METHOD(add_records),
     {"shared_bytes", fabric_shared_bytes, METH_O | METH_STATIC, NULL},
+    {"on_abort", fabric_on_abort, METH_O | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},
 };
 

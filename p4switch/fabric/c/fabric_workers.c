@@ -196,7 +196,7 @@ PyObject *fabric_gather(fabric *self, PyObject *args, PyObject *kwargs)
     int to_all = 0;
     workers *w = workers_of(self, "gather");
     if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:gather", names, &data, &len, &to_all)
-        || fabric_sync(self, "gather") < 0)
+        || (!self->settling && fabric_sync(self, "gather") < 0))
         return NULL;
     for (uint64_t at = 0; at < (uint64_t)len; at += WORD_BYTES) {
         uint64_t piece = (uint64_t)len - at < WORD_BYTES ? (uint64_t)len - at : WORD_BYTES;

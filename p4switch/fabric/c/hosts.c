@@ -31,6 +31,8 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
     net_port *port = host->port;
     flow_key key;
     frame->tag = flows_parse(frame, &key) ? flows_recent_tag(&n->flows, &host->recent, key) : 0;
+    if (UNLIKELY(n->recorder.tracing) && frame->tag)
+        frame->tag = record_start(n, host, frame, key);
     bool pfc = frame_is_pfc(frame);
     if (pfc) {
         n->ledger.pfc_sent++;
@@ -133,9 +135,11 @@ static int run_host(net *n, node *host, uint64_t end)
         uint64_t time = min_time(min_time(arrival, ready), min_time(host->wake_ns, call));
         int status;
         if (n->independent)
-            n->hosts.next[host->place].time = time;
-        if (time >= end || (n->stop && !n->independent))
+            n->hosts.next[host->place].time = min_time(time, host->hold_ns);
+        if (time >= end || time >= host->hold_ns || (n->stop && !n->independent)) {
+            n->held |= host->hold_ns < end;
             return 0;
+        }
         n->now = time;
         if (n->last < time)
             n->last = time;
@@ -200,6 +204,35 @@ static int run_hosts_at(net *n, uint64_t time)
     }
     for (uint32_t i = done ? done - 1 : 0; i < count && (status || n->stop); i++)
         wheel_push(n->wheel, time, due[i]);
+    return status;
+}
+
+void net_hold(net *n, node *host, uint64_t time)
+{
+    if (host->away)
+        return;
+    host->hold_ns = time;
+    net_host_due(n, host->place, time);
+}
+
+void net_turn(net *n, node *host, uint64_t time)
+{
+    n->current = host;
+    n->now = time;
+    if (n->last < time)
+        n->last = time;
+}
+
+int net_go_on(net *n, node *host)
+{
+    return host->away ? 0 : run_host(n, host, n->window_end);
+}
+
+int net_settle(net *n, uint64_t end)
+{
+    int status = n->ops->settle(n, end);
+    n->held = n->unsettled;
+    n->unsettled = false;
     return status;
 }
 

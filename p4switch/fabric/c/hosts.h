@@ -6,6 +6,8 @@
 
 /* All hosts of a side up to the end of the window, which a callback may draw nearer. -1: the owner's error. */
 int net_run_hosts(net *n, uint32_t side);
+/* Lets the hosts go on that are held before `end`, up to the end of the window. -1: the owner's error. */
+int net_settle(net *n, uint64_t end);
 void net_host_wake_at(net *n, node *host, uint64_t time);
 
 /* Something is due at the host in this place at `time`. */

@@ -96,6 +96,8 @@ static void advance(net *n, uint32_t side, uint64_t end)
 {
     n->window_end = end;
     n->failed = net_run_hosts(n, side) < 0;
+    if (n->settles && !n->failed && meet(n) && n->held) /* here, or at another worker */
+        n->failed = net_settle(n, n->window_end) < 0;
     n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
@@ -135,6 +137,8 @@ static void run_window(net *n, uint64_t until)
     if (until < end)
         end = until + 1;
     end = min_time(end, min_time(next_call(n), n->recorder.next_sample_ns));
+    if (n->settles)
+        end = min_time(end, n->done[side] < n->careful_ns ? n->careful_ns : n->done[side] + 1);
     if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
         n->done[!side] = end;
     advance(n, side, n->pfc_used ? min_time(end, watch) : end);
@@ -170,7 +174,15 @@ static net_status run_next(net *n, uint64_t until)
         n->events++;
         if (n->workers)
             n->workers->events++; /* of all: each counts it */
-        if (workers_call_here(n))
+        if (n->settles && time == call) { /* hosts that are held until then come before it */
+            n->phase = PHASE_HOSTS;
+            n->window_end = call;
+            n->failed = net_settle(n, call + 1) < 0;
+            n->phase = PHASE_NONE;
+            n->current = NULL;
+            n->now = n->last = call;
+        }
+        if (!n->failed && workers_call_here(n))
             n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
         meet(n);
     } else {

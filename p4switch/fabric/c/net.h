@@ -13,6 +13,9 @@
  * what they call may connect them; then there is one side only. Then each switch. Callbacks at a given time, samples and
  * the like end a window, and both sides come up to them.
  *
+ * Independent hosts may be held at times of their own. In a window each goes as far as it is held; then the owner lets them
+ * go on one by one, in order of time, up to its end. That keeps the order of what concerns several hosts.
+ *
  * Several workers can go through one network together, each with some of its nodes: see exchange.h.
  */
 #ifndef P4CC_NET_H
@@ -78,6 +81,7 @@ typedef struct node {
     ready ready;        /* a switch's ports that wait for their links */
     recent_flows recent; /* of a host */
     uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
+    uint64_t hold_ns;          /* a host's: from then on nothing happens there until it is moved */
     uint32_t latency_ns;
     tm_switch tm;
     uint8_t arriving;   /* the PFC class of the packet that its pipeline has in hand */
@@ -89,6 +93,7 @@ typedef struct node {
     uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* at ports that do not exist */
     p4_switch_counts before; /* what the pipeline had counted when it came here, ... */
     p4_env env_before;       /* ... and its surroundings, which still get the digests */
+    uint32_t traced;         /* packets that started here */
     char *name;
 } node;
 
@@ -118,6 +123,7 @@ typedef struct net_ops {
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
     int (*call)(struct net *net, void *arg);
     int (*told)(struct net *net); /* workers have told each other something: see exchange.h */
+    int (*settle)(struct net *net, uint64_t end); /* hosts are held before `end`: lets them go on */
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
@@ -134,7 +140,11 @@ typedef struct net {
     uint32_t sides;      /* 1 or 2; 0: to be found out, which is said only when nothing is ahead */
     uint64_t done[2];    /* by side: everything before it is done; equal unless a side is ahead */
     net_phase phase;
-    bool independent;    /* hosts meet only in frames */
+    bool independent;    /* hosts meet only in frames, ... */
+    bool settles;        /* ... and where they are held: it is the owner who says in which order they go on */
+    bool held;           /* a host has come to where it is held, or the owner wants to settle something else ... */
+    bool unsettled;      /* ... after what it is at now */
+    uint64_t careful_ns; /* from then on windows are of one instant */
     pool pool;
     arena arena; /* ports and wires */
     const net_ops *ops;
@@ -198,6 +208,11 @@ uint64_t net_next_time(const net *n, uint32_t side); /* when something happens n
 /* hosts.c, switches.c */
 int net_kick(net *n, node *host); /* -1: error of the host */
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
+/* A host is held at `time`. Only `settle` moves it to where it is held already. */
+void net_hold(net *n, node *host, uint64_t time);
+/* In `settle`: it is the host's turn, at `time`; and it goes on up to where it is held or the window ends. */
+void net_turn(net *n, node *host, uint64_t time);
+int net_go_on(net *n, node *host);
 net_port *net_find_port(const node *at, uint32_t number); /* NULL: there is none */
 
 static inline net_port *net_port_of(tm_port *port)

@@ -62,7 +62,7 @@ static bool two_sided(net *n)
 
 void net_find_sides(net *n)
 {
-    n->sides = n->independent && n->lookahead_ns && n->all.count && two_sided(n) ? 2 : 1;
+    n->sides = n->independent && !n->settles && n->lookahead_ns && n->all.count && two_sided(n) ? 2 : 1;
     if (n->sides == 1)
         set_all(n, 0);
 }

@@ -124,6 +124,26 @@ def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_compile_prints_the_program_after_a_pass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from p4switch.sources import SOURCE_DIRECTORY
+
+    source, out = str(SOURCE_DIRECTORY / "ecn.p4"), tmp_path / "ecn.json"
+    status, listed, _ = call(capsys, "compile", "--list-passes")
+    names = [line.split()[0] for line in listed.splitlines()]
+    assert status == 0
+    assert names[:2] == ["lower", "simplify"]
+    texts = {name: call(capsys, "compile", source, "--check-ir", f"--dump-ir={name}")[1] for name in names}
+    assert "\negress\n" in texts["lower"]
+    assert len(texts["simplify"]) < len(texts["lower"])
+    status, text, _ = call(capsys, "compile", source, "-o", str(out), "--dump-ir")
+    assert (status, text) == (0, texts[names[-1]])
+    assert out.exists()
+    assert call(capsys, "compile", source, "--dump-ir=simplfy")[2] == (
+        "p4cc: error: --dump-ir=simplfy: did you mean 'simplify'?\n"
+    )
+    assert call(capsys, "compile", source)[0] == 2
+
+
 def test_compile_leaves_a_device_and_a_link_what_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     from p4switch.sources import SOURCE_DIRECTORY
 

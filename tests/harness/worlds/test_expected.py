@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
+from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.expected import best_workers, expected, trace_bytes
@@ -178,7 +179,7 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, arguments: tuple
 @pytest.mark.parametrize("cc", ["dcqcn", "hpcc"])
 def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     run = planned({"name": "permutation", "size_bytes": 10_000}, cc=cc)
-    world = VirtualWorld(run, trace=3)
+    world = VirtualWorld(run, trace=Tracing(3))
     world.run()
     told: list[float] = []
     world.write_more(tmp_path, told.append)
@@ -186,8 +187,8 @@ def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     assert told == sorted(told)
     assert all(share < 1 for share in told)
     written = sum((tmp_path / name).stat().st_size for name in ("trace.txt", "trace.jsonl"))
-    assert written / 2 < trace_bytes(run, 3) < written * 2
-    assert trace_bytes(run, 999) == 0
+    assert written / 2 < trace_bytes(run, Tracing(3)) < written * 2
+    assert trace_bytes(run, Tracing(999)) == 0
 
 
 @pytest.mark.parametrize(("size", "warned"), [("100 KB", False), ("10 MB", True)])
@@ -195,3 +196,29 @@ def test_a_large_trace_is_told_of_before(tmp_path: Path, size: str, warned: bool
     status, told = dry_run(tmp_path, SMALL, "--trace", "1", "--set", f"workload.size_bytes={size}")
     assert status == 0
     assert ("warning: --trace 1 writes some 300 MB; " in told) == warned
+
+
+@pytest.mark.parametrize("name", ["alltoall", "allreduce"])
+def test_flows_that_start_when_others_are_done_are_foreseen(name: str) -> None:
+    """Every flow and packet, as the run has them; the time is that of a network in which nothing waits."""
+    workload = {"name": name, "size_bytes": 40_000}
+    star = {"name": "single-switch", "hosts": 5}
+    (run,) = plan("walk", check({"cc": "none", "topology": star, "workload": workload}), Path())
+    foreseen = expected(run)
+    assert not foreseen.independent
+    recording = VirtualWorld(run).run()
+    assert foreseen.flows == len(recording.flows)
+    assert foreseen.flow_bytes == sum(record.flow.size_bytes for record in recording.flows)
+    sent = {record.qp: record.packets_sent for record in recording.flows}  # of a queue pair, so far
+    assert foreseen.data_packets == sum(sent.values())
+    assert foreseen.model_ns == pytest.approx(recording.end_ns, rel=0.2)
+
+
+def test_a_walk_that_is_cut_tells_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    star = {"name": "single-switch", "hosts": 9}
+    scenario = check({"cc": "none", "topology": star, "workload": {"name": "alltoall"}})
+    (run,) = plan("walk", scenario, Path())
+    whole = expected(run)
+    monkeypatch.setattr("harness.worlds.expected._MOST_WALKED", whole.flows // 2)
+    cut = expected(run)
+    assert (cut.flows, cut.flow_bytes, cut.data_packets) == (whole.flows, whole.flow_bytes, whole.data_packets)

@@ -12,7 +12,10 @@ import pytest
 from harness.measure.recording import Recording
 from harness.plan.experiment import plan
 from harness.plan.scenario import check
+from harness.workloads import Flow, Traffic, allreduce, alltoall
+from harness.workloads.schedule import ScheduleTraffic
 from harness.worlds import virtual
+from harness.worlds.session import Session
 
 
 def run(topology: dict[str, Any], cc: str, rate_interval_ns: int) -> Recording:
@@ -52,25 +55,78 @@ def test_flows_are_the_same_however_far_ahead_hosts_get_them(
     assert ahead.conservation == at_once.conservation
 
 
-def test_a_flow_is_started_by_one_event_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a training step, whose flows become known in another order than that of their starts."""
-    started_ns: list[int] = []
-    start_due = virtual.VirtualWorld._start_due
+TRAINING = {"name": "training", "data": 2, "tensor": 4, "pipeline": 2, "micro_batches": 2}
+FOLLOWING = {
+    "training": TRAINING,
+    "windows": {"name": "alltoall", "size_bytes": 20_000, "window": 3},
+    "ring": {"name": "allreduce", "size_bytes": 100_000, "order": "random"},
+}
 
-    def counted(world: virtual.VirtualWorld, now_ns: int) -> None:
-        started_ns.append(now_ns)
-        start_due(world, now_ns)
 
-    monkeypatch.setattr(virtual.VirtualWorld, "_start_due", counted)
-    tables = {
-        "cc": "hpcc",
-        "topology": {"name": "fat-tree", "k": 4, "link_rate_bps": 400e9, "link_delay_ns": 500},
+def followed(workload: dict[str, Any], cc: str = "hpcc", k: int = 4, **tables: Any) -> Recording:
+    """A run on a fat-tree of flows that start when others are done."""
+    scenario = {
+        "cc": cc,
+        "topology": {"name": "fat-tree", "k": k, "link_rate_bps": 400e9, "link_delay_ns": 500},
         "nic": {"mtu_bytes": 4096},
-        "workload": {"name": "training", "data": 2, "tensor": 4, "pipeline": 2, "micro_batches": 2},
-        "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
+        "workload": workload,
+        "record": {"queue_interval_ns": 7_000, "rate_interval_ns": 25_000},
+        **tables,
     }
-    recording = virtual.VirtualWorld(plan("x", check(tables), Path())[0]).run()
+    return virtual.VirtualWorld(plan("x", check(scenario), Path())[0]).run()
+
+
+def not_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have hosts go in order of time among each other, as they do where flows start at any host."""
+    for traffic in (ScheduleTraffic, alltoall._WindowedAllToAll, allreduce._Ring):
+        monkeypatch.setattr(traffic, "local", False)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_starts_are_looked_at_in_proportion_to_flows(monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
+    """Of a training step, whose flows become known in another order than that of their starts."""
+    looked_ns: list[int] = []
+    start_due = Session.start_due
+
+    def counted(session: Session, until_ns: int) -> None:
+        looked_ns.append(until_ns)
+        start_due(session, until_ns)
+
+    monkeypatch.setattr(Session, "start_due", counted)
+    if not local:
+        not_local(monkeypatch)
+    recording = followed(TRAINING)
     assert recording.ended == "done"
     starts_ns = sorted({record.flow.start_ns for record in recording.flows})
     assert len(starts_ns) > 100
-    assert started_ns == starts_ns
+    assert set(starts_ns) <= set(looked_ns)
+    assert len(looked_ns) <= len(recording.flows) * 3 if local else looked_ns == starts_ns
+
+
+@pytest.mark.parametrize("workload", FOLLOWING)
+@pytest.mark.parametrize("cc", ["hpcc", "dcqcn", "swift"])
+def test_hosts_that_take_turns_do_what_hosts_do_in_order_of_time(
+    monkeypatch: pytest.MonkeyPatch, workload: str, cc: str
+) -> None:
+    took_turns = followed(FOLLOWING[workload], cc)
+    not_local(monkeypatch)
+    in_order = followed(FOLLOWING[workload], cc)
+    assert took_turns.ended == "done"
+    assert took_turns.end_ns == in_order.end_ns
+    assert [astuple(record) for record in took_turns.flows] == [astuple(record) for record in in_order.flows]
+    for name in ("port_stats", "queue_stats"):
+        for column, values in getattr(took_turns, name).items():
+            assert np.array_equal(values, getattr(in_order, name)[column]), (name, column)
+    assert took_turns.series["queues"].table().equals(in_order.series["queues"].table())
+    for name in ("rates", "links"):
+        assert took_turns.tables[name].equals(in_order.tables[name])
+    assert took_turns.workload == in_order.workload
+
+
+def test_traffic_that_is_not_local_as_it_says_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(traffic: Traffic, flow: Flow, now_ns: int) -> tuple[Flow, ...]:
+        return (Flow(flow.destination, flow.source, 1000, now_ns),)
+
+    monkeypatch.setattr(alltoall._WindowedAllToAll, "on_completed", elsewhere)
+    with pytest.raises(RuntimeError, match="the traffic says that it is local"):
+        followed(FOLLOWING["windows"])

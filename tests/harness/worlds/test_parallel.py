@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from harness.errors import DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, resolved_text
+from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
@@ -42,6 +43,8 @@ WORKLOADS: list[dict[str, Any]] = [
     {"name": "poisson", "load": 0.5, "duration_ns": 60_000, "distribution": "hadoop"},
     {"name": "alltoall", "size_bytes": 3_000},  # flows that start when others are done, ...
     {"name": "allreduce", "size_bytes": 12_000},
+    {"name": "training", "data": 2, "tensor": 2, "pipeline": 1, "micro_batches": 2, "gradient_bytes": 20_000,
+     "tensor_bytes": 9_000, "forward_ns": 6_000, "backward_ns": 12_000},
     {"name": "multicast", "size_bytes": 9_000},  # ... and copies
 ]
 
@@ -110,18 +113,15 @@ def test_workers_write_what_one_writes(data: st.DataObject) -> None:
     workers = data.draw(st.integers(2, 4))
     seed = data.draw(st.integers(0, 99))
     owners = None
-    if data.draw(st.booleans()):  # any, where hosts are independent
-        rng, independent = random.Random(seed), run.traffic().independent
-        owners = {
-            name: rng.randrange(workers) if independent or name not in run.topology.host_by_name else 0
-            for name in run.topology.ports
-        }
+    if data.draw(st.booleans()):
+        rng = random.Random(seed)
+        owners = {name: rng.randrange(workers) for name in run.topology.ports}
     compare(run, workers, owners=owners, late=late_by(seed))
 
 
 def test_traces_captures_and_coverage_are_the_same() -> None:
     run = planned(cc="hpcc", workload={"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 9_000})
-    compare(run, 3, trace=2, capture=True, coverage=True)
+    compare(run, 3, trace=Tracing(2), capture=True, coverage=True)
 
 
 def test_pauses_link_changes_and_probes_are_the_same() -> None:
@@ -283,7 +283,7 @@ def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
 
 def test_a_trace_needs_flows_that_are_known() -> None:
     with pytest.raises(UserError, match=r"^--trace: flows start when others are done; expected --workers 1 with it$"):
-        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=0)
+        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=Tracing(0))
 
 
 @pytest.mark.parametrize("wanted", ["0", "-1", "two", "65", "1e1", "\u0661"])
@@ -298,7 +298,7 @@ def test_a_small_network_gets_one_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 1), ("alltoall", True, 1)]
+    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 9), ("alltoall", True, 1)]
 )
 def test_a_long_run_gets_as_many_as_there_is_work_for(
     workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ pytest.importorskip("z3", reason="z3 is not installed")
 from p4switch import ir
 from p4switch.architectures.v1model.externs.log_msg import LogMsg
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend.v1model import lower
+from p4switch.compiler.passes import lowered
 from p4switch.ir.graph import reverse_postorder
 from p4switch.testgen import generate
 from p4switch.testgen.code import Code
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 
 def proven(program: Path, stable: bool = False) -> dict[int, str]:
     """Lines that cannot be reached, with the reasons."""
-    code = Code(lower(parse_and_check(program)))
+    code = Code(lowered(parse_and_check(program)))
     found = Prover(code, time.monotonic() + 300, stable).unreachable(code.all)
     return {one.place.line: one.reason for one in found}
 
@@ -55,7 +55,7 @@ def test_nothing_that_tests_reach_is_proven_unreachable() -> None:
     """Of a program with resubmission, recirculation, clones, groups, checksums, a stack and a loop in its parser."""
     program = Path(__file__).with_name("program.p4")
     assert proven(program) == {}
-    code = Code(lower(parse_and_check(PROGRAM)))
+    code = Code(lowered(parse_and_check(PROGRAM)))
     _, result = generate(PROGRAM, most=40, seconds=60)
     reached = 0
     for test in result.tests:
@@ -109,7 +109,7 @@ def test_a_random_number_whose_range_is_not_defined_may_be_anything(
 
 
 def test_nothing_is_said_of_what_was_not_followed() -> None:
-    code = Code(lower(parse_and_check(PROGRAM)))
+    code = Code(lowered(parse_and_check(PROGRAM)))
     prover = Prover(code, time.monotonic() + 300)
     elsewhere = code.bit(0)  # a place where no statement is
     assert elsewhere > code.all
@@ -137,7 +137,7 @@ class Touch(ir.ExternOperation):
 
 def test_what_an_operation_writes_may_be_anything_and_nothing_else_may(tmp_path: Path) -> None:
     path = variant(tmp_path, "        if (meta.left == 7) {", '        log_msg("here");\n        if (meta.left == 7) {')
-    code = Code(lower(parse_and_check(path)))
+    code = Code(lowered(parse_and_check(path)))
     blocks = reverse_postorder(code.ingress)
     block = next(b for b in blocks if any(isinstance(op, LogMsg) for op in b.ops))
     metadata = next(n for n, line in enumerate(path.read_text().splitlines(), start=1) if "// never: metadata" in line)
@@ -157,4 +157,4 @@ def test_what_an_operation_writes_may_be_anything_and_nothing_else_may(tmp_path:
 
 def test_a_proof_that_takes_too_long_is_none() -> None:
     with pytest.raises(TimeoutError):
-        Prover(Code(lower(parse_and_check(PROGRAM))), time.monotonic() - 1)
+        Prover(Code(lowered(parse_and_check(PROGRAM))), time.monotonic() - 1)

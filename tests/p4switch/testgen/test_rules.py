@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from p4switch.compiler import types
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend.v1model import lower
+from p4switch.compiler.passes import lowered
 
 z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
@@ -102,7 +102,7 @@ def large(request: pytest.FixtureRequest, tmp_path: Path) -> Code:
         entries = f"const entries = {{ {' '.join(lines)} }}"
     path = tmp_path / "large.p4"
     path.write_text(PROGRAM.format(transition=transition, entries=entries, kind=kind))
-    return Code(lower(parse_and_check(path)))
+    return Code(lowered(parse_and_check(path)))
 
 
 def test_rules_cost_in_proportion_to_their_number(large: Code, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from harness.cli import cli
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend.v1model import lower
+from p4switch.compiler.passes import lowered
 from p4switch.coverage import Coverage
 from p4switch.errors import UserError
 from p4switch.stf import Options, run_test, run_tests
@@ -352,6 +352,17 @@ def test_shifts_by_literals(op: str, negative: bool) -> None:
         assert value.number == z3.simplify(z3.substitute(value.formula, (a, z3.BitVecVal(0xA5, 8)))).as_long()
 
 
+@pytest.mark.parametrize("a", ["hdr.h.a", "(bit<32>)(bit<32>)((int<32>)hdr.h.a >> hdr.h.b)"])
+def test_shifts_by_amounts_of_more_than_8_bits(tmp_path: Path, a: str) -> None:
+    """The compiler spells them out, as BMv2 does not have them."""
+    code = f"bit<32> x = {a} >> hdr.h.b; if (x == 5) {{ sm.egress_spec = 2; }}"
+    program = Path(small(tmp_path, code))
+    made, result = generate(program, seconds=60)
+    assert not result.missing
+    for test in write(tmp_path, program, [], made, result):
+        run_test(program, test)
+
+
 def test_random_numbers_are_inputs(tmp_path: Path) -> None:
     """Within their bounds, which packets may give."""
     code = """bit<32> x; bit<8> y;
@@ -608,7 +619,7 @@ def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.Monk
     assert (result.missing, result.only_unstable) == ([], [])
     assert result.problems["too many steps"]
     assert result.runs > 1
-    looking = search.Search(Code(lower(parse_and_check(program))))
+    looking = search.Search(Code(lowered(parse_and_check(program))))
     looking._try(machine.Inputs(0))
     for heap in looking._heaps:
         asked = [(way.site, position) for *_, position, way, _ in sorted(heap, key=lambda entry: entry[:3])]
@@ -685,7 +696,7 @@ def test_what_the_headers_of_a_packet_leave_open(tmp_path: Path) -> None:
     """A header that only the parser makes valid decides; one that the program adds does not."""
     path = Path(small(tmp_path, HEADERS))
     path.write_text(path.read_text().replace("{ h_t h; }", "{ h_t h; h_t g; h_t i; }"))
-    code = Code(lower(parse_and_check(path)))
+    code = Code(lowered(parse_and_check(path)))
 
     def lines(valid: set[str]) -> set[str]:
         bits = [1 << n for n in range(code.all.bit_length()) if code.open(valid) >> n & 1]

@@ -1,0 +1,75 @@
+"""The passes from the checked program to what tools read, in one list.
+
+`lower` makes an IR of the program; the passes of `PASSES` transform it, and those of `BMV2` fit it to BMv2 JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from p4switch import ir
+from p4switch.compiler import ast
+from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
+from p4switch.compiler.frontend import deep_recursion
+from p4switch.compiler.midend.v1model import Lowered, lower
+from p4switch.compiler.passes import one_site_per_table, parser_conditions, simplify
+from p4switch.compiler.passes.base import Pass
+from p4switch.ir import checker
+from p4switch.ir.printer import print_program
+
+LOWER = "lower"
+_LOWER_HELP = "calls, structs, stacks and externs become operations over scalars"
+
+PASSES = (Pass("simplify", "jumps are threaded; blocks that always follow each other are one", simplify.run),)
+BMV2 = (
+    Pass("parser-conditions", "conditions in parsers become selects", parser_conditions.run),
+    Pass("one-site-per-table", "tables applied in several places continue alike", one_site_per_table.run),
+)
+
+Watch = Callable[[str, ir.Program], None]
+"""Gets the name of a pass, and the program after it."""
+
+
+def listed() -> list[tuple[str, str]]:
+    """Return the names of all passes, and a line about each, in their order."""
+    return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2))]
+
+
+def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
+    """Return `program` after `lower` and `PASSES`. Raises CompileError for what the target cannot do."""
+    result = lower(program)
+    if watch is not None:
+        watch(LOWER, result.program)
+    run(PASSES, result, watch)
+    return result
+
+
+def inspect(program: ast.Program, name: str, check: bool) -> str:
+    """Return the text of `program` after pass `name`, all passes run. With `check`, raises CheckError as the checker.
+
+    Raises CompileError for what the target cannot do.
+    """
+    texts: dict[str, str] = {}
+
+    def watch(done: str, after: ir.Program) -> None:
+        if check:
+            checker.check(after)
+        if done == name:
+            texts[done] = print_program(after)
+
+    with deep_recursion():
+        run(BMV2, lowered(program, watch), watch)
+    return texts[name]
+
+
+def run(passes: Sequence[Pass], program: Lowered, watch: Watch | None = None) -> None:
+    """Transform `program`. Raises CompileError for what the target cannot do."""
+    for each in passes:
+        try:
+            each.run(program.program)
+        except UnsupportedError as error:
+            source = program.source.source
+            place, line = source.locate(error.span or 0), source.line_at(error.span or 0)
+            raise CompileError([Diagnostic("error", place, str(error), line)]) from None
+        if watch is not None:
+            watch(each.name, program.program)

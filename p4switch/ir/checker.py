@@ -1,0 +1,304 @@
+"""What holds of every program between two passes. A program for which it does not hold is a mistake of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from p4switch.bits.domain import fits, width
+from p4switch.bits.operators import ARITHMETIC, COMPARISONS, SATURATING, SHIFTS
+from p4switch.compiler.midend.storage import SCALARS, flat_fields
+from p4switch.compiler.types import BOOL, Bits, Bool, Type, Varbit
+from p4switch.ir import expressions as ex
+from p4switch.ir import operations as ops
+from p4switch.ir import program as pr
+from p4switch.ir.graph import actions, reverse_postorder, tables
+from p4switch.ir.printer import operation, text
+from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor
+
+REFERENCES = (ex.HeaderRef, ex.UnionRef, ex.StackRef)
+
+
+class CheckError(AssertionError):
+    """What is wrong with a program, and where."""
+
+
+def check(program: pr.Program) -> None:
+    """Raise CheckError for a program that refers to what is not there, or whose types do not agree."""
+    _Checker(program).run()
+
+
+class _Checker:
+    def __init__(self, program: pr.Program) -> None:
+        self._program = program
+        self.stacks = {ref.name: (ref, names) for ref, names in program.stacks}
+        self.unions = {ref.name for ref, _ in program.unions}
+        self.headers = {h.name for h in program.headers}
+        self._fields: dict[tuple[str, str], Type] = {
+            **{(h.name, name): t for h in program.headers for name, t in flat_fields(h.type)},
+            **{(SCALARS, name): t for name, t in program.scalars.items()},
+            **{(name, "field"): Varbit(bits) for name, bits in program.varbits.items()},
+            **{("standard_metadata", name): t for name, t, _ in program.standard_metadata},
+        }
+        self.objects = {
+            "register_array": {r.name for r in program.registers},
+            "counter_array": {c.name for c in program.counters},
+            "meter_array": {m.name for m in program.meters},
+            "calculation": {c.name for c in program.calculations},
+        }
+        self.params: Sequence[tuple[str, Type]] = ()
+        self.in_parser = False
+        self.where = ""
+        self._expressions = _Expressions(self)
+        self._operations = _Operations(self)
+
+    def fail(self, message: str) -> CheckError:
+        return CheckError(f"{self.where}: {message}")
+
+    def run(self) -> None:
+        self.where, self.in_parser = "parser", True
+        self._code(self._program.parser)
+        self.in_parser = False
+        for pipeline in self._program.pipelines:
+            self.where = pipeline.name
+            self._code(pipeline.start)
+        for action in actions(self._program):
+            self.where, self.params = f"action {action.name}", action.params
+            self._code(action.body)
+        self.params = ()
+        for table in tables(self._program):
+            self.where = f"table {table.name}"
+            self._table(table)
+        self.where = "deparser"
+        for op in self._program.deparser_ops:
+            op.accept(self._operations)
+        for header in self._program.deparser:
+            self.reference(header)
+        self.where = "checksums"
+        for checksum in self._program.checksums:
+            self.boolean(checksum.condition)
+            self.type_of(checksum.target)
+            self.read(checksum.inputs)
+        self.where = "field lists"
+        for each in (*self._program.field_lists, *self._program.learn_lists):
+            self.read(each.elements)
+
+    def _code(self, start: pr.Block) -> None:
+        known = set(reverse_postorder(start))
+        for block in known:
+            for op in block.ops:
+                op.accept(self._operations)
+            end = block.end
+            if isinstance(end, pr.Branch):
+                self.boolean(end.condition)
+            elif isinstance(end, pr.Select):
+                self._select(end)
+            elif isinstance(end, pr.Apply):
+                for label in end.on:
+                    if not isinstance(label, bool) and not 0 <= label < len(end.table.actions):
+                        raise self.fail(f"table {end.table.name} has no action {label}")
+                if len({isinstance(label, bool) for label in end.on}) > 1:
+                    raise self.fail(f"table {end.table.name} goes on by its hit and by its action")
+
+    def _select(self, end: pr.Select) -> None:
+        self.read(end.keys)
+        if len(end.spans) not in (0, len(end.cases)):
+            raise self.fail(f"a select has {len(end.cases)} cases and {len(end.spans)} places of them")
+        for case, _ in end.cases:
+            if isinstance(case, str):
+                if all(case != v.name for v in self._program.value_sets):
+                    raise self.fail(f"there is no value set {case}")
+            elif len(case) != len(end.keys):
+                raise self.fail(f"a case has {len(case)} values for {len(end.keys)} keys")
+
+    def _table(self, table: pr.Table) -> None:
+        self.read(key.target for key in table.keys)
+        calls = [entry.call for entry in table.entries or ()]
+        for call in [*calls, *([] if table.default is None else [table.default])]:
+            if len(call.args) != len(call.action.params):
+                raise self.fail(f"{call.action.name} takes {len(call.action.params)} values, not {len(call.args)}")
+            if call.action not in table.actions:
+                raise self.fail(f"{call.action.name} is none of its actions")
+        for entry in table.entries or ():
+            if len(entry.keys) != len(table.keys):
+                raise self.fail(f"an entry has {len(entry.keys)} values for {len(table.keys)} keys")
+
+    # Expressions and references
+
+    def field(self, header: str, name: str) -> Type:
+        found = self._fields.get((header, name))
+        if found is None:
+            raise self.fail(f"there is no field {header}.{name}")
+        return found
+
+    def type_of(self, expr: ex.Expr) -> Type:
+        """The type of `expr`, which is right."""
+        expr.accept(self._expressions)
+        return expr.type
+
+    def boolean(self, expr: ex.Expr) -> None:
+        if self.type_of(expr) != BOOL:
+            raise self.fail(f"{text(expr)} is of type {expr.type}: expected a bool")
+
+    def read(self, nodes: Iterable[ops.Read]) -> None:
+        for node in nodes:
+            if isinstance(node, REFERENCES):
+                self.reference(node)
+            else:
+                self.type_of(node)
+
+    def reference(self, ref: ex.Reference) -> None:
+        if isinstance(ref, ex.UnionRef):
+            there = ref.name in self.unions
+        elif isinstance(ref, ex.StackRef):
+            there = ref.name in self.stacks
+        elif ref.stack:
+            there = ref.stack in self.stacks
+            if ref.where and not self.in_parser:
+                raise self.fail(f"{text(ref)} is used outside of a parser")
+            if ref.index is not None:
+                self.type_of(ref.index)
+        else:
+            there = ref.name in self.headers
+        if not there:
+            raise self.fail(f"there is no {text(ref)}")
+
+    def headers_of(self, stack: str, member: str) -> Iterator[str]:
+        if stack not in self.stacks:
+            raise self.fail(f"there is no stack {stack}")
+        yield from (f"{name}.{member}" if member else name for name in self.stacks[stack][1])
+
+
+def _agree(a: Type, b: Type) -> bool:
+    """Whether a value of one type can be where one of the other is. Of a varbit, the most bits may differ."""
+    return a == b or (isinstance(a, Varbit) and isinstance(b, Varbit))
+
+
+class _Expressions(ExpressionVisitor[None]):
+    def __init__(self, checker: _Checker) -> None:
+        self._checker = checker
+
+    def const(self, expr: ex.Const) -> None:
+        if isinstance(expr.type, Bits) and not fits(expr.value, expr.type):
+            raise self._checker.fail(f"{expr.value} is no value of type {expr.type}")
+        if isinstance(expr.type, Bool) and expr.value not in (0, 1):
+            raise self._checker.fail(f"{expr.value} is no bool")
+
+    def field(self, expr: ex.FieldRef) -> None:
+        self._is(expr, self._checker.field(expr.header, expr.name))
+
+    def last_field(self, expr: ex.LastField) -> None:
+        for header in self._checker.headers_of(expr.stack, expr.member):
+            self._is(expr, self._checker.field(header, expr.name))
+
+    def elem_field(self, expr: ex.ElemField) -> None:
+        self._checker.type_of(expr.index)
+        for header in self._checker.headers_of(expr.stack, expr.member):
+            self._is(expr, self._checker.field(header, expr.name))
+
+    def _is(self, expr: ex.Expr, t: Type) -> None:
+        if expr.type != t:
+            raise self._checker.fail(f"{text(expr)} is of type {t}, not {expr.type}")
+
+    def param(self, expr: ex.Param) -> None:
+        if not 0 <= expr.index < len(self._checker.params):
+            raise self._checker.fail(f"there is no parameter {expr.index}")
+        self._is(expr, self._checker.params[expr.index][1])
+
+    def valid(self, expr: ex.Valid) -> None:
+        self._checker.reference(expr.header)
+
+    def lookahead(self, expr: ex.Lookahead) -> None:
+        if not self._checker.in_parser:
+            raise self._checker.fail(f"{text(expr)} is read outside of a parser")
+
+    def last_index(self, expr: ex.LastIndex) -> None:
+        list(self._checker.headers_of(expr.stack, ""))
+
+    def op(self, expr: ex.Op) -> None:
+        kinds = [self._checker.type_of(a) for a in expr.args]
+        if not self._fits(expr, kinds):
+            shown = ", ".join(map(str, kinds))
+            raise self._checker.fail(f"{text(expr)} of type {expr.type} has operands of types {shown}")
+
+    @staticmethod
+    def _fits(expr: ex.Op, kinds: list[Type]) -> bool:
+        op, t = expr.op, expr.type
+        if op in ("&&", "||", "!"):
+            return t == BOOL and all(k == BOOL for k in kinds)
+        if op in COMPARISONS:
+            return t == BOOL and _agree(*kinds)
+        if op in ARITHMETIC | SATURATING:
+            return all(_agree(k, t) for k in kinds)
+        if op in SHIFTS or op in ("neg", "~"):
+            return _agree(kinds[0], t)
+        if op == "?:":
+            return kinds[0] == BOOL and all(_agree(k, t) for k in kinds[1:])
+        if op == "++":
+            return width(t) == sum(map(width, kinds))
+        if op == "slice":
+            high, low = expr.args[1:]
+            if not isinstance(high, ex.Const) or not isinstance(low, ex.Const):
+                return False
+            return low.value <= high.value < width(kinds[0]) and width(t) == high.value - low.value + 1
+        return op == "cast"
+
+
+class _Operations(OperationVisitor[None]):
+    def __init__(self, checker: _Checker) -> None:
+        self._checker = checker
+
+    def _declared(self, op: ops.Operation) -> None:
+        self._checker.read(op.reads)
+        self._checker.read(op.writes)
+
+    def assign(self, op: ops.Assign) -> None:
+        self._declared(op)
+        if not _agree(op.dst.type, op.src.type):
+            raise self._checker.fail(f"{operation(op)}: a value of type {op.src.type} for one of type {op.dst.type}")
+
+    def set_valid(self, op: ops.SetValid) -> None:
+        self._declared(op)
+
+    def set_invalid(self, op: ops.SetInvalid) -> None:
+        self._declared(op)
+
+    def copy_header(self, op: ops.CopyHeader) -> None:
+        self._declared(op)
+        if op.dst.type != op.src.type:
+            raise self._checker.fail(f"{operation(op)}: a header of type {op.src.type} for one of {op.dst.type}")
+
+    def copy_union(self, op: ops.CopyUnion) -> None:
+        self._declared(op)
+
+    def copy_stack(self, op: ops.CopyStack) -> None:
+        self._declared(op)
+        if (op.dst.element, op.dst.size) != (op.src.element, op.src.size):
+            raise self._checker.fail(f"{operation(op)}: the stacks are of different types")
+
+    def move_stack(self, op: ops.MoveStack) -> None:
+        self._declared(op)
+
+    def exit(self, op: ops.Exit) -> None:
+        if self._checker.in_parser:
+            raise self._checker.fail("exit in a parser")
+
+    def extract(self, op: ops.Extract) -> None:
+        self._only_in_parsers(op)
+
+    def advance(self, op: ops.Advance) -> None:
+        self._only_in_parsers(op)
+
+    def verify(self, op: ops.Verify) -> None:
+        self._only_in_parsers(op)
+        self._checker.boolean(op.condition)
+
+    def _only_in_parsers(self, op: ops.Operation) -> None:
+        if not self._checker.in_parser:
+            raise self._checker.fail(f"{operation(op)} outside of a parser")
+        self._declared(op)
+
+    def extern(self, op: ops.ExternOperation) -> None:
+        self._declared(op)
+        for arg in op.arguments:
+            if isinstance(arg, ops.Named) and arg.value not in self._checker.objects.get(arg.kind, (arg.value,)):
+                raise self._checker.fail(f"{operation(op)}: there is no {arg.value}")
