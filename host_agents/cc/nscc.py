@@ -42,8 +42,8 @@ class NsccParameters:
     target_delay_base_rtts: float = field(default=0.75, metadata=POSITIVE)  # the target queuing delay with trimming
     target_delay_untrimmed_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the same without trimming
     fair_increase_packets: float = 5.0  # fi, in an RTT without marks and with a delay above the target; scaled
-    # In an RTT without marks and delay, times the target over the reference's base RTT; scaled. The simulator's alpha is
-    # this over the target.
+    # In an RTT without marks and delay, times the target over the reference's base RTT; scaled. The simulator's alpha
+    # is this over the target.
     proportional_increase_packets: float = 4.0
     eta_packets: float = 0.15  # added in each update period, whatever the signals; scaled
     fast_increase_share: float = 0.25  # of the bytes acknowledged that fast increase adds; scaled
