@@ -75,6 +75,7 @@ PULL: Final = Packet(
 _TARGET: Final = DATA.place("target")
 _REQUESTED: Final = RTS.place("target")
 _GRANTED: Final = PULL.place("granted")
+_FASTER: Final = 8.0  # a receiver's link may be so many times as fast as the sender's
 _HALF: Final = 1 << 31  # a target that is further ahead is an old one, modulo 2^32
 
 
@@ -117,6 +118,8 @@ class Rccc(CompositeReactionPoint):
         self._waits = False  # counted among those that wait for the link
         self._requested_ns = -1  # when the last RTS left; -1: never
         self._heard_ns = 0  # when the last pull came, or the last RTS left
+        self._pulled_ns = 0  # when the last pull came
+        self._bytes_per_ns = _FASTER * path.line_rate_bps / 8e9
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -185,14 +188,14 @@ class Rccc(CompositeReactionPoint):
         more = pulled - self.pulled_quanta
         if more < 0:
             return  # an older one, overtaken
-        # What a receiver may grant: what was sent or waits, and as much ahead.
-        wanted_bytes = self.traffic.sent_packets * self.path.wire_bytes + self.traffic.waiting_bytes
-        most_bytes = 2 * (wanted_bytes + self.most_credit_bytes)
-        if pulled * QUANTUM_BYTES > most_bytes:
+        # A receiver's pacer grants no more than its link carries, whether the sender uses it or not.
+        most_bytes = float(self.most_credit_bytes) + self._bytes_per_ns * float(now_ns - self._pulled_ns)
+        if float(more * QUANTUM_BYTES) > most_bytes:
             self.outlet.count_malformed()
             return
         self._stop_speculating()
         self._heard_ns = now_ns
+        self._pulled_ns = now_ns
         self.pulled_quanta = pulled
         self.credit_bytes = min(self.credit_bytes + more * QUANTUM_BYTES, self.most_credit_bytes)
         self._look()

@@ -134,8 +134,10 @@ class TestSender:
     def test_a_pull_beyond_all_that_can_be_is_refused(self):
         qa, qb, _, now = sender(1000)
         before = qa.reaction_point.credit_bytes
-        qa.nic.receive(now, pull(qb, 1 << 40))
+        qa.nic.receive(now, pull(qb, (MOST * QUANTUM + 8 * now * 100 // 8) // QUANTUM + 1))
         assert (qa.nic.stats.malformed, qa.reaction_point.credit_bytes) == (1, before)
+        qa.nic.receive(now, pull(qb, (MOST * QUANTUM + 8 * now * 100 // 8) // QUANTUM))
+        assert qa.nic.stats.malformed == 1
 
     def test_senders_of_one_nic_share_what_they_ask_for(self):
         """A half each, once both have data that waits for the link."""
