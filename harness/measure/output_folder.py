@@ -17,9 +17,10 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +33,7 @@ _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
 _MARK = ".p4cc"
+_filled: list[tuple[Path, Path, Sequence[Path]]] = []  # by this process: hidden folder, note, folders made for it
 
 
 class _TakenError(UserError):
@@ -65,7 +67,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
     except OSError as error:
         raise _refused(target, error) from None
     scratch = _hidden(target.absolute())
-    with _note(scratch) as number, Reserve() as reserve:
+    with _note(scratch) as number, _open(scratch, number, made), Reserve() as reserve:
         try:
             _make(target, scratch, number)
             yield scratch
@@ -90,6 +92,30 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
             if told is not error:
                 raise told from None
             raise
+
+
+@contextlib.contextmanager
+def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
+    """`removal` removes this during the block."""
+    what = (scratch, _notes() / number, made)
+    _filled.append(what)
+    try:
+        yield
+    finally:
+        _filled.remove(what)
+
+
+def removal(told: str) -> list[bytes]:
+    """Return a command that removes what is being filled by this process, and says so: for a process that cannot.
+
+    It ends with status 2; nothing is being filled: an empty one.
+    """
+    if not _filled:
+        return []
+    parts = [f"rm -rf -- {shlex.quote(str(scratch))} {shlex.quote(str(note))}" for scratch, note, _ in _filled]
+    parts += [f"rmdir -- {shlex.quote(str(folder))} 2>/dev/null" for *_, made in _filled for folder in made]
+    parts += [f"printf '%s\\n' {shlex.quote(told)} >&2", "exit 2"]
+    return [os.fsencode(word) for word in ("/bin/sh", "-c", "; ".join(parts))]
 
 
 def _take_place(scratch: Path, target: Path, aside: Path) -> None:

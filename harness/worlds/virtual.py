@@ -20,7 +20,8 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
-from harness.measure import tracing
+from harness.errors import out_of_memory
+from harness.measure import output_folder, tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
@@ -40,7 +41,7 @@ from harness.measure.recording import (
     Writing,
     port_places,
 )
-from harness.measure.tracing import TraceRecord
+from harness.measure.tracing import TraceRecord, Tracing
 from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Flow
 from harness.worlds import building
@@ -107,7 +108,7 @@ class VirtualWorld:
         self,
         run: Run,
         *,
-        trace: int | None = None,
+        trace: Tracing | None = None,
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
@@ -116,7 +117,7 @@ class VirtualWorld:
         late: Callable[[int], object] | None = None,
         crew: Callable[..., Crew] = Workers,
     ) -> None:
-        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
+        """`trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
@@ -130,11 +131,12 @@ class VirtualWorld:
         independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
         if trace is not None:
-            tracing.check_trace(traffic, trace, several=not isinstance(workers, int) or workers > 1)
+            tracing.check_trace(traffic, trace.flow, several=not isinstance(workers, int) or workers > 1)
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        if isinstance(workers, int):
+        # Flows that start when others are done would have to be walked through, which takes as long as some runs.
+        if isinstance(workers, int) and independent:
             check_fits(run, expected(run, traffic))
         self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
         self._built = 0
@@ -145,13 +147,13 @@ class VirtualWorld:
             independent_hosts=local,
             settle=self._settle if follows else None,
         )
+        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
         self._coverage = coverage
         self._compiler = compiler
-        self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
         self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
@@ -206,7 +208,8 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.build, self._trace is not None or self._coverage, self._compiler)
+        told = self._trace is not None and self._trace.pipelines
+        built = pipeline(run.build, told or self._coverage, self._compiler)
         self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
@@ -427,9 +430,11 @@ class VirtualWorld:
             ends = connection.sources, connection.destinations
             source, destination = map(_number_of, self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        if self._trace == self._session.records[request.flow].flow.number:
-            self.trace_tag = self._tags[request.number]
-            self.fabric.trace(self.trace_tag)
+        trace = self._trace
+        if trace is not None and trace.flow == self._session.records[request.flow].flow.number:
+            most = {} if trace.packets is None else {"packets": trace.packets}
+            span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
+            self.fabric.trace(self._tags[request.number], **most, **span, pipelines=trace.pipelines)
 
     def _post(self, host: int, request: Post, now_ns: int) -> None:
         self._hosts[host].post(request, now_ns)
@@ -467,6 +472,7 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
+        Fabric.on_abort(())
         assert recording is not None  # of the first worker
         return recording
 
@@ -650,9 +656,11 @@ class VirtualWorld:
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
         """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
         stats = _columns(self.fabric.flow_stats())
-        by_tag = stats["delivered_bytes"] + self.run_plan.scenario.framing_bytes * stats["delivered_packets"]
+        by_tag = np.zeros(int(stats["tag"].max(initial=0)) + 1, np.int64)  # traced packets have tags, too
+        framing_bytes = self.run_plan.scenario.framing_bytes
+        by_tag[stats["tag"]] = stats["delivered_bytes"] + framing_bytes * stats["delivered_packets"]
         tags = self._tags
-        return self._added_up([int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers])
+        return self._added_up([int(by_tag[tags[number]]) if number in tags else 0 for number in numbers])
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
@@ -689,11 +697,9 @@ class VirtualWorld:
         """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
-        if self._traced is None:
-            return
         if self._trace is not None:
             records = tracing.told(self.trace_records(), writing)
-            found, again = tee(tracing.hops(records, partial(Decoder, self._traced)))
+            found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
                 (folder / "trace.txt").open("w", encoding="utf-8") as text,
@@ -703,10 +709,15 @@ class VirtualWorld:
                     text.write(f"{line}\n")
                     lines.write(f"{members}\n")
         if self._coverage:
+            assert self._traced is not None
             coverage = Coverage()
             for passed in self._passed.values():
                 coverage.add(self._traced.program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
+
+    def _decoder(self) -> Decoder:
+        assert self._traced is not None
+        return Decoder(self._traced)
 
     def _part(self) -> _Part:
         """What this worker knows, at the end."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
 RESERVED = (*EVERYWHERE, "pieces", "links")
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
+_UNITS = {"ns": "ns", "bps": "bit/s", "bytes": "bytes", "packets": "packets", "cells": "cells", "ticks": "ticks"}
 Values = tuple[int | float | str, ...]
 
 
@@ -39,6 +40,9 @@ class Probe(Table):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]  # of the table
     # Between readings, from time 0; 0: only at the end of the run.
     interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)] = 0
+
+    # Of what is read, as figures say it; none: the one that the name of what is read ends in (_ns, _bps, _bytes, ...).
+    unit: Annotated[str, Field(min_length=1, max_length=24)] | None = None
 
     keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
 
@@ -54,6 +58,10 @@ class Probe(Table):
     @abstractmethod
     def values(self, run: Run) -> tuple[str, ...]:
         """The columns of what was read."""
+
+    def unit_of(self, column: str) -> str | None:
+        """Return the unit of one of the columns of what was read; None: it has none that is known."""
+        return self.unit or _UNITS.get(column.rpartition("_")[2])
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
         """The readings: (time_ns, place..., value...)."""

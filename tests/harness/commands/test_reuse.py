@@ -19,6 +19,7 @@ from harness.commands._attempt import ERROR_FILE
 from harness.errors import DeadWorkerError
 from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
+from harness.measure.tracing import Tracing
 from harness.worlds import carrying
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -121,7 +122,7 @@ def test_a_run_is_not_taken_that_was_carried_out_otherwise(carry: Carry, how: Ho
         carry("again", "out", how=how, dry=True)
 
 
-@pytest.mark.parametrize("how", [How(pcap=True), How(trace=0), How(coverage=True)])
+@pytest.mark.parametrize("how", [How(pcap=True), How(trace=Tracing(0)), How(coverage=True)])
 def test_a_run_is_taken_only_with_the_files_that_are_wanted(folder: Path, carry: Carry, how: How) -> None:
     carry("without")
     assert len(carry("with", "without", how=how)) == 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.measure import results
 from harness.measure.results import Result
+from harness.measure.tracing import Tracing
 from harness.plan import experiment, scenario
 from harness.worlds.virtual import VirtualWorld
 
@@ -44,7 +45,7 @@ def in_pods() -> Result:
 
 def _made(name: str, tables: dict[str, Any], trace: int | None) -> Result:
     (run,) = experiment.plan(name, scenario.check(tables), Path())
-    world = VirtualWorld(run, trace=trace)
+    world = VirtualWorld(run, trace=None if trace is None else Tracing(trace))
     _FOLDERS.append(TemporaryDirectory())
     folder = Path(_FOLDERS[-1].name) / run.label
     files = results.files(run, world.run())

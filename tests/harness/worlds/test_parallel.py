@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from harness.errors import DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, resolved_text
+from harness.measure.tracing import Tracing
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
@@ -120,7 +121,7 @@ def test_workers_write_what_one_writes(data: st.DataObject) -> None:
 
 def test_traces_captures_and_coverage_are_the_same() -> None:
     run = planned(cc="hpcc", workload={"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 9_000})
-    compare(run, 3, trace=2, capture=True, coverage=True)
+    compare(run, 3, trace=Tracing(2), capture=True, coverage=True)
 
 
 def test_pauses_link_changes_and_probes_are_the_same() -> None:
@@ -282,7 +283,7 @@ def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
 
 def test_a_trace_needs_flows_that_are_known() -> None:
     with pytest.raises(UserError, match=r"^--trace: flows start when others are done; expected --workers 1 with it$"):
-        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=0)
+        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=Tracing(0))
 
 
 @pytest.mark.parametrize("wanted", ["0", "-1", "two", "65", "1e1", "\u0661"])
