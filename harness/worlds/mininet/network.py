@@ -31,6 +31,12 @@ from mininet.node import Node  # noqa: E402
 _ETHERNET_MTU = 1500
 
 
+class _Cli(CLI):  # type: ignore[misc]  # Mininet has no types
+    """Mininet's prompt, to which a node's name may have hyphens."""
+
+    identchars = f"{CLI.identchars}-"
+
+
 class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
     """A host whose interface has no address: the kernel answers nothing, and its agent has every frame to itself."""
 
@@ -158,7 +164,7 @@ class Network:
 
     def prompt(self) -> None:
         """Open Mininet's own prompt at the network; returns when the user leaves it."""
-        CLI(self._net, stdin=sys.stdin)
+        _Cli(self._net, stdin=sys.stdin)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
         """The processes that Mininet keeps for its nodes, by node."""
