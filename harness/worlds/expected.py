@@ -35,9 +35,11 @@ _FLOW_BYTES = 12_000
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
-# CPU time: to set up, and to carry one frame over one link, which grows with what does not fit into the caches.
+# CPU time: to set up, for one flow, and to carry one frame over one link, which grows with what does not fit into the
+# caches.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
+_FLOW_S = 65e-6  # a training step of 14,848 flows
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200
@@ -105,7 +107,8 @@ class Expected:
     def run_s(self) -> float:
         """CPU time, of one worker."""
         nodes = self.hosts + self.switches
-        return self.packet_hops * (_HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes))
+        hop_s = _HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes)
+        return self.packet_hops * hop_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
