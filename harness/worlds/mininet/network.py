@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,11 +24,18 @@ from topologies import Topology, model
 from topologies.model import HOST_PORT
 
 package.require()
+from mininet.cli import CLI  # noqa: E402
 from mininet.link import Intf, Link  # noqa: E402
 from mininet.net import Mininet  # noqa: E402
 from mininet.node import Node  # noqa: E402
 
 _ETHERNET_MTU = 1500
+
+
+class _Cli(CLI):  # type: ignore[misc]  # Mininet has no types
+    """Mininet's prompt, to which a node's name may have hyphens."""
+
+    identchars = f"{CLI.identchars}-"
 
 
 class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
@@ -154,6 +162,10 @@ class Network:
 
     def host_interface(self, name: str) -> str:
         return interface_name(self._topology, name, HOST_PORT)
+
+    def prompt(self) -> None:
+        """Open Mininet's own prompt at the network; returns when the user leaves it."""
+        _Cli(self._net, stdin=sys.stdin)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
         """The processes that Mininet keeps for its nodes, by node."""

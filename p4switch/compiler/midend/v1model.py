@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4switch import ir
+from p4switch.architectures.extern import extern_type
+from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.base import MAX_CELLS
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.parsers import Parsers
 from p4switch.compiler.midend.storage import flat_fields, scalar_type
@@ -41,14 +42,6 @@ class Lowered:
 
 
 class Architecture(Parsers):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
-        self._digests: list[tuple[types.Type, ir.FieldList]] = []
-
-    @property
-    def digests(self) -> list[tuple[types.Type, ir.FieldList]]:
-        return self._digests
-
     def run(self) -> Lowered:
         blocks = self._blocks()
         self._global_instances()
@@ -74,7 +67,7 @@ class Architecture(Parsers):
             [*self.actions.values(), *self.direct_actions.values()],
             self.extern_objects,
             value_sets,
-            [t for t, _ in self._digests],
+            self.digests,
         )
 
     # The package
@@ -121,7 +114,7 @@ class Architecture(Parsers):
         self._headers = self.storage.allocate(headers, "", exact=True)
         self.program_headers = set(self.leaves(self._headers))
         self._metadata = self.user_metadata = self.storage.allocate(metadata, "userMetadata")
-        self._standard = StructValue(standard, fields)
+        self.standard = StructValue(standard, fields)
         self.out.errors = list(self.source.errors)
 
     def _enums(self) -> None:
@@ -131,10 +124,10 @@ class Architecture(Parsers):
 
     def _bind_parameters(self, block: Block) -> None:
         values: dict[str, list[Value]] = {
-            "parser": [Packet(), self._headers, self._metadata, self._standard],
+            "parser": [Packet(), self._headers, self._metadata, self.standard],
             "verify": [self._headers, self._metadata],
-            "ingress": [self._headers, self._metadata, self._standard],
-            "egress": [self._headers, self._metadata, self._standard],
+            "ingress": [self._headers, self._metadata, self.standard],
+            "egress": [self._headers, self._metadata, self.standard],
             "compute": [self._headers, self._metadata],
             "deparser": [Packet(output=True), self._headers],
         }
@@ -244,28 +237,10 @@ class Architecture(Parsers):
     # Extern objects
 
     def _objects(self) -> None:
-        tables = {t.counter: t for t in self.tables.values() if t.counter is not None}
-        meters = {t.meter: t for t in self.tables.values() if t.meter is not None}
         for extern in self.extern_objects:
-            kind, span = extern.decl.name, extern.node.pos
-            if kind == "counter":
-                self.out.counters.append(ir.Counter(extern.path, self._size(extern), span=span))
-            elif kind == "direct_counter" and extern in tables:
-                table = tables[extern].ir
-                self.out.counters.append(ir.Counter(extern.path, table.size, table.name, span=span))
-            elif kind == "meter":
-                self.out.meters.append(ir.Meter(extern.path, self._size(extern), self._unit(extern), span=span))
-            elif kind == "direct_meter" and extern in meters:
-                table = meters[extern].ir
-                result = self.direct_meter_result(extern)
-                unit = self._unit(extern)
-                self.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, span))
-            elif kind == "register":
-                t = scalar_type(extern.type_args[0])
-                if not isinstance(t, types.Bits):
-                    what = f"a register of {extern.type_args[0]}"
-                    raise self.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
-                self.out.registers.append(ir.Register(extern.path, self._size(extern), t.width, span))
+            kind = extern_type(EXTERNS, extern.decl.name)
+            if kind is not None:
+                kind.declare(extern, self)
 
     def _unique_names(self) -> None:
         """Refuses two tables, or two actions, with one control-plane name."""
@@ -283,17 +258,6 @@ class Architecture(Parsers):
             bits = sum(types.width_of(t) or 0 for _, t in flat_fields(header))
             if bits % 8:
                 raise self.error(header.decl, f"header '{header}' has {bits} bits: this target needs whole bytes")
-
-    def _size(self, extern: ExternObject) -> int:
-        size = extern.args["size"]
-        if not isinstance(size, ir.Const):
-            raise self.error(extern.node, "the size has to be a compile-time constant")
-        return self.size_of(extern.node, size.value, MAX_CELLS)
-
-    def _unit(self, extern: ExternObject) -> str:
-        unit = extern.args["type"]
-        assert isinstance(unit, ir.Const)
-        return unit.member
 
 
 def lower(program: ast.Program) -> Lowered:

@@ -68,8 +68,9 @@ def run(passes: Sequence[Pass], program: Lowered, watch: Watch | None = None) ->
         try:
             each.run(program.program)
         except UnsupportedError as error:
-            source = program.source.source
-            place, line = source.locate(error.span or 0), source.line_at(error.span or 0)
+            source, span = program.source.source, error.span
+            assert span is not None, "a pass says where"
+            place, line = source.locate(span), source.line_at(span)
             raise CompileError([Diagnostic("error", place, str(error), line)]) from None
         if watch is not None:
             watch(each.name, program.program)

@@ -121,6 +121,7 @@ GIVE_A_PLACE = {
     ("diagnostics.py", "CompileError"),  # the reporter, to which every error comes with its place
     ("midend/base.py", "CompileError"),
     ("bmv2/source.py", "CompileError"),
+    ("passes/__init__.py", "CompileError"),
     ("preprocessor.py", "CompileError"),
     ("preprocessor.py", "UserError"),  # the file that was asked for cannot be read: there is no line
 }

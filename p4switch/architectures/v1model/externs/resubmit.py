@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternFunction
+from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.externs import Externs
     from p4switch.testgen.machine import Machine
 
 
@@ -49,3 +53,19 @@ class Recirculate(_Again):
     span: int | None = None
     primitive = "recirculate"
     effects = frozenset({ir.Effect.RECIRCULATE})
+
+
+@EXTERNS.register("resubmit_preserving_field_list")
+class ResubmitFunction(ExternFunction):
+    def lower(self, call: ast.Call, to: Externs) -> None:
+        to.only_in(call, "ingress")
+        index = to.field_list_index(call, to.call_arguments(call)[0])
+        to.emit(Resubmit(to.field_list(index), call.pos))
+
+
+@EXTERNS.register("recirculate_preserving_field_list")
+class RecirculateFunction(ExternFunction):
+    def lower(self, call: ast.Call, to: Externs) -> None:
+        to.only_in(call, "egress")
+        index = to.field_list_index(call, to.call_arguments(call)[0])
+        to.emit(Recirculate(to.field_list(index), call.pos))
