@@ -291,6 +291,6 @@ def test_the_network_of_a_folder_is_of_a_bounded_size(run: Path, tmp_path: Path)
 
 
 def test_so_is_what_is_drawn_over_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorded, "most_bytes", lambda: 100)
+    monkeypatch.setattr(recorded, "most_bytes", lambda: 7)
     with pytest.raises(UserError, match=r"ports at [0-9,]+ times take 0.00 GiB"):
         recorded_page(results.load(run))
