@@ -19,9 +19,9 @@ from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
-from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.makers import MakeWorld

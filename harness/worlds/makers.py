@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy
 
 from harness.measure.inputs import How, inputs
-from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.worlds.ranks import Ranks, differences
 from p4switch.errors import UserError
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.measure.probes import QueueProbe
-from harness.plan.experiment import Run
+from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.run import Run
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
@@ -78,8 +79,8 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
                 dilated.rate_bps(there.rate_bps),
                 # A switch's latency is as good as a longer link to it.
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
-                run.xoff_bytes(switch.name, there),
-                run.headroom_bytes(switch.name, there) if scenario.switch.pfc.enabled else 0,
+                xoff_bytes(run, switch.name, there),
+                headroom_bytes(run, switch.name, there) if scenario.switch.pfc.enabled else 0,
             )
             for number, there in topology.ports[switch.name].items()
         }

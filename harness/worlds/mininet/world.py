@@ -19,10 +19,10 @@ from harness.control.program_ledger import Kind
 from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, QueueProbe
+from harness.measure.probes import HostProbe, QueueProbe, probes_of
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import Progress, Recording, Writing
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.agreement import agreement, flows_of, least_share
 from harness.worlds.mininet.coordinator import Coordinator
@@ -72,7 +72,7 @@ class MininetWorld:
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
-        probing.require(run.probes)
+        probing.require(probes_of(run))
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1
         self._prompt = prompt

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.measure import folder_values, results
-from harness.plan import experiment, scenario
+from harness.plan import resolve, scenario
 from harness.replay import recorded, recorded_page
 from harness.worlds.virtual import VirtualWorld
 from p4switch import extensions
@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run, in a folder of runs."""
     folder = tmp_path_factory.mktemp("made") / "runs"
     folder.mkdir()
-    (run,) = experiment.plan("small", scenario.check(SMALL), Path())
+    (run,) = resolve.plan("small", scenario.check(SMALL), Path())
     results.write(folder / run.label, results.files(run, VirtualWorld(run).run()))
     return folder
 
@@ -273,7 +273,7 @@ def test_figures_go_to_a_folder_that_can_be_made(made: Path, tmp_path: Path) -> 
 
 def test_a_title_with_control_characters_is_written_without_them(tmp_path: Path) -> None:
     tables = {**SMALL, "title": "a \x1b[1mbold\x1b[0m title"}
-    (run,) = experiment.plan("small", scenario.check(tables), Path())
+    (run,) = resolve.plan("small", scenario.check(tables), Path())
     kept = results.write(tmp_path / "run", results.files(run, VirtualWorld(run).run()))
     assert kept.summary["title"] == "a \\x1b[1mbold\\x1b[0m title"
 

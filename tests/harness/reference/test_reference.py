@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from harness.cli import main
 from harness.measure import results
 from harness.plan import scenario
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.reference import keys, recorded
 from harness.reference.comments import comments
 from harness.reference.entries import entries

@@ -25,7 +25,8 @@ from harness.errors import DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, resolved_text
 from harness.measure.tracing import Tracing
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
 from harness.worlds.virtual import VirtualWorld
