@@ -18,8 +18,9 @@ from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
 from harness.measure.tracing import Tracing
 from harness.plan import sweep as sweeps
-from harness.plan.experiment import Run, plan_tables
 from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan_tables
+from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, merge, nested, read, retitled
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted

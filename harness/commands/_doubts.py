@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.measure.tracing import Tracing
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.expected import trace_bytes
 from p4switch.quantities import doubts
 

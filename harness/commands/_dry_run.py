@@ -12,8 +12,8 @@ from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.commands._tables import show
 from harness.measure.tracing import Tracing, check_trace
 from harness.plan import sweep
-from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.plan.scenario import override
 from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, Staff, paying_workers

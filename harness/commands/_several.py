@@ -12,7 +12,7 @@ from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.results import Result
 from harness.measure.summary import delivered, disagreement
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from p4switch.errors import UserError
 
 Made = Generator[tuple[int, Result], None, None]

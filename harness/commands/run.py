@@ -14,6 +14,7 @@ from harness.commands._seeds import seeds as seeds_of
 from harness.commands._where import resume_option, where, where_options
 from harness.debugging import debug_option
 from harness.worlds.mininet import package
+from harness.worlds.mininet.prompt import moment
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
 from p4switch.errors import UserError
@@ -100,6 +101,11 @@ if TYPE_CHECKING:
 )
 @where_options("one run after the other, in this process")
 @click.option("--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs.")
+@click.option(
+    "--cli",
+    metavar="MOMENT",
+    help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, or at end.",
+)
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 @debug_option
 def command(
@@ -127,6 +133,7 @@ def command(
     trace_hops: bool,
     workers: str | None,
     watch: bool,
+    cli: str | None,
     coverage: bool,
     **whose: Any,
 ) -> None:
@@ -137,7 +144,9 @@ def command(
     """
     with _ranks(workers) as ranks:
         there = _elsewhere(whose, world, workers)
+        prompt = None
         if world == "mininet":
+            prompt = None if cli is None else moment(cli)
             package.require()
             if trace is not None:
                 raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
@@ -149,8 +158,8 @@ def command(
                     "expected --world virtual"
                 )
         else:
-            given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
-            for option in (option for option, is_given in given.items() if is_given):
+            given = {"--switch": switch, "--dilation": dilation, "--watch": watch or None, "--cli": cli}
+            for option in (option for option, value in given.items() if value is not None):
                 raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
         limits: dict[str, Any] = {
             "packets": trace_packets,
@@ -189,8 +198,9 @@ def command(
             follow(ranks, scenarios, settings, several, how)
             return
         with _watch(watch) as watcher:
-            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
-            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume)
+            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher, prompt)
+            bar = prompt is None  # it would write over the prompt
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume, bar)
 
 
 def _elsewhere(whose: Mapping[str, Any], world: str, workers: str | None) -> Cluster | int | None:

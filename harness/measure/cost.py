@@ -24,7 +24,8 @@ from harness.control import programs
 from harness.measure.summary import performance
 from harness.measure.training_cost import KINDS, FlowRun, flow_cost
 from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check, load
 from harness.worlds.expected import expected
 from harness.worlds.partition import partition, shares

@@ -15,7 +15,8 @@ from typing import Any
 from harness.measure import provenance
 from harness.measure.tracing import Tracing
 from harness.plan import scenario
-from harness.plan.experiment import Run, resolved
+from harness.plan.resolve import resolved
+from harness.plan.run import Run
 from p4switch.compiler import preprocess
 
 _SWITCH = "{switch}"  # in the name of a file: stands for that of each switch

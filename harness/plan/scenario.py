@@ -174,7 +174,7 @@ class LinkEvent(Table):
 class Attack(Table):
     """A user who breaks up flows, so that each piece is a queue pair of its own; harness/workloads/attack.py.
 
-    What is not given is chosen for the network; `harness.plan.experiment.Run.attack` says how.
+    What is not given is chosen for the network; `harness.plan.run.Run.attack` says how.
     """
 
     # none: the same flows are called attackers', and stay as they are.

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 import networkx as nx
 
 from harness.measure.tracing import Tracing
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit

@@ -26,7 +26,7 @@ from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
+from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
 from harness.measure.probes.base import Values
 from harness.measure.probes.cells import CellProbe
 from harness.measure.probes.readings import Readings
@@ -42,7 +42,8 @@ from harness.measure.recording import (
     port_places,
 )
 from harness.measure.tracing import TraceRecord, Tracing
-from harness.plan.experiment import LinkChange, Run
+from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.run import LinkChange, Run
 from harness.workloads import Flow
 from harness.worlds import building
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
@@ -253,15 +254,15 @@ class VirtualWorld:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                xoff_bytes = self.run_plan.xoff_bytes(switch.name, there)
+                limit_bytes = xoff_bytes(self.run_plan, switch.name, there)
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
                     port=port,
-                    xoff_bytes=xoff_bytes,
-                    alpha=pfc.alpha if xoff_bytes is None else None,
+                    xoff_bytes=limit_bytes,
+                    alpha=pfc.alpha if limit_bytes is None else None,
                     xon_gap_bytes=pfc.xon_gap_bytes,
-                    headroom_bytes=self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0,
+                    headroom_bytes=headroom_bytes(self.run_plan, switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
 
@@ -503,7 +504,7 @@ class VirtualWorld:
                 self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
-        for probe in self.run_plan.probes:
+        for probe in probes_of(self.run_plan):
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         self.fabric.at(0, self._look_at_progress)
@@ -516,7 +517,7 @@ class VirtualWorld:
         if ended == "limit" and self._is_idle():
             ended = IDLE
             self._stands_still(self.fabric.now_ns)  # so that it is known since when
-        for probe in self.run_plan.probes:
+        for probe in probes_of(self.run_plan):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
         reports = self._reports()

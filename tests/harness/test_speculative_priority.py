@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.recording import Recording
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 

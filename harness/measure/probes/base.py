@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import pandas as pd
 from pydantic import BeforeValidator, Field
 
+from harness.plan.probe_settings import ProbeSettings
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
-from p4switch.tables import Table
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
     from harness.worlds.host_session import HostSession
     from p4switch.p4runtime.client import Client
 
@@ -32,17 +32,8 @@ _UNITS = {"ns": "ns", "bps": "bit/s", "bytes": "bytes", "packets": "packets", "c
 Values = tuple[int | float | str, ...]
 
 
-class Probe(Table):
-    """One table of a run: `name`.parquet in its folder."""
-
-    kind: str  # of probe (`p4cc list probes`)
-    reads: str  # what is read, by name
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]  # of the table
-    # Between readings, from time 0; 0: only at the end of the run.
-    interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)] = 0
-
-    # Of what is read, as figures say it; none: the one that the name of what is read ends in (_ns, _bps, _bytes, ...).
-    unit: Annotated[str, Field(min_length=1, max_length=24)] | None = None
+class Probe(ProbeSettings):
+    """One table of a run, and how it is read."""
 
     keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
 
@@ -117,3 +108,8 @@ def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
         found[probe.name] = probe
     return list(found.values())
+
+
+def probes_of(run: Run) -> tuple[Probe, ...]:
+    """Return the probes of a run, as the kinds that read them."""
+    return tuple(probe for probe in run.probes if isinstance(probe, Probe))

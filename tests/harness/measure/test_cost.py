@@ -13,7 +13,7 @@ import pytest
 from harness.commands import bench
 from harness.measure import cost
 from harness.measure.training_cost import KINDS, FlowRun
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from host_agents import registry
 from p4switch.engine import pipeline_cost
 

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.measure import folder_values, results
-from harness.plan import experiment, scenario
+from harness.plan import resolve, scenario
+from harness.replay import recorded, recorded_page
 from harness.worlds.virtual import VirtualWorld
 from p4switch import extensions
 from p4switch.errors import UserError
@@ -37,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run, in a folder of runs."""
     folder = tmp_path_factory.mktemp("made") / "runs"
     folder.mkdir()
-    (run,) = experiment.plan("small", scenario.check(SMALL), Path())
+    (run,) = resolve.plan("small", scenario.check(SMALL), Path())
     results.write(folder / run.label, results.files(run, VirtualWorld(run).run()))
     return folder
 
@@ -272,6 +273,24 @@ def test_figures_go_to_a_folder_that_can_be_made(made: Path, tmp_path: Path) -> 
 
 def test_a_title_with_control_characters_is_written_without_them(tmp_path: Path) -> None:
     tables = {**SMALL, "title": "a \x1b[1mbold\x1b[0m title"}
-    (run,) = experiment.plan("small", scenario.check(tables), Path())
+    (run,) = resolve.plan("small", scenario.check(tables), Path())
     kept = results.write(tmp_path / "run", results.files(run, VirtualWorld(run).run()))
     assert kept.summary["title"] == "a \\x1b[1mbold\\x1b[0m title"
+
+
+def test_the_network_of_a_folder_is_of_a_bounded_size(run: Path, tmp_path: Path) -> None:
+    """Four small numbers make a network of fifteen million hosts."""
+    text = (run / "scenario.toml").read_text()
+    begin, end = text.index("[topology]"), text.index("[workload]")
+    counts = "".join(f"{key} = 250\n" for key in ("pods", "tors_per_pod", "hosts_per_tor"))
+    (run / "scenario.toml").write_text(f'{text[:begin]}[topology]\nname = "clos"\n{counts}\n{text[end:]}')
+    assert "topology 'clos': over 1,000,000 links" in refused(p4cc(tmp_path, "replay", "runs", limit_bytes=4 << 30))
+    done = p4cc(tmp_path, "report", "runs", limit_bytes=4 << 30)
+    assert done.returncode == 0, done.stderr
+    assert "over 1,000,000 links" in (tmp_path / "report.html").read_text()
+
+
+def test_so_is_what_is_drawn_over_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "most_bytes", lambda: 7)
+    with pytest.raises(UserError, match=r"ports at [0-9,]+ times take 0.00 GiB"):
+        recorded_page(results.load(run))

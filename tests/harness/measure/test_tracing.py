@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.measure.tracing import Tracing
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

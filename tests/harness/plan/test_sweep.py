@@ -198,8 +198,8 @@ def test_the_page_has_claims_and_provenance_and_tells_of_runs_in_which_no_flow_i
     assert table["fct_mean_ns"].isna().tolist() == [True, False]
     page = (folder / "sweep.html").read_text()
     assert "2 of 2 runs ended before all flows were done" in " ".join(page.split())
-    assert "<li>0: 0 of 2 flows that had started were done (limit)</li>" in page
-    assert "<li>1: 2 of 2 flows that had started were done (limit)</li>" in page
+    assert "<li>0: 0 of 3 flows were delivered (limit)</li>" in page
+    assert "<li>1: 2 of 3 flows were delivered (limit)</li>" in page
     assert "nan" not in page[page.index("<table") : page.index("</table>")]
     assert "<th>fct_mean (µs)</th>" in page
     assert page.startswith("<!DOCTYPE html>")

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from harness.cli import cli
 from harness.measure.tracing import Tracing
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.expected import best_workers, expected, trace_bytes
 from harness.worlds.virtual import VirtualWorld

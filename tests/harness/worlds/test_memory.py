@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds import building, memory, virtual
 from harness.worlds.memory import MemoryLimit

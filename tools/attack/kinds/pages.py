@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
+from harness.measure.results import load_all
+from harness.report.sweep_page import Entry, write_sweep
 from tools.attack import hostile
 from tools.attack.attack import Attack, Finding
 from tools.attack.calling import call
@@ -106,9 +108,6 @@ class Pages(Attack):
 
     @staticmethod
     def _swept(folder: str, title: str, variant: str, value: str) -> None:
-        from harness.measure.results import load_all
-        from harness.report.sweep_page import Entry, write_sweep
-
         shutil.rmtree("swept", ignore_errors=True)
         Path("swept").mkdir()
         (result,) = load_all(Path(folder))
