@@ -75,6 +75,7 @@ PULL: Final = Packet(
 _TARGET: Final = DATA.place("target")
 _REQUESTED: Final = RTS.place("target")
 _GRANTED: Final = PULL.place("granted")
+_WRAPPED_MASK: Final = 0xF8
 _FASTER: Final = 8.0  # a receiver's link may be so many times as fast as the sender's
 _HALF: Final = 1 << 31  # a target that is further ahead is an old one, modulo 2^32
 
@@ -282,7 +283,8 @@ class RcccReceiver(NotificationPoint):
         self._open = False
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
-        self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), False)
+        if frame[wire.BTH] & _WRAPPED_MASK == DATA.opcode:  # the transport has seen that it is whole
+            self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), False)
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
         if len(frame) >= wire.AFTER_BTH + DATA.size_bytes:

@@ -250,6 +250,16 @@ class TestReceiver:
         assert b.stats.malformed == 1
         assert pulls(b, 10_000) == []
 
+    def test_data_without_a_target_asks_for_nothing(self):
+        a, b = nics()
+        connect(a, b, 5)
+        plain, _ = pair(reliability="selective-repeat", loss_packets=0)
+        sender_of_plain, _ = connect(plain, pair()[1], 5)
+        sender_of_plain.post(1_000)
+        b.receive(0, plain.next_frame(0))
+        assert b.queue_pairs[5].stats.bytes_delivered == 1_000
+        assert pulls(b, 10_000) == []
+
     def test_pulls_take_so_many_paths_in_turn(self):
         a, b = nics(pull_entropies=2)
         qa, _ = connect(a, b, 1)
