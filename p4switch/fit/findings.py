@@ -12,7 +12,7 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.compiler.frontend import deep_recursion, parse_and_check
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.passes import lowered
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
