@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from host_agents.lb.base import LoadBalancer
+from host_agents.limiter import RateLimiter
 from host_agents.messages import Message
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
@@ -13,8 +15,8 @@ from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
 class GoBackNSender(Sender):
     """Sends in order; a NAK or a time-out sends everything again from the packet wanted."""
 
-    def __init__(self, transport: Transport) -> None:
-        super().__init__(transport)
+    def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
+        super().__init__(transport, limiter, load_balancer)
         self.next = 0  # unacked <= next <= fresh
 
     def has_data(self) -> bool:

@@ -14,10 +14,9 @@ from host_agents.assignments import CollectiveConfig
 from host_agents.cc.base import Host, NotificationPoint, Outlet, Path, Traffic
 from host_agents.collective.engine import Engine
 from host_agents.collective.packets import QPN as COLLECTIVE_QPN
-from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
+from host_agents.config import SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
-from host_agents.limiter import RateLimiter
 from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
@@ -25,6 +24,7 @@ from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SEN
 from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
+from host_agents.sending import Sending
 
 _RECENT: Final = 16  # queue pairs
 
@@ -51,6 +51,7 @@ class Nic(Port):
         self.collectives: Engine | None = None
         self._paths: dict[int, Path] = {}  # by the length of data's shim
         self._silent: NotificationPoint | None = None
+        self._sending: Sending | None = None  # of the queue pair opened last
         # That outlive their queue pairs, by protocol, destination and partition key.
         self._groups: dict[tuple[str, int, int], Group] = {}
 
@@ -109,22 +110,19 @@ class Nic(Port):
             self._paths[shim_bytes] = path
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
-        group = self._group(protocol, scope, destination, partition_key, path)
         data_priority: int = config.data_priority if priority is None else priority
-        limiter = group.limiter
-        if limiter is None:
-            slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
-            limiter = RateLimiter(self, group.point, data_priority, slack_ns)
-            if scope == SCOPE_PAIR:
-                group.limiter = limiter
-        elif not group.outlet.senders:
-            limiter.set_data_priority(data_priority)
-        elif limiter.data_priority != data_priority:
-            raise HostError(
-                f"queue pair {qpn} of {config.address}: priority {data_priority}; expected {limiter.data_priority}, "
-                f"that of the queue pairs to {peer_address} that share its rate (cc_scope {scope!r})"
-            )
-        balancer = load_balancing.create(self.host.random.getrandbits(32), path)
+        group = self._group(protocol, scope, destination, partition_key, path)
+        limiter = None if group is None else group.limiter
+        if group is not None and limiter is not None:
+            if not group.outlet.senders:
+                limiter.set_data_priority(data_priority)
+            elif limiter.data_priority != data_priority:
+                raise HostError(
+                    f"queue pair {qpn} of {config.address}: priority {data_priority}; expected "
+                    f"{limiter.data_priority}, that of the queue pairs to {peer_address} that share its rate "
+                    f"(cc_scope {scope!r})"
+                )
+        sending = self._sending_like(path, protocol, load_balancing, data_priority, scope, group)
         point = protocol.notification_point(path)
         if type(point) is NotificationPoint:  # it does nothing, so one does it for all
             if self._silent is None:
@@ -142,17 +140,15 @@ class Nic(Port):
             partition_key,
         )
         if members:
-            qp: QueuePair = GroupQueuePair(
-                self, qpn, destination, frames, group, limiter, balancer, point, first_psn, behind
-            )
+            qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
         else:
-            qp = QueuePair(self, qpn, destination, frames, group, limiter, balancer, point, first_psn)
+            qp = QueuePair(self, qpn, frames, sending, point, first_psn)
         self.queue_pairs[qpn] = qp
         return qp
 
     def close_qp(self, qp: QueuePair) -> None:
         """Forget a queue pair whose messages are complete; frames for it count as `unknown_qp` from now on."""
-        if qp.sender.messages.size > 0:
+        if qp.sends:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
         self.forget(qp)
         qp.close()
@@ -188,10 +184,35 @@ class Nic(Port):
         self._arbiter = engine
         return engine
 
-    def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group:
-        """The reaction point for a new queue pair, with those that share it."""
+    def _sending_like(
+        self,
+        path: Path,
+        protocol: Protocol,
+        load_balancing: LoadBalancing,
+        data_priority: int,
+        scope: str,
+        shared: Group | None,
+    ) -> Sending:
+        """How a new queue pair sends: as the one before it, where that is the same."""
+        before = self._sending
+        if (
+            before is not None
+            and before.path is path
+            and before.protocol is protocol
+            and before.load_balancing is load_balancing
+            and before.data_priority == data_priority
+            and before.shared is shared
+        ):
+            return before
+        slack_ns = self.config.pacing_slack_bytes * 8e9 / self.config.line_rate_bps
+        sending = Sending(self.host, self, path, protocol, load_balancing, data_priority, slack_ns, scope, shared)
+        self._sending = sending
+        return sending
+
+    def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group | None:
+        """The reaction point that a new queue pair shares with others; None: it has its own."""
         if scope == SCOPE_QP:
-            return Group(protocol.reaction_point(path), self.host, self, False)
+            return None
         key = (protocol.name, destination, partition_key)
         group = self._groups.get(key)
         if group is None:

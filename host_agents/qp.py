@@ -1,4 +1,7 @@
-"""A queue pair: addressing, frame templates, and the two halves of the transport."""
+"""A queue pair: addressing, frame templates, and the two halves of the transport, each made when it is first needed.
+
+Most queue pairs only send or only receive, and there may be a million of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import Feedback, NotificationPoint
+from host_agents.cc.base import Feedback, NotificationPoint, ReactionPoint
 from host_agents.config import MAX_INCAST, SELECTIVE_REPEAT
 from host_agents.errors import HostError
 from host_agents.fifo import Fifo
@@ -21,6 +24,7 @@ from host_agents.outlet import Group, SenderOutlet
 from host_agents.receiver import Receiver
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
 from host_agents.sender import Sender
+from host_agents.sending import Sending
 from host_agents.timers import Timer
 from host_agents.transport import Transport
 
@@ -39,62 +43,119 @@ class QueuePair(Connection):
         self,
         nic: Nic,
         qpn: int,
-        peer_address: int,
         frames: Frames,
-        group: Group,
-        limiter: RateLimiter,
-        load_balancer: LoadBalancer,
+        sending: Sending,
         notification_point: NotificationPoint,
         first_psn: int,
     ) -> None:
         super().__init__(qpn)
         # What every packet touches comes first: fewer cache lines.
         self.nic = nic
-        self.peer_address = peer_address
-        self.reaction_point = group.point
-        self.limiter = limiter
-        self.balanced = load_balancer.balances
+        self.peer_address = frames.peer_address
+        self._sender: Sender | None = None
+        self._receiver: Receiver | None = None
         self._busy = False
         self.failed = False  # in error: it sends and takes nothing
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
         self._stamps = nic.config.stamps
         self._notifies = type(notification_point) is not NotificationPoint
-        self.load_balancer = load_balancer
         self.notification_point = notification_point
         self.frames = frames
-        self._group = group
+        self._sending = sending
+        self._first_psn = first_psn
+        # Of the sending half. A shared reaction point may speak through it, and so does the notification point.
+        speaks = self._notifies or sending.shared is not None
+        self._group: Group | None = sending.group() if speaks else None
+        self._balancer_seed: int = nic.host.random.getrandbits(32)
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
         self._outlet: SenderOutlet | None = None  # of the notification point, if that says anything
-        transport = Transport(self, nic, frames, limiter, load_balancer, notification_point, nic.config, first_psn)
-        if nic.config.reliability == SELECTIVE_REPEAT:
-            self.sender: Sender = SelectiveRepeatSender(transport)
-            self.receiver: Receiver = SelectiveRepeatReceiver(transport)
-        else:
-            self.sender = GoBackNSender(transport)
-            self.receiver = GoBackNReceiver(transport)
         self._start_timer: Timer | None = None  # a receiving end needs none
-        group.join(self.sender)
+        if speaks:
+            self._make_sender()
         if self._notifies:
             notification_point.bind(self._own_outlet())
 
     def close(self) -> None:
         """Forget it; see `Nic.close_qp`."""
         self.notification_point.close()
-        self.receiver.close()
+        if self._receiver is not None:
+            self._receiver.close()
         if self._outlet is not None:
             self._outlet.senders.clear()
-        self._group.leave(self.sender)
+        if self._sender is not None and self._group is not None:
+            self._group.leave(self._sender)
+
+    # The halves
+
+    @property
+    def sender(self) -> Sender:
+        """The sending half: with it come limiter, load balancer and, unless they are shared, the reaction point."""
+        sender = self._sender
+        return self._make_sender() if sender is None else sender
+
+    @property
+    def receiver(self) -> Receiver:
+        """The receiving half, without the notification point."""
+        receiver = self._receiver
+        return self._make_receiver() if receiver is None else receiver
+
+    @property
+    def reaction_point(self) -> ReactionPoint:
+        return self.sender.point
+
+    @property
+    def limiter(self) -> RateLimiter:
+        return self.sender.limiter
+
+    @property
+    def load_balancer(self) -> LoadBalancer:
+        return self.sender.load_balancer
+
+    def _make_sender(self) -> Sender:
+        sending = self._sending
+        group = self._group
+        if group is None:
+            group = sending.group()
+            self._group = group
+        limiter = sending.limiter(group)
+        balancer = sending.load_balancing.create(self._balancer_seed, sending.path)
+        if self.nic.config.reliability == SELECTIVE_REPEAT:
+            sender: Sender = SelectiveRepeatSender(self._transport(), limiter, balancer)
+        else:
+            sender = GoBackNSender(self._transport(), limiter, balancer)
+        self._sender = sender
+        group.join(sender)
+        return sender
+
+    def _make_receiver(self) -> Receiver:
+        if self.nic.config.reliability == SELECTIVE_REPEAT:
+            receiver: Receiver = SelectiveRepeatReceiver(self._transport())
+        else:
+            receiver = GoBackNReceiver(self._transport())
+        self._receiver = receiver
+        return receiver
+
+    def _transport(self) -> Transport:
+        nic = self.nic
+        return Transport(self, nic, self.frames, self.notification_point, nic.config, self._first_psn)
 
     def _own_outlet(self) -> SenderOutlet:
         """Return what speaks for this queue pair alone."""
         outlet = self._outlet
         if outlet is None:
-            outlet = SenderOutlet(self.nic.host, self._group.traffic, self.nic)
-            outlet.senders.append(self.sender)
+            sender = self.sender
+            outlet = SenderOutlet(self.nic.host, sender.traffic, self.nic)
+            outlet.senders.append(sender)
             self._outlet = outlet
         return outlet
+
+    @property
+    def sends(self) -> bool:
+        """Whether messages that have started are not acknowledged."""
+        sender = self._sender
+        return sender is not None and sender.messages.size > 0
 
     def hears(self, address: int) -> bool:
         """Whether a host other than `peer_address` may be at the other end."""
@@ -173,43 +234,46 @@ class QueuePair(Connection):
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The start of a message."""
+        sender = self.sender
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             message = self._scheduled.pop()
             if self.failed:
                 self._fail(now_ns, message)
                 continue
-            self.sender.post(message)
+            sender.post(message)
             group = message.group
             if group is not None:
                 outlet = self._own_outlet()
-                self.reaction_point.on_incast(now_ns, outlet, message.sequence, group.number, group.members)
+                sender.point.on_incast(now_ns, outlet, message.sequence, group.number, group.members)
         if self._scheduled.size > 0:
             timer.arm(self._scheduled.peek().start_ns)
         if self.failed:
             return
         if not self._busy:
             self._busy = True
-            self.reaction_point.on_start(now_ns)
-        self.reaction_point.on_post(now_ns)
-        self.limiter.add(self.sender)
-        self.limiter.wake(now_ns)
+            sender.point.on_start(now_ns)
+        sender.point.on_post(now_ns)
+        sender.limiter.add(sender)
+        sender.limiter.wake(now_ns)
 
     def retries_exceeded(self, now_ns: int) -> None:
         self.failed = True
         self.notification_point.close()
-        self.receiver.close()
+        if self._receiver is not None:
+            self._receiver.close()
         self.nic.forget(self)
         self.nic.stats.retries_exceeded += 1
-        if self._group.shared:
-            self._group.leave(self.sender)  # nobody would hear the answers to what it says
-        left = self.sender.abandon()
+        sender = self.sender
+        if self._group is not None and self._group.shared:
+            self._group.leave(sender)  # nobody would hear the answers to what it says
+        left = sender.abandon()
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             left.append(self._scheduled.pop())
         for message in left:
             self._fail(now_ns, message)
         if self._busy:
             self._busy = False
-            self.reaction_point.on_idle(now_ns)
+            sender.point.on_idle(now_ns)
 
     def _fail(self, now_ns: int, message: Message) -> None:
         message.failed_ns = now_ns
@@ -241,40 +305,47 @@ class QueuePair(Connection):
             sent_ns = wire.stamp_ns(frame, payload_bytes)
             if 0 <= sent_ns <= now_ns:
                 stats.max_latency_ns = max(stats.max_latency_ns, now_ns - sent_ns)
-        self.receiver.on_data(now_ns, psn, payload_bytes, last, ack_request, marked, frame)
+        receiver = self._receiver
+        if receiver is None:
+            receiver = self._make_receiver()
+        receiver.on_data(now_ns, psn, payload_bytes, last, ack_request, marked, frame)
         if self._notifies:
             self.notification_point.on_data(now_ns, marked, frame)
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
         """An ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
-        sender = self.sender
+        sender = self._sender
+        if sender is None:
+            sender = self._make_sender()
         self.stats.acks_received += 1
         number = sender.absolute(psn)
         if syndrome == wire.SYNDROME_NAK_SEQUENCE:
             self.stats.naks_received += 1
             sender.identify(now_ns, number - 1, number, _feedback)
             acked_bytes = sender.on_nak(now_ns, number)
-            self._feed_back(now_ns, acked_bytes, frame)
-            self.reaction_point.on_nack(now_ns, self.reaction_point.path.wire_bytes, False)
-            self.limiter.add(sender)
+            self._feed_back(now_ns, sender, acked_bytes, frame)
+            sender.point.on_nack(now_ns, sender.point.path.wire_bytes, False)
+            sender.limiter.add(sender)
         else:
             sender.identify(now_ns, number, number + 1, _feedback)
             acked_bytes = sender.on_ack(now_ns, number)
-            self._feed_back(now_ns, acked_bytes, frame)
-        self._after_ack(now_ns)
+            self._feed_back(now_ns, sender, acked_bytes, frame)
+        self._after_ack(now_ns, sender)
 
     def on_sack(
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
         """A selective ACK; its AETH is at `offset`."""
-        sender = self.sender
+        sender = self._sender
+        if sender is None:
+            sender = self._make_sender()
         self.stats.acks_received += 1
         number = sender.absolute(psn)
         first_missing = sender.absolute(first_missing_psn)
         sender.identify(now_ns, number, first_missing, _feedback)
         acked_bytes = sender.on_sack(now_ns, number, first_missing, sender.absolute(map_psn), early)
-        self._feed_back(now_ns, acked_bytes, frame)
-        self._after_ack(now_ns)
+        self._feed_back(now_ns, sender, acked_bytes, frame)
+        self._after_ack(now_ns, sender)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
         self.stats.trimmed_received += 1
@@ -283,15 +354,16 @@ class QueuePair(Connection):
 
     def on_nack(self, now_ns: int, psn: int, entropy: int) -> None:
         self.stats.nacks_received += 1
-        self.load_balancer.on_nack(now_ns, entropy)
-        self.sender.on_nack(now_ns, self.sender.absolute(psn))
-        self.limiter.wake(now_ns)
+        sender = self.sender
+        sender.load_balancer.on_nack(now_ns, entropy)
+        sender.on_nack(now_ns, sender.absolute(psn))
+        sender.limiter.wake(now_ns)
 
     def on_cnp(self, now_ns: int) -> None:
         self.stats.cnps_received += 1
         self.reaction_point.on_cnp(now_ns)
 
-    def _feed_back(self, now_ns: int, acked_bytes: int, frame: bytes) -> None:
+    def _feed_back(self, now_ns: int, sender: Sender, acked_bytes: int, frame: bytes) -> None:
         """Tell reaction point and load balancer; the sender has said which packet the ACK is for."""
         feedback = _feedback
         feedback.now_ns = now_ns
@@ -301,7 +373,7 @@ class QueuePair(Connection):
             self.stats.marks_heard += 1
         feedback.entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
-        if feedback.resent and feedback.rtt_ns < self.reaction_point.path.base_rtt_over(feedback.hops):
+        if feedback.resent and feedback.rtt_ns < sender.point.path.base_rtt_over(feedback.hops):
             feedback.rtt_ns = -1
         if feedback.rtt_ns == 0:
             feedback.rtt_ns = -1  # no frame is answered when it is sent: the answer is forged
@@ -316,18 +388,17 @@ class QueuePair(Connection):
         else:
             feedback.int_hops = 0
         # Of packets that are answered because they were late a load balancer would learn the slowest paths alone.
-        if self.balanced and not feedback.late:
-            self.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
-        self.reaction_point.on_ack(feedback)
+        if sender.balanced and not feedback.late:
+            sender.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
+        sender.point.on_ack(feedback)
 
-    def _after_ack(self, now_ns: int) -> None:
-        sender = self.sender
+    def _after_ack(self, now_ns: int, sender: Sender) -> None:
         if sender.message_end <= sender.unacked:
             sender.complete_messages(now_ns)
         if self._busy and sender.messages.size == 0:
             self._busy = False
-            self.reaction_point.on_idle(now_ns)
-        self.limiter.wake(now_ns)
+            sender.point.on_idle(now_ns)
+        sender.limiter.wake(now_ns)
 
 
 class GroupQueuePair(QueuePair):
@@ -341,16 +412,13 @@ class GroupQueuePair(QueuePair):
         self,
         nic: Nic,
         qpn: int,
-        group_address: int,
         frames: Frames,
-        group: Group,
-        limiter: RateLimiter,
-        load_balancer: LoadBalancer,
+        sending: Sending,
         notification_point: NotificationPoint,
         first_psn: int,
         members: Members,
     ) -> None:
-        super().__init__(nic, qpn, group_address, frames, group, limiter, load_balancer, notification_point, first_psn)
+        super().__init__(nic, qpn, frames, sending, notification_point, first_psn)
         self._members = members
 
     def hears(self, address: int) -> bool:

@@ -23,6 +23,8 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from host_agents.fifo import Fifo, RowFifo
+from host_agents.lb.base import LoadBalancer
+from host_agents.limiter import RateLimiter
 from host_agents.receiver import Receiver
 from host_agents.sender import ACKED, AGAIN, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
 from host_agents.timers import NEVER, Timer
@@ -48,8 +50,8 @@ class SelectiveRepeatSender(Sender):
     for among all that is in flight.
     """
 
-    def __init__(self, transport: Transport) -> None:
-        super().__init__(transport)
+    def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
+        super().__init__(transport, limiter, load_balancer)
         self.loss_packets = transport.config.loss_packets
         self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
         self._sends = RowFifo(_SEND)

@@ -12,8 +12,8 @@ from mypy_extensions import i64
 
 from host_agents.cc.base import Feedback
 from host_agents.fifo import Fifo
-from host_agents.lb.base import FIRST_ENTROPY
-from host_agents.limiter import Member
+from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
+from host_agents.limiter import Member, RateLimiter
 from host_agents.messages import Message
 from host_agents.template import data_frame
 from host_agents.timers import NEVER, Timer
@@ -49,17 +49,17 @@ _FEWEST: Final = 2  # entries
 class Sender(Member):
     """What go-back-N and selective repeat have in common."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
+        """The reaction point is the limiter's."""
         super().__init__()
         config = transport.config
         frames = transport.frames
-        limiter = transport.limiter
         self.limiter = limiter
         self.point = limiter.reaction_point
         self.traffic = self.point.traffic
         self.stats = transport.connection.stats
-        self.balanced = transport.load_balancer.balances
-        self.load_balancer = transport.load_balancer
+        self.balanced = load_balancer.balances
+        self.load_balancer = load_balancer
         self.entropy = FIRST_ENTROPY  # of the data packet sent last
         if not self.balanced:
             self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def column_of(attribute: str) -> str:
     return attribute.rpartition(".")[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sent:
     """What a sender knows of a message: done, or how far it got (completed_ns -1). Counts are of its queue pair."""
 
@@ -91,7 +91,10 @@ class Received(NamedTuple):
         return cls(sum(packets), sum(marked), sum(links), max(latencies_ns))
 
 
-@dataclass
+NOTHING_RECEIVED = Received()
+
+
+@dataclass(slots=True)
 class FlowRecord:
     """One flow. Times are ns, -1: never. Counts are of its queue pairs when it was done, or at the end of the run."""
 
@@ -107,7 +110,7 @@ class FlowRecord:
     cnps: int = 0
     marked: int = 0  # packets that arrived with a mark
     columns: tuple[float, ...] = ()
-    received: Received = field(default_factory=Received)  # of its queue pair, at the end of the run
+    received: Received = NOTHING_RECEIVED  # of its queue pair, at the end of the run
     delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:

@@ -41,7 +41,7 @@ Addresses = Callable[[Hosts, Hosts], tuple[str, str]]
 Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
 
 
-@dataclass
+@dataclass(slots=True)
 class Connection:
     """Queue pairs of one number at all of its ends, and the flows on it, in order."""
 
@@ -52,7 +52,7 @@ class Connection:
     delivered_bytes: int = 0  # on the wire to each receiver, when rates were sampled last
 
 
-@dataclass
+@dataclass(slots=True)
 class _Progress:
     """What the ends of a flow have told so far."""
 

@@ -1,0 +1,55 @@
+"""What the sending halves of a NIC's queue pairs are made of, when they are first needed."""
+
+from __future__ import annotations
+
+from host_agents.cc.base import Host, Path
+from host_agents.config import SCOPE_PAIR
+from host_agents.limiter import RateLimiter
+from host_agents.outlet import Group
+from host_agents.port import Port
+from host_agents.registry import LoadBalancing, Protocol
+
+
+class Sending:
+    """How queue pairs send that have the same protocol, load balancer and priority.
+
+    Each has a reaction point and a limiter of its own, or all share the reaction point of the group
+    `shared` and, with the scope `pair`, its limiter.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        port: Port,
+        path: Path,
+        protocol: Protocol,
+        load_balancing: LoadBalancing,
+        data_priority: int,
+        slack_ns: float,
+        scope: str,
+        shared: Group | None,
+    ) -> None:
+        self.path = path
+        self.protocol = protocol
+        self.load_balancing = load_balancing
+        self.data_priority = data_priority
+        self.scope = scope
+        self.shared = shared
+        self._host = host
+        self._port = port
+        self._slack_ns = slack_ns
+
+    def group(self) -> Group:
+        """Return the group that a queue pair is to join: the shared one, or a new one."""
+        if self.shared is not None:
+            return self.shared
+        return Group(self.protocol.reaction_point(self.path), self._host, self._port, False)
+
+    def limiter(self, group: Group) -> RateLimiter:
+        """Return the limiter of a queue pair of `group`: the shared one, or a new one."""
+        limiter = group.limiter
+        if limiter is None:
+            limiter = RateLimiter(self._port, group.point, self.data_priority, self._slack_ns)
+            if self.scope == SCOPE_PAIR:
+                group.limiter = limiter
+        return limiter
