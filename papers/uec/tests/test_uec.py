@@ -60,6 +60,17 @@ def test_case_5_two_to_one_by_credit(variant: str) -> None:
     assert result.summary["retransmitted"] <= 7  # 1.5 times the simulator's
 
 
+@pytest.mark.parametrize("mode", ["", ", RCCC"])
+@pytest.mark.parametrize("messages", ["1 message", "10 messages"])
+@pytest.mark.parametrize(("packets", "simulator_us"), [(10, 17.0107), (100, 46.8907)])
+def test_case_3_messages_on_a_kept_connection(packets: int, simulator_us: float, messages: str, mode: str) -> None:
+    """As long as one message, but for longer ACKs and whole ns (see case 1)."""
+    results = {result.summary["variant"]: result for result in run("uec-reuse")}
+    result = results[f"{packets} packets, {messages}{mode}"]
+    longer_us = LINKS * (ACK_BYTES - 64) * 8 / 100 / 1e3
+    assert ends_us(result)[1] == pytest.approx(simulator_us + longer_us, abs=2 * LINKS / 1e3)
+
+
 # us: bytes, of the simulator's first flow with seed 13.
 TRAJECTORY = {20: 262_926, 60: 173_774, 80: 174_490, 100: 165_752, 120: 151_449, 141: 137_417}
 TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
