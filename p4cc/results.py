@@ -217,10 +217,9 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """A copy of all files in a folder that must not exist yet; `load` reads it. Raises FileExistsError, and
-        UserError for what is no regular file.
+        """Copy all files, or those of a selection's runs, to a folder that must not exist yet; `load` reads it.
 
-        Of a selection it has the files of its runs.
+        The folder is there as a whole or not at all. Raises FileExistsError, and UserError for what is no regular file.
         """
         target = Path(folder)
         if os.path.lexists(target):
