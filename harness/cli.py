@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from harness import commands, debugging, interruption
-from harness.errors import CheckError, CodeError
+from harness.errors import CheckError, CodeError, out_of_memory
 from harness.extras import missing
 from p4switch.errors import Doubt, UserError, suggest
 from p4switch.printable import printable, tell
@@ -109,6 +109,8 @@ def _carry_out(args: Sequence[str] | None) -> None:
             _fail("interrupted", 1)
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             _fail(f"{error.strerror}; expected more file descriptors: ulimit -n", 1)
+        if (full := out_of_memory(error)) is not None:
+            _fail(str(full), 2)
         if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
             raise
         _fail(told, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 import traceback
 
 from p4switch.errors import UserError
@@ -33,6 +35,20 @@ class CodeError(CheckError):
         return self.told
 
 
+def out_of_memory(error: BaseException) -> UserError | None:
+    """Return what a user is told of an error that means that there was no memory; None: it means something else.
+
+    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap OSError, a thread without a stack RuntimeError.
+    """
+    of_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"  # its stack has no room
+    if not isinstance(error, MemoryError) and not of_system and not of_thread:
+        return None
+    most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    where = "on this machine" if most_bytes == resource.RLIM_INFINITY else f"within ulimit -v {most_bytes // 1024}"
+    return UserError(f"out of memory {where}; expected a smaller network or workload, fewer workers, or more memory")
+
+
 def passed_on(error: BaseException, who: str = "") -> Exception:
     """What another process raises of it: what a user is to read as it is, and all else with its traceback.
 
@@ -40,6 +56,7 @@ def passed_on(error: BaseException, who: str = "") -> Exception:
     """
     if isinstance(error, CodeError):
         return CodeError(f"{who}: {error}" if who else str(error), error.whole[-_MOST_OF_WHOLE:])
+    error = out_of_memory(error) or error
     kind: type[Exception] = RuntimeError
     text = "".join(traceback.format_exception(error))
     for told in (UserError, DeadWorkerError, CheckError):

@@ -8,16 +8,18 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 T = TypeVar("T")
-_FEWEST: Final = 8  # places
+_FEWEST: Final = 2  # places, once there was something
+_FEWEST_ROWS: Final = 8
+_NO_ITEMS: Final[list[object]] = []
 
 
 class Fifo(Generic[T]):
-    """First in, first out. `size` is its length."""
+    """First in, first out. `size` is its length. One that was never used takes no places: most of them are not."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._items: list[T | None] = [None] * _FEWEST
-        self._mask = _FEWEST - 1
+        self._items = cast("list[T | None]", _NO_ITEMS)
+        self._mask = -1
         self._head = 0
 
     def push(self, item: T) -> None:
@@ -56,8 +58,8 @@ class Fifo(Generic[T]):
 
     def _grow(self) -> None:
         old = self._items[self._head :] + self._items[: self._head]
-        self._items = old + [None] * len(old)
-        self._mask = 2 * self._mask + 1
+        self._items = old + [None] * max(len(old), _FEWEST)
+        self._mask = len(self._items) - 1
         self._head = 0
 
 
@@ -70,9 +72,9 @@ class RowFifo:
 
     def __init__(self, width: int) -> None:
         self.size = 0
-        self.rows = vec[i64]([0] * (_FEWEST * width))
+        self.rows = vec[i64]([0] * (_FEWEST_ROWS * width))
         self._width = width
-        self._mask = _FEWEST - 1
+        self._mask = _FEWEST_ROWS - 1
         self._head = 0
 
     def push(self) -> i64:

@@ -36,9 +36,10 @@ class Frames:
         self._opcode_offset = wire.WITH_INT if telemetry else 0
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
-        self._templates_in_class: dict[int, dict[bytes, bytes]] = {}  # by priority and template
+        # By priority and template, where there are any, as of counters below; most queue pairs have none.
+        self._templates_in_class: dict[int, dict[bytes, bytes]] | None = None
         self._cnp = b""
-        self._counter_templates: dict[int, bytes] = {}  # by opcode
+        self._counter_templates: dict[int, bytes] | None = None  # by opcode
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
         """A data packet of so many bytes, on the wire as it leaves."""
@@ -68,6 +69,8 @@ class Frames:
 
     def in_class(self, template: bytes, priority: int) -> bytes:
         """`template` of data in another class."""
+        if self._templates_in_class is None:
+            self._templates_in_class = {}
         known = self._templates_in_class.setdefault(priority, {})
         found = known.get(template)
         if found is None:
@@ -131,6 +134,8 @@ class Frames:
 
     def counter(self, opcode: int, value: int, entropy: int) -> bytes:
         """A control packet whose body is one number of 8 bytes."""
+        if self._counter_templates is None:
+            self._counter_templates = {}
         template = self._counter_templates.get(opcode)
         if template is None:
             template = self.control_frame(opcode, bytes(wire.COUNTER_BYTES))

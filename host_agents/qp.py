@@ -66,7 +66,7 @@ class QueuePair(Connection):
         self._group = group
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
-        self._outlet = SenderOutlet(nic.host, group.traffic, nic)  # of the notification point
+        self._outlet: SenderOutlet | None = None  # of the notification point, if that says anything
         transport = Transport(self, nic, frames, limiter, load_balancer, notification_point, nic.config, first_psn)
         if nic.config.reliability == SELECTIVE_REPEAT:
             self.sender: Sender = SelectiveRepeatSender(transport)
@@ -74,17 +74,27 @@ class QueuePair(Connection):
         else:
             self.sender = GoBackNSender(transport)
             self.receiver = GoBackNReceiver(transport)
-        self._start_timer = Timer(nic.timers, self)
+        self._start_timer: Timer | None = None  # a receiving end needs none
         group.join(self.sender)
-        self._outlet.senders.append(self.sender)
-        notification_point.bind(self._outlet)
+        if self._notifies:
+            notification_point.bind(self._own_outlet())
 
     def close(self) -> None:
         """Forget it; see `Nic.close_qp`."""
         self.notification_point.close()
         self.receiver.close()
-        self._outlet.senders.clear()
+        if self._outlet is not None:
+            self._outlet.senders.clear()
         self._group.leave(self.sender)
+
+    def _own_outlet(self) -> SenderOutlet:
+        """Return what speaks for this queue pair alone."""
+        outlet = self._outlet
+        if outlet is None:
+            outlet = SenderOutlet(self.nic.host, self._group.traffic, self.nic)
+            outlet.senders.append(self.sender)
+            self._outlet = outlet
+        return outlet
 
     def hears(self, address: int) -> bool:
         """Whether a host other than `peer_address` may be at the other end."""
@@ -135,6 +145,8 @@ class QueuePair(Connection):
         self._posted += 1
         self.stats.bytes_posted += size_bytes
         self._scheduled.push(message)
+        if self._start_timer is None:
+            self._start_timer = Timer(self.nic.timers, self)
         self._start_timer.arm(self._scheduled.peek().start_ns)
         return message
 
@@ -169,9 +181,10 @@ class QueuePair(Connection):
             self.sender.post(message)
             group = message.group
             if group is not None:
-                self.reaction_point.on_incast(now_ns, self._outlet, message.sequence, group.number, group.members)
+                outlet = self._own_outlet()
+                self.reaction_point.on_incast(now_ns, outlet, message.sequence, group.number, group.members)
         if self._scheduled.size > 0:
-            self._start_timer.arm(self._scheduled.peek().start_ns)
+            timer.arm(self._scheduled.peek().start_ns)
         if self.failed:
             return
         if not self._busy:

@@ -43,7 +43,7 @@ PAYLOAD_SHIFT: Final = 8
 PAYLOAD_MASK: Final = 0xFFFF
 WIRE_SHIFT: Final = 24
 
-_FEWEST: Final = 16  # entries
+_FEWEST: Final = 2  # entries
 
 
 class Sender(Member):
@@ -90,7 +90,7 @@ class Sender(Member):
         self._alone: Message | None = None  # sent, or to be sent next: those in `_held` wait until it is acknowledged
         self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
-        self._middle = frames.data_template(SEND_MIDDLE, config.mtu_bytes)
+        self._middle = b""  # of full packets in the midst of a message; made for the first message
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
         self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number; of those sent and not acknowledged
@@ -101,6 +101,8 @@ class Sender(Member):
         self.timer = Timer(limiter.port.timers, self)
 
     def post(self, message: Message) -> None:
+        if not self._middle:
+            self._middle = self.frames.data_template(SEND_MIDDLE, self._mtu_bytes)
         packets = max(1, -(-message.size_bytes // self._mtu_bytes))
         message.first_packet = self.end
         self.end += packets

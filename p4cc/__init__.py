@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from p4cc.network import Network, Transfer
     from p4cc.results import CheckError, Result, Results
-    from p4cc.runs import load, run, sweep
+    from p4cc.runs import Tracing, load, run, sweep
     from p4cc.switch import Output, Packets, Program, Switch, UserError, compile
     from p4cc.topologies import Topology, topology
 
@@ -32,6 +32,7 @@ __all__ = [
     "Results",
     "Switch",
     "Topology",
+    "Tracing",
     "Transfer",
     "UserError",
     "compile",
@@ -45,7 +46,7 @@ __all__ = [
 _PLACES = {
     "p4cc.network": ("Network", "Transfer"),
     "p4cc.results": ("CheckError", "Result", "Results"),
-    "p4cc.runs": ("load", "run", "sweep"),
+    "p4cc.runs": ("Tracing", "load", "run", "sweep"),
     "p4cc.switch": ("Output", "Packets", "Program", "Switch", "UserError", "compile"),
     "p4cc.topologies": ("Topology", "topology"),
 }

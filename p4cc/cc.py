@@ -7,12 +7,16 @@ import p4cc._hosts  # noqa: F401  # isort: split
 from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint, Traffic
 from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE
 from host_agents.registry import MechanismInfo, ProtocolInfo, protocols, register
+from p4cc._telemetry import LinkHistory, LinkReport, LinkSample, link_reports
 
 __all__ = [
     "NOT_NEGATIVE",
     "POSITIVE",
     "SHARE",
     "Feedback",
+    "LinkHistory",
+    "LinkReport",
+    "LinkSample",
     "MechanismInfo",
     "NotificationPoint",
     "Outlet",
@@ -20,6 +24,7 @@ __all__ = [
     "ProtocolInfo",
     "ReactionPoint",
     "Traffic",
+    "link_reports",
     "protocols",
     "register",
 ]

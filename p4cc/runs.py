@@ -16,9 +16,11 @@ from harness.measure import results as stored
 from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
+from harness.measure.tracing import Tracing
 from harness.plan import sweep as sweeps
-from harness.plan.experiment import Run, plan_tables
 from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan_tables
+from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, merge, nested, read, retitled
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
@@ -30,7 +32,7 @@ from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 from p4switch.extensions import load as load_extension
 
-__all__ = ["load", "run", "sweep"]
+__all__ = ["Tracing", "load", "run", "sweep"]
 
 Scenario = str | PathLike[str] | Mapping[str, Any]
 Names = str | Sequence[str]
@@ -47,7 +49,7 @@ def run(
     world: Literal["virtual", "mininet"] = "virtual",
     compiler: str = "builtin",
     pcap: bool = False,
-    trace: int | None = None,
+    trace: int | Tracing | None = None,
     coverage: bool = False,
     switch: str | None = None,
     dilation: int | None = None,
@@ -60,9 +62,9 @@ def run(
 
     `cc`, `lb` and `seeds` (1, [1, 2] or "1-100") stand instead of the scenario's; `set` has values for any of its keys,
     dotted or as tables. Paths in any of them are relative to the working directory. `out` names a folder to keep the
-    results in, which must not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number)
-    trace.txt and trace.jsonl; `coverage` coverage.json, what the packets reached of the P4 program. The last two are of
-    the virtual world. `switch` and `dilation` are of the Mininet world, which needs root.
+    results in, which must not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number,
+    or a `p4cc.Tracing`) trace.txt and trace.jsonl; `coverage` coverage.json, what the packets reached of the P4
+    program. The last two are of the virtual world. `switch` and `dilation` are of the Mininet world, which needs root.
 
     In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
     runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
@@ -169,7 +171,7 @@ def _how(
     switch: str | None,
     dilation: int | None,
     pcap: bool,
-    trace: int | None,
+    trace: int | Tracing | None,
     coverage: bool,
 ) -> How:
     """Raises UserError for a world there is not, or an option that it does not have."""
@@ -185,7 +187,8 @@ def _how(
     if world == "mininet":
         package.require()
         switch = switch or "builtin"
-    return How(world, compiler, switch, dilation, pcap, trace, coverage)
+    traced = Tracing(trace) if isinstance(trace, int) else trace
+    return How(world, compiler, switch, dilation, pcap, traced, coverage)
 
 
 def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:

@@ -1,16 +1,19 @@
-"""File descriptors that are kept, so that what a command leaves behind can be removed when there are no others."""
+"""What is kept, so that what a command leaves behind can be removed when there is nothing else: descriptors, memory."""
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 from types import TracebackType
 
 _KEPT = 8  # a folder's removal has one open for each level
+_KEPT_BYTES = 16 << 20  # of addresses: it is not touched
 
 
 class Reserve:
-    """Holds some file descriptors until the block ends, however it ends; then they are free for its clean-up.
+    """Holds some file descriptors and some memory until the block ends, however it ends; then they are free for its
+    clean-up.
 
     Make it after what is to be removed, and before what may use up all others.
     """
@@ -19,9 +22,15 @@ class Reserve:
         self._kept: list[int] = []
         with contextlib.suppress(OSError):  # there are hardly any left by now
             self._kept += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_KEPT))
+        self._memory: mmap.mmap | None = None
+        with contextlib.suppress(OSError):
+            self._memory = mmap.mmap(-1, _KEPT_BYTES)
 
     def free(self) -> None:
-        """Close them."""
+        """Give them back."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
         while self._kept:
             os.close(self._kept.pop())
 

@@ -48,6 +48,30 @@ def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) ->
     return made
 
 
+def quantity(name: str, text: str, unit: str) -> int:
+    """Return the number that `text` stands for: a whole one in this unit, or a quantity.
+
+    Parameters
+    ----------
+    name
+        Whose value it is, for the message.
+    unit
+        "ns", "bps" or "bytes".
+
+    Raises
+    ------
+    UserError
+        For anything else.
+    """
+    if text.isdecimal():
+        return int(text)
+    units, example = _UNITS[unit]
+    found = _number(text, units, example, name)
+    if not isinstance(found, int) or found < 0:
+        raise UserError(f"{name} {text!r}: expected a whole number of {unit}, or a quantity, as in '{example}'")
+    return found
+
+
 def _table(tables: Mapping[str, Any], where: str, mistakes: Mistakes) -> dict[str, Any]:
     made = {key: _value(key, value, f"{where}.{key}" if where else key, mistakes) for key, value in tables.items()}
     return {key: value for key, value in made.items() if value is not _WRONG}

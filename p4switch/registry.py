@@ -115,6 +115,10 @@ class Registry(Generic[Thing]):
         """The file that registered it; None: it comes with p4cc."""
         return self._origins.get(name)
 
+    def origins(self) -> list[str]:
+        """The files that registered something, those that come with p4cc apart."""
+        return sorted(set(self._origins.values()))
+
     def described(self, name: str) -> str:
         """Kind, name and, if it does not come with p4cc, its file."""
         origin = self._origins.get(name)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Address
 
+from p4switch.errors import UserError
+
 HOST_PORT = 1
 """A host has one port; ports are numbered from 1 everywhere, because P4Runtime reserves port 0."""
 
@@ -94,8 +96,14 @@ class Topology:
         return self.ports[host.name][HOST_PORT]
 
 
+MAX_LINKS = 1_000_000  # of a network; a fat-tree of k = 64 has 196,608
+
+
 class Builder:
-    """Collects nodes and links, and numbers ports from 1 in the order in which links are made."""
+    """Collects nodes and links, and numbers ports from 1 in the order in which links are made.
+
+    Raises UserError for more links than a network may have, as soon as there are.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -119,6 +127,8 @@ class Builder:
         return name
 
     def link(self, a: str, b: str, rate_bps: int, delay_ns: int) -> None:
+        if len(self._links) == MAX_LINKS:
+            raise UserError(f"topology {self._name!r}: over {MAX_LINKS:,} links; expected a smaller network")
         self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns))
 
     def _port(self, node: str) -> int:

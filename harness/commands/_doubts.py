@@ -7,21 +7,20 @@ from typing import Any
 
 import click
 
-from harness.plan.experiment import Run
+from harness.measure.tracing import Tracing
+from harness.plan.run import Run
 from harness.worlds.expected import trace_bytes
 from p4switch.quantities import doubts
 
 _LARGE_TRACES = 100_000_000  # bytes
 
 
-def tell_large_traces(runs: Sequence[Run], flow: int | None) -> None:
-    """Warns of what `--trace` with this flow will write, where that is much."""
-    count = 0 if flow is None else sum(trace_bytes(run, flow) for run in runs)
-    if count > _LARGE_TRACES:
-        click.echo(
-            f"warning: --trace {flow} writes some {count / 1e6:,.0f} MB; a smaller flow or limit_ns has less",
-            err=True,
-        )
+def tell_large_traces(runs: Sequence[Run], trace: Tracing | None) -> None:
+    """Warns of what `--trace` will write, where that is much."""
+    count = 0 if trace is None or trace.until_ns is not None else sum(trace_bytes(run, trace) for run in runs)
+    if trace is not None and count > _LARGE_TRACES:
+        less = "--trace-packets, --trace-until or --trace-hops"
+        click.echo(f"warning: --trace {trace.flow} writes some {count / 1e6:,.0f} MB; {less} writes less", err=True)
 
 
 def tell_doubts(topologies: Iterable[Mapping[str, Any]]) -> None:

@@ -10,10 +10,10 @@ from rich.table import Table
 
 from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.commands._tables import show
-from harness.measure.tracing import check_trace
+from harness.measure.tracing import Tracing, check_trace
 from harness.plan import sweep
-from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.plan.scenario import override
 from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, Staff, paying_workers
@@ -29,7 +29,7 @@ def tell_plan(
     several: Mapping[str, Sequence[str | int]],
     world: str,
     staff: Staff,
-    trace: int | None,
+    trace: Tracing | None,
     ranks: Ranks | None = None,
     where: Cluster | int | None = None,
 ) -> None:
@@ -48,7 +48,7 @@ def tell_plan(
         found.append(foreseen)
         count = staff(run, foreseen)
         if trace is not None:
-            check_trace(run.traffic(), trace, count > 1)
+            check_trace(run.traffic(), trace.flow, count > 1)
         click.echo(run.label)
         for line in _lines(run, foreseen):
             click.echo(f"  {line}")

@@ -17,7 +17,7 @@ class RunProgress:
     manager.
     """
 
-    def __init__(self, runs: int, one_by_one: bool = True) -> None:
+    def __init__(self, runs: int, one_by_one: bool = True, bar: bool = True) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._runs = runs
         self._over = 0
@@ -28,7 +28,7 @@ class RunProgress:
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._of_all: TaskID | None = None
-        if self._console.is_terminal:
+        if bar and self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

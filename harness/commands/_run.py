@@ -19,9 +19,9 @@ from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
-from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.makers import MakeWorld
@@ -50,13 +50,14 @@ def carry_out(
     report: bool = True,
     where: Cluster | int | None = None,
     resume: Path | None = None,
+    bar: bool = True,
 ) -> None:
     """Every run, and the report if wanted. Raises UserError, and CheckError if a check failed.
 
-    `how` is what `make` makes. `where`: other processes make the runs, so many at a time, or a cluster. Runs that are
-    in `reuse` already, of the same inputs and carried out as this says, are copied from there; `resume` names a folder
-    that has some of them, and that gets the others. Whatever ends it early, Ctrl-C or the death of a worker, those
-    runs are kept that were done; it is raised again.
+    `how` is what `make` makes. `bar`: progress is a bar on a terminal, or else lines. `where`: other processes make
+    the runs, so many at a time, or a cluster. Runs that are in `reuse` already, of the same inputs and carried out as
+    this says, are copied from there; `resume` names a folder that has some of them, and that gets the others.
+    Whatever ends it early, Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
     """
     if report:
         from harness.report import agreement_lines, write_report  # before the runs: what it needs may not be installed
@@ -69,7 +70,7 @@ def carry_out(
     taken = known(runs, [run.label for run in runs], reuse, resume, how)
     failures: dict[int, list[str]] = {}
     scratch = new_folder(target, instead=resume is not None, without=REPORTS)
-    shown = RunProgress(len(runs), one_by_one=where is None)
+    shown = RunProgress(len(runs), one_by_one=where is None, bar=bar)
     with scratch as folder, shown as progress:
         folders = [folder / run.label for run in runs]
 

@@ -13,8 +13,8 @@ from p4switch.output_file import check_writable, write_files
 
 # Not asked of `harness.measure.cost`, which needs the hosts in place.
 PARTS = (
-    "memory", "pipelines", "hosts", "switch-process", "end-to-end", "workers", "windows", "scale", "collectives",
-    "matrix",
+    "memory", "pipelines", "hosts", "switch-process", "end-to-end", "workers", "windows", "scale", "training",
+    "collectives", "matrix",
 )  # fmt: skip
 
 
@@ -29,7 +29,8 @@ def command(parts: tuple[str, ...], json_file: Path | None, quick: bool, matrix_
     PARTs, by default all: memory (loads that miss the caches), pipelines (P4 against C by hand), hosts (every
     protocol), switch-process (`p4cc switch` on veth pairs), end-to-end (permutations on fat-trees of several sizes),
     workers (the largest of these by two processes), windows (what several processes wait for and hand over, and what
-    more of them would gain), scale (8,192 and 65,536 hosts, by two processes), collectives
+    more of them would gain), scale (8,192 and 65,536 hosts, by two processes), training (what a flow costs besides its
+    packets, where many are short and start when others are done), collectives
     (all-reduces of 64 and 128 hosts in the network), matrix (a permutation with every protocol and every load
     balancer).
     """

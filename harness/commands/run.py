@@ -14,9 +14,11 @@ from harness.commands._seeds import seeds as seeds_of
 from harness.commands._where import resume_option, where, where_options
 from harness.debugging import debug_option
 from harness.worlds.mininet import package
+from harness.worlds.mininet.prompt import moment
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
 from p4switch.errors import UserError
+from p4switch.quantities import quantity
 
 if TYPE_CHECKING:
     from harness.replay.live import Watch
@@ -87,6 +89,10 @@ if TYPE_CHECKING:
     metavar="FLOW",
     help="Tell what each hop did with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
 )
+@click.option("--trace-packets", type=click.IntRange(1), metavar="N", help="With --trace: only the flow's first N.")
+@click.option("--trace-from", metavar="TIME", help="With --trace: those sent from this model time on, as in 20us.")
+@click.option("--trace-until", metavar="TIME", help="With --trace: those sent before this model time.")
+@click.option("--trace-hops", is_flag=True, help="With --trace: without what pipelines do, a hundredth as long.")
 @click.option(
     "--workers",
     metavar="N",
@@ -95,6 +101,11 @@ if TYPE_CHECKING:
 )
 @where_options("one run after the other, in this process")
 @click.option("--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs.")
+@click.option(
+    "--cli",
+    metavar="MOMENT",
+    help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, or at end.",
+)
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 @debug_option
 def command(
@@ -116,8 +127,13 @@ def command(
     report: bool,
     pcap: bool,
     trace: int | None,
+    trace_packets: int | None,
+    trace_from: str | None,
+    trace_until: str | None,
+    trace_hops: bool,
     workers: str | None,
     watch: bool,
+    cli: str | None,
     coverage: bool,
     **whose: Any,
 ) -> None:
@@ -128,7 +144,9 @@ def command(
     """
     with _ranks(workers) as ranks:
         there = _elsewhere(whose, world, workers)
+        prompt = None
         if world == "mininet":
+            prompt = None if cli is None else moment(cli)
             package.require()
             if trace is not None:
                 raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
@@ -140,35 +158,49 @@ def command(
                     "expected --world virtual"
                 )
         else:
-            given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
-            for option in (option for option, is_given in given.items() if is_given):
+            given = {"--switch": switch, "--dilation": dilation, "--watch": watch or None, "--cli": cli}
+            for option in (option for option, value in given.items() if value is not None):
                 raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
+        limits: dict[str, Any] = {
+            "packets": trace_packets,
+            "from_ns": None if trace_from is None else quantity("--trace-from", trace_from, "ns"),
+            "until_ns": None if trace_until is None else quantity("--trace-until", trace_until, "ns"),
+            "pipelines": False if trace_hops else None,
+        }
+        limits = {name: value for name, value in limits.items() if value is not None}
+        if limits and trace is None:
+            raise UserError("--trace-packets, --trace-from, --trace-until, --trace-hops: expected --trace FLOW, too")
         if program is not None:
             settings = (*settings, f"program={program}")
         several: dict[str, Sequence[str | int]] = {"cc": cc, "lb": lb, "seeds": seeds}
         if dry_run:
             from harness.commands._dry_run import tell_plan
+            from harness.measure.tracing import Tracing
             from harness.worlds.parallel import workers_of
 
             own = "1" if there is not None else workers
             staff = workers_of(own, trace is not None) if ranks is None else lambda run, foreseen=None: ranks.count
-            tell_plan(scenarios, settings, several, world, staff, trace, ranks, there)
+            traced = None if trace is None else Tracing(trace, **limits)
+            tell_plan(scenarios, settings, several, world, staff, traced, ranks, there)
             return
         use_native_hosts()
 
         from harness.commands import _run
         from harness.measure.inputs import How
+        from harness.measure.tracing import Tracing
         from harness.worlds.makers import follow, maker
 
         if world == "mininet":
             switch = switch or "builtin"
-        how = How(world, compiler, switch, dilation, pcap, trace, coverage)
+        traced = None if trace is None else Tracing(trace, **limits)
+        how = How(world, compiler, switch, dilation, pcap, traced, coverage)
         if ranks is not None and not ranks.first:
             follow(ranks, scenarios, settings, several, how)
             return
         with _watch(watch) as watcher:
-            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
-            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume)
+            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher, prompt)
+            bar = prompt is None  # it would write over the prompt
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume, bar)
 
 
 def _elsewhere(whose: Mapping[str, Any], world: str, workers: str | None) -> Cluster | int | None:

@@ -14,7 +14,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ import psutil
 
 from harness.control import programs
 from harness.measure.summary import performance
+from harness.measure.training_cost import KINDS, FlowRun, flow_cost
 from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check, load
 from harness.worlds.expected import expected
 from harness.worlds.partition import partition, shares
@@ -63,10 +65,14 @@ class Extent:
     transactions: int
     time_limit_s: int  # of one run, wall clock
     large: tuple[int, ...] = (32, 64)  # fat-trees, of which two workers make one run each
+    small_networks: bool = False  # where there is a choice of two
 
 
 WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, transactions=128, time_limit_s=900)
-QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, transactions=8, time_limit_s=120, large=(8,))
+QUICK = Extent(
+    sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, transactions=8, time_limit_s=120, large=(8,),
+    small_networks=True,
+)  # fmt: skip
 _ONE_RUN = """
 import json, sys
 from dataclasses import asdict
@@ -128,7 +134,7 @@ def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") 
     return min(costs, key=lambda cost: cost.run_cpu_s)
 
 
-def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str, Any]]:
+def _runs(extent: Extent, function: str, *arguments: str | int | bool) -> list[dict[str, Any]]:
     """What a function of this module returns, in processes of their own. Raises as `measure` does."""
     command = processes.python("-c", _ONE_RUN, function, *map(json.dumps, arguments))
     found = []
@@ -172,6 +178,21 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
         cost["peak_memory_bytes"],
         run_wall_s,
         workers,
+    )
+
+
+def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) -> FlowRun:
+    """Runs a workload of `training_cost` in this process, or the permutation beside it, and in others."""
+    kind = KINDS[workload]
+    scenario = kind.permutation(k, size) if permutation else kind.scenario(k, size)
+    world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
+    started_s = time.perf_counter()
+    recording = world.run()
+    run_wall_s = time.perf_counter() - started_s
+    assert recording.ended == "done", recording.ended
+    cost = performance(recording)
+    return FlowRun(
+        len(recording.flows), cost["data_packets"], cost["run_cpu_s"], run_wall_s, cost["peak_memory_bytes"]
     )
 
 
@@ -352,6 +373,40 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
     return found
 
 
+def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """What a flow costs besides its packets, and what two workers gain, in workloads of many short messages.
+
+    Of runs by turns the fastest of each kind counts.
+    """
+    found, once = [], replace(extent, repeats=1)
+    for workload, kind in KINDS.items():
+        k = kind.quick_k if extent.small_networks else kind.k
+        small, large = kind.sizes
+        runs: dict[tuple[int, int, bool], list[FlowRun]] = {
+            (extent.flow_bytes, 1, True): [], (small, 1, False): [], (large, 1, False): [], (large, 2, False): [],
+        }  # fmt: skip
+        for _ in range(extent.repeats):
+            for (size, count, permutation), costs in runs.items():
+                (figures,) = _runs(once, "flow_run", workload, k, size, count, permutation)
+                costs.append(FlowRun(**figures))
+        fastest = [_fastest(costs) for costs in runs.values()]
+        cost = flow_cost(workload, k, *fastest)
+        say(
+            f"{workload}, k = {k}, {cost.flows:,} flows: {cost.us_per_data_packet:.2f} us a data packet "
+            f"({cost.packet_ratio:.2f} x permutation), {cost.us_per_flow:.0f} us and "
+            f"{cost.bytes_per_flow / 1024:.1f} KiB a flow besides; two workers: {cost.wall_ratio:.2f} of one's "
+            f"wall-clock time, {cost.cpu_ratio:.2f} of its CPU time"
+        )
+        names = ("permutation", "small", "large", "two_workers")
+        found.append({**asdict(cost), **{name: asdict(one) for name, one in zip(names, fastest, strict=True)}})
+    return found
+
+
+def _fastest(costs: Sequence[FlowRun]) -> FlowRun:
+    """The least of each figure."""
+    return FlowRun(*(min(values) for values in zip(*map(astuple, costs), strict=True)))
+
+
 def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """All-reduces in the network: what a frame costs that a host receives, switches and all."""
     found = []
@@ -485,6 +540,7 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "workers": workers,
     "windows": windows,
     "scale": scale,
+    "training": training,
     "collectives": collectives,
     "matrix": matrix,
 }

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.measure import provenance
+from harness.measure.tracing import Tracing
 from harness.plan import scenario
-from harness.plan.experiment import Run, resolved
+from harness.plan.resolve import resolved
+from harness.plan.run import Run
 from p4switch.compiler import preprocess
 
 _SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
@@ -30,8 +32,14 @@ class How:
     switch: str | None = None  # Mininet's
     dilation: int | None = None  # None: what suits the machine
     pcap: bool = False
-    trace: int | None = None  # the flow
+    trace: Tracing | None = None
     coverage: bool = False
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> How:
+        """Return what `asdict` has told."""
+        trace = told.get("trace")
+        return cls(**{**told, "trace": None if trace is None else Tracing(**trace)})
 
     def is_served_by(self, made: object, folder: Path) -> bool:
         """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from harness.measure.flow_record import COLUMNS, COUNTS, COUNTS_PREFIX, column_of
 from harness.measure.recording import Rate, Recording
-from harness.plan.experiment import HEADER_BYTES, LATENCY, LINKS, SHORTEST_LINKS, Run
+from harness.plan.frame_sizes import HEADER_BYTES
+from harness.plan.run import LATENCY, LINKS, SHORTEST_LINKS, Run
 from harness.workloads import Flow
 from topologies.model import Neighbour
 from topologies.routing import path

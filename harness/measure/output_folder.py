@@ -17,9 +17,11 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import shutil
+import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,11 +29,13 @@ from p4switch import cache
 from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
 from p4switch.processes import SignalsWait
+from p4switch.regular_file import open_regular
 
 _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
 _MARK = ".p4cc"
+_filled: list[tuple[Path, Path, Sequence[Path]]] = []  # by this process: hidden folder, note, folders made for it
 
 
 class _TakenError(UserError):
@@ -65,7 +69,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
     except OSError as error:
         raise _refused(target, error) from None
     scratch = _hidden(target.absolute())
-    with _note(scratch) as number, Reserve() as reserve:
+    with _note(scratch) as number, _open(scratch, number, made), Reserve() as reserve:
         try:
             _make(target, scratch, number)
             yield scratch
@@ -90,6 +94,30 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
             if told is not error:
                 raise told from None
             raise
+
+
+@contextlib.contextmanager
+def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
+    """`removal` removes this during the block."""
+    what = (scratch, _notes() / number, made)
+    _filled.append(what)
+    try:
+        yield
+    finally:
+        _filled.remove(what)
+
+
+def removal(told: str) -> list[bytes]:
+    """Return a command that removes what is being filled by this process, and says so: for a process that cannot.
+
+    It ends with status 2; nothing is being filled: an empty one.
+    """
+    if not _filled:
+        return []
+    parts = [f"rm -rf -- {shlex.quote(str(scratch))} {shlex.quote(str(note))}" for scratch, note, _ in _filled]
+    parts += [f"rmdir -- {shlex.quote(str(folder))} 2>/dev/null" for *_, made in _filled for folder in made]
+    parts += [f"printf '%s\\n' {shlex.quote(told)} >&2", "exit 2"]
+    return [os.fsencode(word) for word in ("/bin/sh", "-c", "; ".join(parts))]
 
 
 def _take_place(scratch: Path, target: Path, aside: Path) -> None:
@@ -118,6 +146,30 @@ def for_user(target: Path, error: BaseException) -> BaseException:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _refused(target, error)
     return error
+
+
+def copy_content(source: Path, target: Path) -> None:
+    """Copy what is in a folder, which may be somebody else's, into `target`, which is there.
+
+    Files get the owner and the mode that those have which this process makes: one that is to run as whoever owns it
+    (set-user-ID), or a folder that everybody may write to, is none in the copy. Links to files are followed. Raises
+    UserError for links to folders, pipes, sockets and devices, and for what cannot be read.
+    """
+    folders = [Path()]
+    for below in folders:  # grows
+        try:
+            for name in sorted(os.listdir(source / below)):
+                path = source / below / name
+                if stat.S_ISDIR(path.lstat().st_mode):
+                    (target / below / name).mkdir()
+                    folders.append(below / name)
+                    continue
+                with open_regular(path) as file, (target / below / name).open("xb") as copy:
+                    shutil.copyfileobj(file, copy)
+        except OSError as error:
+            if for_user(target, error) is not error:
+                raise
+            raise UserError(f"{source / below}: cannot be copied: {error.strerror}") from None
 
 
 def is_taken(target: Path) -> bool:

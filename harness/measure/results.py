@@ -40,7 +40,7 @@ from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
-from harness.plan.experiment import LinkChange, Run, link_changes, named
+from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
 from p4switch.printable import printable

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.control import program_ledger
 from harness.measure.metrics import fair_from, jain_table
 from harness.measure.recording import Integers, Recording
-from harness.plan.experiment import LATENCY, LINKS, SHORTEST_LINKS, Run
+from harness.plan.run import LATENCY, LINKS, SHORTEST_LINKS, Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 

@@ -1,9 +1,15 @@
-"""A flow's packets, hop by hop, and what each pipeline did with them."""
+"""A flow's packets, hop by hop, and what each pipeline did with them: trace.txt and trace.jsonl.
+
+Each line names its packet by an `id`: packets that hosts have sent are numbered in the order in which they were sent.
+docs/formats.md says what shares an id.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.measure.recording import Writing
 from harness.workloads import Traffic
@@ -11,7 +17,53 @@ from p4switch.errors import UserError
 from p4switch.trace import Decoder, Event, RawEvent, json_line, plain
 from p4switch.trace import events as ev
 
-TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int]  # see Fabric.trace_records
+TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int, int]  # see Fabric.trace_records
+
+_LAST_NS = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """What is traced of a run: the packets of one flow, all of them or some, each from its start to its end.
+
+    Parameters
+    ----------
+    flow
+        Its number, from 0.
+    packets
+        At most so many: the first. None: all.
+    from_ns, until_ns
+        Those that the host sends at these times of the model, the last one excluded. None: to the end.
+    pipelines
+        Also what the switches' pipelines do with them, which is most of a trace.
+    """
+
+    flow: int
+    packets: int | None = None
+    from_ns: int = 0
+    until_ns: int | None = None
+    pipelines: bool = True
+
+    def __post_init__(self) -> None:
+        if self.packets is not None and self.packets < 1:
+            raise UserError(f"trace: {self.packets} packets; expected 1 or more")
+        if not 0 <= self.from_ns < self.last_ns <= _LAST_NS:
+            raise UserError(f"trace: from {self.from_ns} ns until {self.until_ns} ns; expected a span of time")
+
+    @property
+    def last_ns(self) -> int:
+        """`until_ns`, or what no run reaches."""
+        return _LAST_NS if self.until_ns is None else self.until_ns
+
+
+class Hop(NamedTuple):
+    """One line of a trace. `id` and `psn` are those of the packet, None where it has none."""
+
+    record: TraceRecord
+    id: int | None
+    psn: int | None
+    event: Event | None  # of a pipeline; None: of the fabric, as the record says
+
 
 _WORDS = {
     "send": "leaves the host",
@@ -32,36 +84,47 @@ def told(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[Tr
         yield record
 
 
-def hops(records: Iterable[TraceRecord], decoder: Callable[[], Decoder]) -> Iterator[tuple[TraceRecord, Event | None]]:
-    """Each record, with the event where it is of a pipeline; `decoder` makes one for each switch."""
+def hops(
+    records: Iterable[TraceRecord], decoder: Callable[[], Decoder], most_packets: int | None = None
+) -> Iterator[Hop]:
+    """Give each record its packet's id, and what a pipeline tells.
+
+    `decoder` makes one for each switch. `most_packets`: those of later packets are left out.
+    """
     decoders: dict[int, Decoder] = {}
+    ids: dict[int, int] = {}
     for record in records:
-        node, event = record[1], record[2]
+        node, event, packet, psn = record[1], record[2], record[7], record[8]
+        number = ids.setdefault(packet, len(ids)) if packet else None
+        if number is not None and most_packets is not None and number >= most_packets:
+            continue
+        hop = Hop(record, number, psn if psn >= 0 else None, None)
         if isinstance(event, str):
-            yield record, None
+            yield hop
             continue
         if node not in decoders:
             decoders[node] = decoder()
         for decoded in decoders[node]([event]):
             if not isinstance(decoded, _OF_THE_FABRIC):
-                yield record, decoded
+                yield hop._replace(event=decoded)
 
 
-def explain(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[str]) -> Iterator[str]:
-    """One line an event: model time in ns, node, packet length, what happened to the flow's data."""
-    for (time_ns, node, event, port, priority, depth, wire_bytes, _), decoded in found:
+def explain(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
+    """Tell each hop in a line: model time, node, the packet's id, its length, what happened to it."""
+    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, _, decoded in found:
+        which = "" if number is None else f"#{number}"
         if decoded is not None:
-            yield f"{time_ns:>12} ns  {names[node]:<12} {plain(decoded)}"
+            yield f"{time_ns:>12} ns  {names[node]:<12} {which:>6} {plain(decoded)}"
             continue
         kind, _, rest = str(event).partition(":")
         words = f"dropped: {rest}" if kind == "drop" else _WORDS[kind].format(port=port, priority=priority, depth=depth)
-        yield f"{time_ns:>12} ns  {names[node]:<12} {wire_bytes:>5} B {words}"
+        yield f"{time_ns:>12} ns  {names[node]:<12} {which:>6} {wire_bytes:>5} B {words}"
 
 
-def as_json(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[str]) -> Iterator[str]:
-    """The same as JSON objects: `time_ns` and `node` before what a pipeline's event has, or the hop's numbers."""
-    for (time_ns, node, event, port, priority, depth, wire_bytes, _), decoded in found:
-        members: dict[str, object] = {"time_ns": time_ns, "node": names[node]}
+def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
+    """Tell the same as JSON objects: `time_ns`, `node`, `id`, `psn`, and a pipeline's event or the hop's numbers."""
+    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, psn, decoded in found:
+        members: dict[str, object] = {"time_ns": time_ns, "node": names[node], "id": number, "psn": psn}
         if decoded is not None:
             members |= json.loads(json_line(decoded))
         else:

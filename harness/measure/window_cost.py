@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.parallel import Workers
 from harness.worlds.speed_up import Terms, Work
 from harness.worlds.virtual import VirtualWorld

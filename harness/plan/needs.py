@@ -1,6 +1,6 @@
 """What a protocol and its P4 program need of a scenario is its default where the scenario says nothing.
 
-A need that the scenario contradicts is refused by the plan's checks (`harness.plan.experiment`): they look
+A need that the scenario contradicts is refused by the plan's checks (`harness.plan.checks`): they look
 at the scenario with these defaults, so they refuse only what was written.
 """
 

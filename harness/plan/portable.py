@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.plan.scenario import check
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,6 @@ class PortableRun:
 
     def run(self) -> Run:
         """Raises UserError where it could not be run here."""
-        from harness.plan.experiment import plan
+        from harness.plan.resolve import plan
 
         return plan(self.name, check(self.tables), self.folder)[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.plan.experiment import Run, plan_tables
+from harness.plan.resolve import plan_tables
+from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, override, read, retitled
 from p4switch.errors import UserError
 

@@ -38,7 +38,7 @@ from p4switch.quantities import with_numbers
 from p4switch.tables import Table
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
 
 _MOST_OF_VALUES = 100  # characters of a folder's name
 
@@ -144,7 +144,8 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
 
     Raises UserError for what could not be run.
     """
-    from harness.plan.experiment import Posted, plan_tables
+    from harness.plan.resolve import plan_tables
+    from harness.plan.traffic_summary import TrafficSummary
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
     axes = dict(axes_of(sweep.axes, "axes"))
@@ -154,7 +155,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
     tables = merge(merge(read(path), changes or {}), sweep.set)
     without = _left_out(sweep, axes)
     found = []
-    posted: dict[str, Posted] = {}
+    summaries: dict[str, TrafficSummary] = {}
     for variant in sweep.variants or [Variant(name="")]:
         for values in itertools.product(*axes.values()):
             chosen = dict(zip(axes, values, strict=True))
@@ -164,7 +165,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             for key, value in chosen.items():
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): readable(value) for key, value in chosen.items()}
-            for run in plan_tables(path.stem, changed, path.parent, posted):
+            for run in plan_tables(path.stem, changed, path.parent, summaries):
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.measure.flow_record import FlowRecord
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.replay.network import Network
 from harness.replay.pack import Array, packed
 from harness.replay.page import shell

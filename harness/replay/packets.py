@@ -1,14 +1,10 @@
-"""A traced flow's packets, each through its hops: `trace.jsonl` has what happened at each node, in order of time.
-
-Packets of a link leave it in the order in which they entered it, and pipelines number what they received. So what
-belongs to one packet is found without a mark in the packets.
-"""
+"""A traced flow's packets, each through its hops: `trace.jsonl` has what happened at each node, in order of time."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ import numpy as np
 from harness.replay.network import Network
 from harness.replay.pack import Array
 from p4switch.errors import UserError
+from p4switch.regular_file import open_regular
 
 MOST_EVENTS = 400_000  # of more, later packets are left out
 HOPS = ("send", "receive", "enqueue", "transmit", "drop")
@@ -69,7 +66,7 @@ def packets(path: Path, network: Network) -> Trace | None:
     if not path.is_file():
         return None
     follower = _Follower(network)
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             try:
                 follower.note(json.loads(line))
@@ -82,114 +79,39 @@ def packets(path: Path, network: Network) -> Trace | None:
 class _Follower:
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._hosts = len(network.topology.hosts)
-        self._packets: list[Packet] = []
+        self._packets: dict[int, Packet] = {}  # by id
         self._texts: dict[str, int] = {"": 0}
-        self._wires: dict[int, deque[Packet]] = defaultdict(deque)  # by direction
-        self._waiting: dict[tuple[int, int], list[Packet]] = defaultdict(list)  # by node and port
-        self._arrived: dict[int, deque[Packet]] = defaultdict(deque)  # by node: what its pipeline has not begun with
-        self._known: dict[tuple[int, int], Packet] = {}  # by node, and the number that its pipeline gave it
-        self._at_work: dict[int, tuple[int, Packet]] = {}  # by node: when its pipeline did what with whom, at last
         self._tables: dict[int, dict[str, Any]] = {}  # by node: the lookup whose action comes next
 
     def note(self, event: Mapping[str, Any]) -> None:
         """One line of the trace."""
         node = self._network.index[event["node"]]
-        kind = event["event"]
+        kind, number = event["event"], int(event["id"])
+        if number not in self._packets:
+            psn = _NO_NUMBER if event["psn"] is None else int(event["psn"])
+            self._packets[number] = Packet(len(self._packets), event["bytes"], psn)
+        packet = self._packets[number]
         if kind in HOPS:
-            packet = getattr(self, f"_{kind}")(event, node)
             text = event.get("reason", "")
             self._add(packet, event, node, HOPS.index(kind), event["port"], event["depth_bytes"], text)
             return
-        packet = self._of_pipeline(node, event)
-        if kind == "Extracted" and packet.psn == _NO_NUMBER:
-            packet.psn = _psn(event["fields"])
         for text in self._told(node, kind, event):
             self._add(packet, event, node, TOLD, -1, -1, text)
 
     def trace(self) -> Trace:
         kept, total = 0, 0
-        for packet in self._packets:
+        for packet in self._packets.values():
             total += len(packet.events)
             if total > MOST_EVENTS:
                 break
             kept += 1
-        return Trace(self._packets, list(self._texts), 0).cut(kept)
+        return Trace(list(self._packets.values()), list(self._texts), 0).cut(kept)
 
     def _add(
         self, packet: Packet, event: Mapping[str, Any], node: int, kind: int, port: int, depth: int, text: str
     ) -> None:
         number = self._texts.setdefault(text, len(self._texts))
         packet.events.append((int(event["time_ns"]), node, kind, port, depth, number))
-
-    # Hops
-
-    def _new(self, event: Mapping[str, Any]) -> Packet:
-        self._packets.append(Packet(len(self._packets), event["bytes"]))
-        return self._packets[-1]
-
-    def _on_wire(self, node: int, port: int) -> deque[Packet]:
-        return self._wires[self._network.direction(self._network.names[node], port)]
-
-    def _send(self, event: Mapping[str, Any], node: int) -> Packet:
-        packet = self._new(event)
-        self._on_wire(node, event["port"]).append(packet)
-        return packet
-
-    def _receive(self, event: Mapping[str, Any], node: int) -> Packet:
-        port = event["port"] or 1
-        wire = self._wires[self._network.direction(self._network.names[node], port) ^ 1]
-        packet = wire.popleft() if wire else self._new(event)
-        if node >= self._hosts:
-            self._arrived[node].append(packet)
-        return packet
-
-    def _enqueue(self, event: Mapping[str, Any], node: int) -> Packet:
-        packet = self._current(event, node) or self._new(event)
-        self._waiting[node, event["port"]].append(packet)
-        return packet
-
-    def _transmit(self, event: Mapping[str, Any], node: int) -> Packet:
-        packet = self._current(event, node) or self._new(event)
-        self._forget(node, event["port"], packet)
-        self._on_wire(node, event["port"]).append(packet)
-        return packet
-
-    def _drop(self, event: Mapping[str, Any], node: int) -> Packet:
-        """What a failed link loses is on its wire, or waits for it; all else is at work in a pipeline."""
-        port = event["port"]
-        packet = self._current(event, node)
-        if event["reason"] == "link_down" and (packet is None or HOPS.index("enqueue") <= packet.events[-1][2] < TOLD):
-            if wire := self._on_wire(node, port):
-                return wire.popleft()
-            if waiting := self._waiting[node, port]:
-                return waiting.pop(0)
-        if packet is None:
-            return self._new(event)
-        self._forget(node, port, packet)
-        return packet
-
-    def _current(self, event: Mapping[str, Any], node: int) -> Packet | None:
-        """Whom the pipeline has been at work with at this instant."""
-        time_ns, packet = self._at_work.get(node, (-1, None))
-        return packet if time_ns == event["time_ns"] else None
-
-    def _forget(self, node: int, port: int, packet: Packet) -> None:
-        waiting = self._waiting[node, port]
-        if packet in waiting:
-            waiting.remove(packet)
-
-    # Pipelines
-
-    def _of_pipeline(self, node: int, event: Mapping[str, Any]) -> Packet:
-        """Pipelines begin with packets in the order in which they arrive, and number them so."""
-        key = (node, event["packet"])
-        if key not in self._known:
-            if not self._arrived[node]:
-                raise LookupError(f"packet {event['packet']} of {event['node']} has not arrived")
-            self._known[key] = self._arrived[node].popleft()
-        self._at_work[node] = event["time_ns"], self._known[key]
-        return self._known[key]
 
     def _told(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
         """What tables did, what it changed, and what became of the packet."""
@@ -231,9 +153,3 @@ def _lookup(table: Mapping[str, Any]) -> str:
 def _action(event: Mapping[str, Any]) -> str:
     arguments = ", ".join(f"{argument['name']}={argument['value']}" for argument in event["arguments"])
     return f"{_short(event['action'])}({arguments})"
-
-
-def _psn(fields: Iterable[Mapping[str, Any]]) -> int:
-    """That of a BTH, by the name that every program gives it; -1: there is none in this header."""
-    found = [field["value"] for field in fields if field["name"].endswith(".psn")]
-    return int(found[0], 16) if found else _NO_NUMBER

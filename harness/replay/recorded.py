@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.measure.folder_values import most_bytes
 from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
 from harness.replay.network import Network
@@ -124,7 +125,7 @@ class Recorded:
             "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
         }
         for name in (*GROWING, *PRESENT):
-            matrix = np.zeros((len(used), len(times)), np.int64)
+            matrix = _matrix(self._result, len(used), len(times))
             matrix[row, column] = table[name].to_numpy()
             found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
         return found
@@ -135,7 +136,7 @@ class Recorded:
         rows = self._directions("queues", "switch")
         used, row = np.unique(rows, return_inverse=True)
         times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
-        matrix = np.zeros((len(used), len(times)), np.int64)
+        matrix = _matrix(self._result, len(used), len(times))
         matrix[row, column] = table["depth_bytes"].to_numpy()
         ends, starts = _bins(len(times), joined)
         return {"queue": used, "queue_time": times[starts], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
@@ -176,6 +177,17 @@ class Recorded:
         for end in ("source", "destination"):
             found[end] = table[end].map(lambda name: index.get(name, -1)).to_numpy(np.int64)  # -1: a group
         return found
+
+
+def _matrix(result: Result, rows: int, columns: int) -> Integers:
+    """Zeros for each direction at each time. Raises UserError where these are more than a table may take."""
+    size_bytes = rows * columns * 8
+    if size_bytes > (most := most_bytes()):
+        raise UserError(
+            f"{str(result.folder)!r}: {rows:,} ports at {columns:,} times take {size_bytes / 2**30:.2f} GiB; expected "
+            f"at most {most / 2**30:.2f} GiB"
+        )
+    return np.zeros((rows, columns), np.int64)
 
 
 def _bins(count: int, joined: int) -> tuple[Integers, Integers]:

@@ -96,7 +96,8 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
         x: list[Any] = list(rows[axis].unique())
         means = [_estimate(rows[rows[axis] == value][column].tolist()) for value in x]
         half = [(e.half_width or 0) / 1e3 for e in means]
-        axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=plain(label))
+        shown = [plain(value) if isinstance(value, str) else value for value in x]
+        axes.errorbar(shown, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=plain(label))
     axes.set(xlabel=plain(axis), yscale="log")
     plain_logarithmic(axes.yaxis)
     if pd.api.types.is_numeric_dtype(fct[axis]):

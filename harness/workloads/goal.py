@@ -126,14 +126,14 @@ class _Reader:
                 number = schedule.send(rank, peer, whole(where, found["bytes"], "a size in bytes"), tag=tag)
         if label := found["label"]:
             if label in self._labels:
-                raise UserError(f"{where}: label {label!r} is given twice in rank {rank}")
+                raise UserError(f"{where}: label {label!r:.60} is given twice in rank {rank}")
             self._labels[label] = number
 
     def _close(self, schedule: Schedule) -> None:
         for where, label, how, other in self._needs:
             for name in (label, other):
                 if name not in self._labels:
-                    raise UserError(f"{where}: no label {name!r} in rank {self._rank}")
+                    raise UserError(f"{where}: no label {name!r:.60} in rank {self._rank}")
             operation = schedule.operations[self._labels[label]]
             (operation.requires if how == "requires" else operation.follows).append(self._labels[other])
         self._rank = None

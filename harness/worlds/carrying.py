@@ -12,8 +12,8 @@ from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.recording import Progress, Writing
 from harness.measure.results import Result
-from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
+from harness.plan.run import Run
 from harness.worlds import elsewhere, workers
 from harness.worlds.building import Building, told_to
 from harness.worlds.garbage import collect_what_was_left, rare_collection

@@ -20,7 +20,7 @@ def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
     from harness.worlds.makers import maker
 
     portable, folder = wanted
-    told = How(**how)
+    told = How.of(how)
     for _ in one_by_one([(portable.run(), folder)], maker(told), told, lambda run: None):
         pass
 

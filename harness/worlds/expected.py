@@ -15,7 +15,8 @@ from heapq import heappop, heappush
 
 import networkx as nx
 
-from harness.plan.experiment import Run
+from harness.measure.tracing import Tracing
+from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
@@ -34,9 +35,11 @@ _FLOW_BYTES = 12_000
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
-# CPU time: to set up, and to carry one frame over one link, which grows with what does not fit into the caches.
+# CPU time: to set up, for one flow, and to carry one frame over one link, which grows with what does not fit into the
+# caches.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
+_FLOW_S = 65e-6  # a training step of 14,848 flows
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200
@@ -44,7 +47,9 @@ _NEAR_NODES = 200
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
-_TURN_MEETINGS = 8  # in a window, where hosts take turns
+_HOPS_BYTES = 1_000  # without what pipelines do
+_TURN_MEETINGS = 12  # in a window, where hosts take turns
+_NOTED_S = 40e-6  # of a flow, by the session, which each worker has there
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 _MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
@@ -103,12 +108,16 @@ class Expected:
     def run_s(self) -> float:
         """CPU time, of one worker."""
         nodes = self.hosts + self.switches
-        return self.packet_hops * (_HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes))
+        hop_s = _HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes)
+        return self.packet_hops * hop_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        meetings = self.windows if self.independent else _TURN_MEETINGS * self.windows
-        return wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
+        if self.independent:
+            return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
+        meetings = _TURN_MEETINGS * self.windows
+        shared_s = wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
+        return shared_s + self.flows * _NOTED_S * (1 - 1 / len(of.work))
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
@@ -270,15 +279,22 @@ class _Walk:
         self.whole = max(1.0, (in_all_bytes or 0) / max(seen_bytes, 1)) if cut else 1.0
 
 
-def trace_bytes(run: Run, number: int) -> int:
-    """What `--trace` writes of this flow, where nothing is lost; 0 where it is not known before the run."""
+def trace_bytes(run: Run, trace: Tracing) -> int:
+    """Return what `--trace` writes, where nothing is lost and no span of time is given.
+
+    0 where it is not known before the run.
+    """
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
         parts.setdefault(id(flow.whole or flow), []).append(flow)
     paths, mtu_bytes = Paths(run), run.scenario.nic.mtu_bytes
-    traced = list(parts.values())[number : number + 1]
-    passes = sum(-(-flow.size_bytes // mtu_bytes) * (paths.links(flow)[0] - 1) for flows in traced for flow in flows)
-    return passes * _TRACE_BYTES
+    each = _TRACE_BYTES if trace.pipelines else _HOPS_BYTES
+    most, total = math.inf if trace.packets is None else trace.packets, 0
+    for flow in (flow for flows in list(parts.values())[trace.flow : trace.flow + 1] for flow in flows):
+        packets = int(min(-(-flow.size_bytes // mtu_bytes), most))
+        most -= packets
+        total += packets * (paths.links(flow)[0] - 1) * each
+    return total
 
 
 def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:

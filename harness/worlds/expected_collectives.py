@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from harness.measure.collective_record import READ_SLOT_BYTES, WRITE_SLOT_BYTES
-from harness.plan.experiment import HEADER_BYTES, Run
+from harness.plan.frame_sizes import HEADER_BYTES
+from harness.plan.run import Run
 from host_agents.assignments import (
     ALL_REDUCE,
     BARRIER,

@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy
 
 from harness.measure.inputs import How, inputs
-from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.worlds.ranks import Ranks, differences
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.measure.recording import World
+    from harness.worlds.mininet.prompt import Prompt
     from harness.worlds.mininet.watching import Watcher
     from harness.worlds.virtual import VirtualWorld
 
 MakeWorld: TypeAlias = "Callable[[Run], World]"
 
 
-def maker(how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watcher: Watcher | None = None) -> MakeWorld:
+def maker(
+    how: How,
+    workers: Callable[[Run], int | Ranks] = lambda run: 1,
+    watcher: Watcher | None = None,
+    prompt: Prompt | None = None,
+) -> MakeWorld:
     """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
 
-    The latter tell a `watcher` how far they are.
+    The latter tell a `watcher` how far they are, and open a `prompt`.
     """
     if how.world == "virtual":
         return lambda run: _made(run, how, workers(run))
@@ -34,8 +40,9 @@ def maker(how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watch
     assert how.switch is not None
     switch = how.switch
     return lambda run: MininetWorld(
-        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler, watcher=watcher
-    )
+        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler, watcher=watcher,
+        prompt=prompt,
+    )  # fmt: skip
 
 
 def _made(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:

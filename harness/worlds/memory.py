@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # What is left to others, and to what a run makes between two looks.
 _RESERVE_FRACTION = 0.03
+_RESERVE_OF_LIMIT = 0.05  # of `ulimit -v`
+_LEAST_RESERVE_BYTES = 128_000_000
 # Of each queue sample, beside the sample itself: its row of the table of queues, and that row as it is written.
 _TABLE_BYTES_PER_SAMPLE = 80
 
@@ -82,16 +84,19 @@ class MemoryLimit:
             return self._limit_bytes
         machine = psutil.virtual_memory()
         left_bytes = int(machine.available - _RESERVE_FRACTION * machine.total)
-        return held_bytes + min(left_bytes, _left_by_limits())
+        return max(0, held_bytes + min(left_bytes, _left_by_limits()))
 
 
 def _left_by_limits() -> int:
-    """Return what `ulimit -v` leaves this process, of addresses: what it has mapped counts, used or not."""
+    """Return what `ulimit -v` leaves this process, of addresses: what it has mapped counts, used or not.
+
+    Compiled hosts that get no memory abort the process, so a part stays free.
+    """
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
     if most_bytes == resource.RLIM_INFINITY:
         return sys.maxsize
     mapped_bytes: int = psutil.Process().memory_info().vms
-    return max(0, most_bytes - mapped_bytes)
+    return most_bytes - mapped_bytes - max(_LEAST_RESERVE_BYTES, int(_RESERVE_OF_LIMIT * most_bytes))
 
 
 def _held_bytes(crew: Crew) -> int:

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import DeadWorkerError, passed_on
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.expected import Expected, best_workers, expected
 from harness.worlds.memory import private_bytes
 from harness.worlds.ranks import Ranks

@@ -6,7 +6,7 @@ counts is what flows and collectives have to show for themselves.
 
 from __future__ import annotations
 
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.workloads import Traffic
 from harness.worlds.expected_collectives import collective_bytes
 from harness.worlds.session import Session

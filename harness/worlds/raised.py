@@ -44,7 +44,7 @@ class NamedErrors(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, UserError | CheckError):
+        if not isinstance(error, Exception) or isinstance(error, UserError | CheckError | MemoryError):
             return
         frames = list(traceback.walk_tb(trace))
         part = next((part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None), None)

@@ -20,12 +20,13 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
-from harness.measure import tracing
+from harness.errors import out_of_memory
+from harness.measure import output_folder, tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
+from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
 from harness.measure.probes.base import Values
 from harness.measure.probes.cells import CellProbe
 from harness.measure.probes.readings import Readings
@@ -40,8 +41,9 @@ from harness.measure.recording import (
     Writing,
     port_places,
 )
-from harness.measure.tracing import TraceRecord
-from harness.plan.experiment import LinkChange, Run
+from harness.measure.tracing import TraceRecord, Tracing
+from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.run import LinkChange, Run
 from harness.workloads import Flow
 from harness.worlds import building
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
@@ -107,7 +109,7 @@ class VirtualWorld:
         self,
         run: Run,
         *,
-        trace: int | None = None,
+        trace: Tracing | None = None,
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
@@ -116,7 +118,7 @@ class VirtualWorld:
         late: Callable[[int], object] | None = None,
         crew: Callable[..., Crew] = Workers,
     ) -> None:
-        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
+        """`trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
@@ -130,11 +132,12 @@ class VirtualWorld:
         independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
         if trace is not None:
-            tracing.check_trace(traffic, trace, several=not isinstance(workers, int) or workers > 1)
+            tracing.check_trace(traffic, trace.flow, several=not isinstance(workers, int) or workers > 1)
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        if isinstance(workers, int):
+        # Flows that start when others are done would have to be walked through, which takes as long as some runs.
+        if isinstance(workers, int) and independent:
             check_fits(run, expected(run, traffic))
         self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
         self._built = 0
@@ -145,13 +148,13 @@ class VirtualWorld:
             independent_hosts=local,
             settle=self._settle if follows else None,
         )
+        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
         self._coverage = coverage
         self._compiler = compiler
-        self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
         self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
@@ -206,7 +209,8 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.build, self._trace is not None or self._coverage, self._compiler)
+        told = self._trace is not None and self._trace.pipelines
+        built = pipeline(run.build, told or self._coverage, self._compiler)
         self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
@@ -250,15 +254,15 @@ class VirtualWorld:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                xoff_bytes = self.run_plan.xoff_bytes(switch.name, there)
+                limit_bytes = xoff_bytes(self.run_plan, switch.name, there)
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
                     port=port,
-                    xoff_bytes=xoff_bytes,
-                    alpha=pfc.alpha if xoff_bytes is None else None,
+                    xoff_bytes=limit_bytes,
+                    alpha=pfc.alpha if limit_bytes is None else None,
                     xon_gap_bytes=pfc.xon_gap_bytes,
-                    headroom_bytes=self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0,
+                    headroom_bytes=headroom_bytes(self.run_plan, switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
 
@@ -427,9 +431,11 @@ class VirtualWorld:
             ends = connection.sources, connection.destinations
             source, destination = map(_number_of, self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        if self._trace == self._session.records[request.flow].flow.number:
-            self.trace_tag = self._tags[request.number]
-            self.fabric.trace(self.trace_tag)
+        trace = self._trace
+        if trace is not None and trace.flow == self._session.records[request.flow].flow.number:
+            most = {} if trace.packets is None else {"packets": trace.packets}
+            span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
+            self.fabric.trace(self._tags[request.number], **most, **span, pipelines=trace.pipelines)
 
     def _post(self, host: int, request: Post, now_ns: int) -> None:
         self._hosts[host].post(request, now_ns)
@@ -467,6 +473,7 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
+        Fabric.on_abort(())
         assert recording is not None  # of the first worker
         return recording
 
@@ -497,7 +504,7 @@ class VirtualWorld:
                 self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
-        for probe in self.run_plan.probes:
+        for probe in probes_of(self.run_plan):
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         self.fabric.at(0, self._look_at_progress)
@@ -510,7 +517,7 @@ class VirtualWorld:
         if ended == "limit" and self._is_idle():
             ended = IDLE
             self._stands_still(self.fabric.now_ns)  # so that it is known since when
-        for probe in self.run_plan.probes:
+        for probe in probes_of(self.run_plan):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
         reports = self._reports()
@@ -650,9 +657,11 @@ class VirtualWorld:
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
         """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
         stats = _columns(self.fabric.flow_stats())
-        by_tag = stats["delivered_bytes"] + self.run_plan.scenario.framing_bytes * stats["delivered_packets"]
+        by_tag = np.zeros(int(stats["tag"].max(initial=0)) + 1, np.int64)  # traced packets have tags, too
+        framing_bytes = self.run_plan.scenario.framing_bytes
+        by_tag[stats["tag"]] = stats["delivered_bytes"] + framing_bytes * stats["delivered_packets"]
         tags = self._tags
-        return self._added_up([int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers])
+        return self._added_up([int(by_tag[tags[number]]) if number in tags else 0 for number in numbers])
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
@@ -689,11 +698,9 @@ class VirtualWorld:
         """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
-        if self._traced is None:
-            return
         if self._trace is not None:
             records = tracing.told(self.trace_records(), writing)
-            found, again = tee(tracing.hops(records, partial(Decoder, self._traced)))
+            found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
                 (folder / "trace.txt").open("w", encoding="utf-8") as text,
@@ -703,10 +710,15 @@ class VirtualWorld:
                     text.write(f"{line}\n")
                     lines.write(f"{members}\n")
         if self._coverage:
+            assert self._traced is not None
             coverage = Coverage()
             for passed in self._passed.values():
                 coverage.add(self._traced.program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
+
+    def _decoder(self) -> Decoder:
+        assert self._traced is not None
+        return Decoder(self._traced)
 
     def _part(self) -> _Part:
         """What this worker knows, at the end."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4switch import cache
+from p4switch.architectures.v1model import EXTERNS
 from p4switch.output_file import write_files
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def compile_program(
     """
     # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
     source = preprocess(path, include_dirs, defines)
-    key = cache.digest(_compiler_digest(), str(path), source.text, _positions(source))
+    externs = [Path(origin).read_bytes() for origin in EXTERNS.origins() if origin != "__main__"]
+    key = cache.digest(_compiler_digest(), *externs, str(path), source.text, _positions(source))
 
     def produce(target: Path) -> None:
         result = _compile(path, include_dirs, defines)

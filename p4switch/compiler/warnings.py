@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import networkx as nx
 
+from p4switch.architectures.extern import extern_type
+from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, differences, types
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.midend.walk import parts, place_text, walk
@@ -28,7 +30,6 @@ NAMES = {
     "uninitialized": "a variable that is read before anything sets it",
     "unused": "a table, action, counter, meter or register that nothing uses",
 }
-_STATEFUL = ("counter", "direct_counter", "meter", "direct_meter", "register")
 _WRITTEN = (ast.Direction.OUT, ast.Direction.INOUT)
 
 
@@ -112,15 +113,18 @@ def _unused(program: ast.Program, blocks: Iterable[ast.Node], tell: _Tell) -> No
             tell(decl, f"table '{decl.name}' is never applied", "unused")
         elif isinstance(decl, ast.ActionDecl):
             tell(decl, f"action '{decl.name}' is never used", "unused")
-        elif isinstance(decl, ast.Instantiation) and (kind := _extern(decl)) in _STATEFUL:
-            if kind.startswith("direct_"):
-                tell(decl, f"{kind} '{decl.name}' belongs to no table", "detached")
-            else:
-                tell(decl, f"{kind} '{decl.name}' is never used", "unused")
+        elif isinstance(decl, ast.Instantiation) and isinstance(decl.type, types.Extern):
+            _unused_object(decl, decl.type.decl.name, tell)
 
 
-def _extern(decl: ast.Instantiation) -> str:
-    return decl.type.decl.name if isinstance(decl.type, types.Extern) else ""
+def _unused_object(decl: ast.Instantiation, name: str, tell: _Tell) -> None:
+    kind = extern_type(EXTERNS, name)
+    if kind is None or not kind.stateful:
+        return
+    if kind.direct:
+        tell(decl, f"{name} '{decl.name}' belongs to no table", "detached")
+    else:
+        tell(decl, f"{name} '{decl.name}' is never used", "unused")
 
 
 # Conditions, tables, parsers

@@ -171,6 +171,10 @@ class Fabric:
     @staticmethod
     def shared_bytes(workers: int) -> int:
         """How much memory so many share."""
+    @staticmethod
+    def on_abort(arguments: Sequence[bytes]) -> None:
+        """Have this process become this program, by its absolute path, when it aborts for want of memory; (): not any
+        more. Its forked children stay as they are."""
     def join(
         self,
         rank: int,
@@ -255,10 +259,17 @@ class Fabric:
         """Sample all probes at start_ns, start_ns + interval_ns, ...: the state before anything of that instant."""
     def samples(self) -> tuple[bytes, bytes]:
         """(times, values): int64, values row-major, one row a time, one column a probe. Takes them out."""
-    def trace(self, tag: int) -> None:
-        """Record every hop of this flow's packets. 0: of everything."""
-    def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int]]:
-        """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), by time and node; takes them out. Events:
+    def trace(
+        self, tag: int, packets: int = ..., from_ns: int = 0, until_ns: int = ..., pipelines: bool = True
+    ) -> None:
+        """Record every hop of this flow's packets. 0: of everything.
+
+        Limits, which are those of all that is traced: so many packets, and those that are sent from from_ns on and
+        before until_ns. Without `pipelines`, nothing of what pipelines that are built for tracing tell."""
+    def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int, int]]:
+        """(time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn), by time and node; takes them out.
+        `packet` is the same for all hops of one, and of its copies: source address << 32, and a number from 1; 0: it
+        belongs to no flow. psn is -1 where it had none when it was sent. Events:
         "send" (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found),
         "transmit" (starts; depth: what it left behind), "drop:<reason>", and of pipelines built for tracing what
         they tell (see `Switch.traced`). priority is -1 where it is not known."""

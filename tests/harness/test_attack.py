@@ -10,8 +10,8 @@ import pytest
 
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.summary import summarize
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
@@ -22,7 +22,7 @@ STAR: dict[str, Any] = {
 
 
 def planned(attack: dict[str, Any], **more: Any) -> Run:
-    (run,) = experiment.plan("star", scenario.check({"cc": "dcqcn", **STAR, **more, "attack": attack}), Path())
+    (run,) = resolve.plan("star", scenario.check({"cc": "dcqcn", **STAR, **more, "attack": attack}), Path())
     return run
 
 
@@ -83,7 +83,7 @@ def test_what_is_not_given_is_one_bdp_each_rtt() -> None:
     assert (run.attack.piece_bytes, run.attack.gap_ns) == (rtt_ns * 100 // 8, rtt_ns)
     assert run.attack.over_bytes == run.attack.piece_bytes + 1
     assert run.attack.hosts == {0, 1, 2, 3}
-    again = experiment.plan("star", experiment.resolved(run), Path())[0]
+    again = resolve.plan("star", resolve.resolved(run), Path())[0]
     assert again.attack == run.attack
     assert again.traffic().flows == run.traffic().flows
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.summary import by_size
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from topologies.routing import path, transit_ns
@@ -24,7 +24,7 @@ STAR: dict[str, Any] = {
 
 def planned(columns: list[str], **more: Any) -> list[Run]:
     tables = {"cc": "dcqcn", **STAR, "record": {"columns": columns}, **more}
-    return experiment.plan("star", scenario.check(tables), Path())
+    return resolve.plan("star", scenario.check(tables), Path())
 
 
 def flows(run: Run) -> pd.DataFrame:
@@ -86,7 +86,7 @@ def test_links_are_those_of_the_shortest_path_where_nothing_is_deflected() -> No
 def test_what_is_deflected_crosses_more_links() -> None:
     columns = 'record.columns=["mean_links", "shortest_links"]'
     settings = [columns, 'record.sizes=[{ name = "all" }]', "variants=[]"]
-    (run,) = experiment.plan("dart-order", *scenario.load("dart-order", settings))
+    (run,) = resolve.plan("dart-order", *scenario.load("dart-order", settings))
     found = flows(run)
     assert (found["mean_links"] >= found["shortest_links"]).all()
     sizes = by_size(run, found)["all"]

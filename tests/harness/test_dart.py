@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.probes import CounterProbe
 from harness.measure.recording import Recording
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.virtual import VirtualWorld
 from host_agents import wire
@@ -72,7 +72,7 @@ def planned(
         **tables,
         "nic": {"mtu_bytes": 1460, **tables["nic"]},
     }
-    (run,) = experiment.plan("dart", scenario.check(wanted), Path())
+    (run,) = resolve.plan("dart", scenario.check(wanted), Path())
     return Given(**{f.name: getattr(run, f.name) for f in fields(run)}, flows=tuple(flows))
 
 

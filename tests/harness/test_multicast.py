@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.measure import metrics, summary
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from topologies.groups import Group
@@ -34,7 +34,7 @@ def planned(
 ) -> Run:
     wanted = "" if receivers is None else f"receivers = {receivers}"
     text = SCENARIO.format(cc=cc, senders=senders, receivers=wanted, reliability=reliability) + more
-    (run,) = experiment.plan("multicast", scenario.check(scenario.parse(text)), Path())
+    (run,) = resolve.plan("multicast", scenario.check(scenario.parse(text)), Path())
     return run
 
 
@@ -126,7 +126,7 @@ def test_a_flow_from_several_hosts_is_refused_when_it_is_planned(tmp_path: Path)
     )
     tables = {"workload": {"name": str(file)}, "topology": {"name": "single-switch", "hosts": 3}, "cc": "dcqcn"}
     with pytest.raises(UserError, match="a flow from 2 to 1 hosts"):
-        experiment.plan("reduce", scenario.check(tables), tmp_path)
+        resolve.plan("reduce", scenario.check(tables), tmp_path)
 
 
 def test_flows_to_hosts_that_are_no_group() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.recording import Recording
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 
@@ -46,7 +46,7 @@ def run(flows: list[tuple[int, int, int, int]], priority: int) -> tuple[Recordin
     waiting: dict[int, deque[int]] = defaultdict(deque)  # by port: times at which scheduled packets came
     ends: dict[int, list[int]] = defaultdict(list)  # by port: when the last bit of a speculative packet left
     most = 0
-    for time_ns, _, event, port, found, _, wire_bytes, _ in world.trace_records():
+    for time_ns, _, event, port, found, _, wire_bytes, *_ in world.trace_records():
         if event == "enqueue" and found == DATA:
             waiting[port].append(time_ns)
         elif event == "transmit" and found == LOWER:

@@ -179,3 +179,14 @@ def test_a_nic_takes_packets_of_the_groups_it_has_joined_only():
 def test_a_member_given_twice():
     with pytest.raises(HostError, match=r"queue pair 3 of 10\.0\.0\.2: a member of the group is given twice"):
         nic_of("10.0.0.2").open_qp(GROUP, 3, 3, members=("10.0.0.3", "10.0.0.3"))
+
+
+def test_path_ids_are_of_the_paths_to_one_member():
+    """Telemetry has ids for the paths between two hosts: two members' paths may have the same."""
+    qp = Net().qp
+
+    def path_of(address, path_id):
+        frame = wire.header(wire.parse_address(address), wire.parse_address("10.0.0.2"), 0, 0xD1, 2, after_bth_bytes=0)
+        return qp.path_of(path_id, frame)
+
+    assert len({path_of(address, path_id) for address in MEMBERS for path_id in (0, 7, 4095)}) == 9

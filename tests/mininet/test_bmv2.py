@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.control import bmv2_process
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.mininet.dilation import Machine, choose
 from tests.mininet.networks import REASON

@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
 from harness.worlds.mininet.interfaces import interface_name

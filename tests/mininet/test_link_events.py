@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.mininet import package
 from tests.mininet.conftest import Both

@@ -8,9 +8,11 @@ switches = "tor*"
 interval_ns = 10_000
 """
 
-from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse
+from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse, probes_of
 from harness.measure.probes.cells import CounterProbe
 from harness.measure.probes.program import ProgramProbe
 from harness.measure.probes.queue import QueueProbe
 
-__all__ = ["REGISTRY", "CounterProbe", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]
+__all__ = [
+    "REGISTRY", "CounterProbe", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse", "probes_of",
+]

@@ -15,30 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import pandas as pd
 from pydantic import BeforeValidator, Field
 
+from harness.plan.probe_settings import ProbeSettings
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
-from p4switch.tables import Table
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
     from harness.worlds.host_session import HostSession
     from p4switch.p4runtime.client import Client
 
 EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
 RESERVED = (*EVERYWHERE, "pieces", "links")
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
+_UNITS = {"ns": "ns", "bps": "bit/s", "bytes": "bytes", "packets": "packets", "cells": "cells", "ticks": "ticks"}
 Values = tuple[int | float | str, ...]
 
 
-class Probe(Table):
-    """One table of a run: `name`.parquet in its folder."""
-
-    kind: str  # of probe (`p4cc list probes`)
-    reads: str  # what is read, by name
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]  # of the table
-    # Between readings, from time 0; 0: only at the end of the run.
-    interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)] = 0
+class Probe(ProbeSettings):
+    """One table of a run, and how it is read."""
 
     keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
 
@@ -54,6 +49,10 @@ class Probe(Table):
     @abstractmethod
     def values(self, run: Run) -> tuple[str, ...]:
         """The columns of what was read."""
+
+    def unit_of(self, column: str) -> str | None:
+        """Return the unit of one of the columns of what was read; None: it has none that is known."""
+        return self.unit or _UNITS.get(column.rpartition("_")[2])
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
         """The readings: (time_ns, place..., value...)."""
@@ -109,3 +108,8 @@ def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
         found[probe.name] = probe
     return list(found.values())
+
+
+def probes_of(run: Run) -> tuple[Probe, ...]:
+    """Return the probes of a run, as the kinds that read them."""
+    return tuple(probe for probe in run.probes if isinstance(probe, Probe))

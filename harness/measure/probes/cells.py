@@ -11,7 +11,7 @@ from harness.measure.probes.base import Index, SwitchProbe, Values, register
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
     from p4switch.p4runtime.client import Client
 
 

@@ -12,7 +12,7 @@ from harness.control.pipelines import compiled
 from harness.measure.probes.base import SwitchProbe, Values, register
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
     from p4switch.p4runtime.client import Client
 
 

@@ -11,7 +11,7 @@ from harness.measure.probes.base import Index, Probe, register
 from p4switch.errors import UserError, suggest
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
 
 # Of a port; `max_` and counts are since the start.
 OF_PORT = (

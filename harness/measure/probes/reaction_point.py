@@ -14,7 +14,7 @@ from p4switch.errors import UserError, suggest
 from p4switch.numbers import integral
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
     from harness.worlds.host_session import HostSession
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from harness.measure.probes.base import Probe, Values
+from harness.measure.probes.base import Probe, Values, probes_of
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
 
 
 class Readings:
@@ -26,4 +26,4 @@ class Readings:
 
     def tables(self, run: Run) -> dict[str, pd.DataFrame]:
         """One for each of the run's probes."""
-        return {probe.name: probe.table(run, self._rows[probe.name]) for probe in run.probes}
+        return {probe.name: probe.table(run, self._rows[probe.name]) for probe in probes_of(run)}

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from harness.measure.probes import Probe
 from harness.report.figures.base import FigurePerVariant, which_seed
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import COLOURS, thinned
+from harness.report.plots import COLOURS, plain, thinned
 
 _PREFIX = "probe-"
 _MOST = 32  # places that are shown: those with the largest values
@@ -51,13 +51,18 @@ class OverTime(FigurePerVariant):
         rows_at = dict(iter(table.groupby(places, sort=False)))
         for place, look in zip(sorted(largest.index), colours, strict=False):
             rows = rows_at[place].reset_index(drop=True)
-            label = " ".join(map(str, place)) if named else None
             times, values = thinned(rows["time_ns"], rows[value])
-            axes.plot(times / 1e3, values, color=look, lw=0.9, label=label)
-        if named and len(largest):
-            axes.legend()
-        ylabel = self.probe.reads if value == "value" else str(value).replace("_", " ")
-        axes.set(xlabel="time (µs)", ylabel=ylabel)
+            axes.plot(times / 1e3, values, color=look, lw=0.9, label=plain(" ".join(map(str, place))))
+        title = plain(", ".join(place.replace("_", " ") for place in places))
+        if named:
+            axes.legend(title=title)
+        else:  # beside the axes: there is no room for them inside
+            axes.legend(title=title, ncols=2, fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        unit = self.probe.unit_of(str(value))
+        what = self.probe.reads if value in ("value", unit) else str(value).replace("_", " ")
+        # The unit is said once: a name may end in it.
+        words = what.removesuffix(f" {str(value).rpartition('_')[2]}") if unit and not self.probe.unit else what
+        axes.set(xlabel="time (µs)", ylabel=plain(f"{words} ({unit})" if unit else words))
 
 
 def _having(comparison: Comparison, table: str) -> Comparison:

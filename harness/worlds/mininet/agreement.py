@@ -14,7 +14,7 @@ import pandas as pd
 from harness.control.pipelines import pipeline
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.recording import Recording
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 
 

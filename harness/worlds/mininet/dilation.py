@@ -13,7 +13,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet import fidelity, isolation
 from topologies.routing import path
 

@@ -11,7 +11,7 @@ from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
 from harness.measure.probes import QueueProbe
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import Integers, Series, port_places
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet.messages import Finished
 
 PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.measure.probes import QueueProbe
-from harness.plan.experiment import Run
+from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.run import Run
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
@@ -22,11 +24,18 @@ from topologies import Topology, model
 from topologies.model import HOST_PORT
 
 package.require()
+from mininet.cli import CLI  # noqa: E402
 from mininet.link import Intf, Link  # noqa: E402
 from mininet.net import Mininet  # noqa: E402
 from mininet.node import Node  # noqa: E402
 
 _ETHERNET_MTU = 1500
+
+
+class _Cli(CLI):  # type: ignore[misc]  # Mininet has no types
+    """Mininet's prompt, to which a node's name may have hyphens."""
+
+    identchars = f"{CLI.identchars}-"
 
 
 class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
@@ -70,8 +79,8 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
                 dilated.rate_bps(there.rate_bps),
                 # A switch's latency is as good as a longer link to it.
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
-                run.xoff_bytes(switch.name, there),
-                run.headroom_bytes(switch.name, there) if scenario.switch.pfc.enabled else 0,
+                xoff_bytes(run, switch.name, there),
+                headroom_bytes(run, switch.name, there) if scenario.switch.pfc.enabled else 0,
             )
             for number, there in topology.ports[switch.name].items()
         }
@@ -153,6 +162,10 @@ class Network:
 
     def host_interface(self, name: str) -> str:
         return interface_name(self._topology, name, HOST_PORT)
+
+    def prompt(self) -> None:
+        """Open Mininet's own prompt at the network; returns when the user leaves it."""
+        _Cli(self._net, stdin=sys.stdin)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
         """The processes that Mininet keeps for its nodes, by node."""

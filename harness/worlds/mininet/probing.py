@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from harness.control import controller, program_ledger, program_state
 from harness.measure.probes import Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.readings import Readings
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet.ledger import PORT_COLUMNS
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient

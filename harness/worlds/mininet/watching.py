@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Progress
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet.switches import P4Switch
 
 _EVERY_S = 1.0

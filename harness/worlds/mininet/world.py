@@ -19,10 +19,10 @@ from harness.control.program_ledger import Kind
 from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, QueueProbe
+from harness.measure.probes import HostProbe, QueueProbe, probes_of
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import Progress, Recording, Writing
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.agreement import agreement, flows_of, least_share
 from harness.worlds.mininet.coordinator import Coordinator
@@ -31,6 +31,7 @@ from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
+from harness.worlds.mininet.prompt import Prompt
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switch_kinds import switch_class
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan
@@ -63,13 +64,18 @@ class MininetWorld:
         compiler: str = "builtin",
         wall_limit_s: float = 600.0,
         watcher: Watcher | None = None,
+        prompt: Prompt | None = None,
     ) -> None:
-        """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
+        """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not.
+
+        `prompt`: when Mininet's own prompt opens, before model time begins or after it has ended.
+        """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
-        probing.require(run.probes)
+        probing.require(probes_of(run))
         self.run_plan = run
-        self._attempts = _ATTEMPTS if dilation is None else 1
+        self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1
+        self._prompt = prompt
         self._switch, self._compiler = switch, compiler
         self._class: type[P4Switch] = switch_class(switch)
         self._changes = port_changes(run)
@@ -84,6 +90,7 @@ class MininetWorld:
         self._reports: list[Finished] = []
         self._counted: Mapping[Kind, int] = {}  # by the program, by name
         self._residue: dict[str, int] | None = None
+        self._ended_ns = 0  # CLOCK_MONOTONIC
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Bring the network up, run, take it down; again with time going slower where the machine did not keep up.
@@ -149,8 +156,10 @@ class MininetWorld:
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         if not run.scenario.switch.loss:  # or a frame that does not arrive says nothing
             coordinator.verify([str(host.address) for host in hosts], _VERIFY_S + 2 * rtt_s)
-        before = _counted(net.switches, launcher)  # what hosts exchanged to verify it is not of the run
         set_up_s = time.monotonic() - began
+        if self._prompt == "start":
+            net.prompt()
+        before = _counted(net.switches, launcher)  # what hosts exchanged to verify it is not of the run
 
         self._readings = Readings()
         reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
@@ -171,7 +180,10 @@ class MininetWorld:
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
-        reader.read_last((time.monotonic_ns() - epoch_ns) // self.dilation)
+        self._ended_ns = time.monotonic_ns()
+        if self._prompt == "end":
+            net.prompt()
+        reader.read_last((self._ended_ns - epoch_ns) // self.dilation)
         self._counted = reader.count()
         launcher.stop(net.switches)
         counters = {name: switch.counters() for name, switch in net.switches.items()}
@@ -309,7 +321,7 @@ class MininetWorld:
         told = [report.session.collectives for report in reports]
         over = [flow.completed_ns for flow in session.records]
         over += [report.ended_ns for report in told if report is not None]
-        end_ns = max(over) if ended == "done" else (time.monotonic_ns() - epoch_ns) // self.dilation
+        end_ns = max(over) if ended == "done" else (self._ended_ns - epoch_ns) // self.dilation
         session.end([report.session for report in reports])
         _add_rates(session, reports, end_ns)
         clock = {"end_ns": end_ns, "epoch_ns": epoch_ns, "dilation": self.dilation}

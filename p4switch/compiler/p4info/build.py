@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternType, extern_type
+from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.p4info.annotations import add_annotations, add_documentation
 from p4switch.compiler.p4info.symbols import Symbols, field_ids
 from p4switch.compiler.p4info.typespecs import TypeSpecs, bitwidth, encode, type_name
@@ -20,23 +23,15 @@ TABLE: int = _IDS.TABLE
 VALUE_SET: int = _IDS.VALUE_SET
 CONTROLLER_HEADER: int = _IDS.CONTROLLER_HEADER
 ACTION_PROFILE: int = _IDS.ACTION_PROFILE
-COUNTER: int = _IDS.COUNTER
-DIRECT_COUNTER: int = _IDS.DIRECT_COUNTER
-METER: int = _IDS.METER
-DIRECT_METER: int = _IDS.DIRECT_METER
-REGISTER: int = _IDS.REGISTER
 DIGEST: int = _IDS.DIGEST
 
-_EXTERNS: dict[str, int] = {
-    "counter": COUNTER,
-    "direct_counter": DIRECT_COUNTER,
-    "meter": METER,
-    "direct_meter": DIRECT_METER,
-    "register": REGISTER,
-    "action_profile": ACTION_PROFILE,
-    "action_selector": ACTION_PROFILE,
-}
 _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member_weight")
+
+
+def _prefix(kind: ExternType) -> int:
+    """The highest byte of the ids of such objects."""
+    number: int = _IDS.Prefix.Value(kind.p4info)
+    return number
 
 
 def _hidden(annotations: list[ast.Annotation]) -> bool:
@@ -50,7 +45,9 @@ def _number(annotations: list[ast.Annotation], name: str) -> int | None:
     return None
 
 
-class _Builder:
+class Builder:
+    """The message being built; extern types add their objects to it."""
+
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
         self.info = p4info_pb2.P4Info()
@@ -75,8 +72,9 @@ class _Builder:
         for action in self.actions.values():
             if not _hidden(action.decl.annotations):
                 self._action(action)
-        for extern in self._extern_objects():
-            self._extern(extern)
+        for extern, kind in self._extern_objects():
+            if not kind.direct or extern in self.direct:
+                kind.describe(extern, self)
         for header in self._controller_headers():
             self._controller_header(header)
         for _, decl, value_set in self.lowered.value_sets:
@@ -94,8 +92,8 @@ class _Builder:
             add(TABLE, table.ir.name, table.decl.annotations)
         for action in self.actions.values():
             add(ACTION, action.ir.name, action.decl.annotations)
-        for extern in self._extern_objects():
-            add(_EXTERNS[extern.decl.name], extern.path, extern.annotations)
+        for extern, kind in self._extern_objects():
+            add(_prefix(kind), extern.path, extern.annotations)
         for header in self._controller_headers():
             add(CONTROLLER_HEADER, header.name, header.annotations)
         for _, decl, value_set in self.lowered.value_sets:
@@ -103,8 +101,12 @@ class _Builder:
         for _, name in self._digests():
             add(DIGEST, name, [])
 
-    def _extern_objects(self) -> list[ExternObject]:
-        return [e for e in self.lowered.externs if e.decl.name in _EXTERNS and e.path]
+    def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
+        """Those that have a name for the control plane."""
+        for extern in self.lowered.externs:
+            kind = extern_type(EXTERNS, extern.decl.name)
+            if kind is not None and kind.p4info and extern.path:
+                yield extern, kind
 
     def _controller_headers(self) -> list[ast.HeaderDecl]:
         return [
@@ -160,9 +162,10 @@ class _Builder:
         message.has_initial_entries = bool(decl.entries)
         if table.profile is not None:
             message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
-        for extern, kind in ((table.counter, DIRECT_COUNTER), (table.meter, DIRECT_METER)):
-            if extern is not None:
-                message.direct_resource_ids.append(self.symbols.id(kind, extern.path))
+        for extern in (table.counter, table.meter):
+            kind = None if extern is None else extern_type(EXTERNS, extern.decl.name)
+            if extern is not None and kind is not None:
+                message.direct_resource_ids.append(self.symbols.id(_prefix(kind), extern.path))
         if lowered.support_timeout:
             message.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
 
@@ -223,55 +226,45 @@ class _Builder:
 
     # Externs
 
-    def _extern(self, extern: ExternObject) -> None:
-        kind = extern.decl.name
-        if kind == "counter":
-            self._unit(self._indexed(self.info.counters.add(), COUNTER, extern), extern)
-        elif kind == "meter":
-            self._unit(self._indexed(self.info.meters.add(), METER, extern), extern)
-        elif kind == "direct_counter" and extern in self.direct:
-            self._unit(self._direct(self.info.direct_counters.add(), DIRECT_COUNTER, extern), extern)
-        elif kind == "direct_meter" and extern in self.direct:
-            self._unit(self._direct(self.info.direct_meters.add(), DIRECT_METER, extern), extern)
-        elif kind == "register":
-            message = self._indexed(self.info.registers.add(), REGISTER, extern)
-            message.type_spec.CopyFrom(self.specs.convert(extern.type_args[0]))
-        elif kind in ("action_profile", "action_selector"):
-            self._profile(extern)
+    def _object(self, message: Any, extern: ExternObject, *skip: str) -> None:
+        kind = extern_type(EXTERNS, extern.decl.name)
+        assert kind is not None
+        self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
-    def _indexed(self, message: Any, kind: int, extern: ExternObject) -> Any:
-        self._preamble(message, kind, extern.path, extern.annotations)
+    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0) -> None:
+        """Fill in what an array of cells has; `type_argument` is the position of the type of its index."""
+        self._object(message, extern)
         size = extern.args["size"]
         assert isinstance(size, ir.Const)
         message.size = size.value
-        position = 1 if kind == REGISTER else 0
-        if len(extern.type_args) > position:
-            index = extern.type_args[position]
+        if len(extern.type_args) > type_argument:
+            index = extern.type_args[type_argument]
             self.specs.convert(index)
             if isinstance(index, types.NewType):
                 message.index_type_name.name = type_name(index)
-        return message
 
-    def _direct(self, message: Any, kind: int, extern: ExternObject) -> Any:
-        self._preamble(message, kind, extern.path, extern.annotations)
+    def of_table(self, message: Any, extern: ExternObject) -> None:
+        """Fill in what an object of a table has."""
+        self._object(message, extern)
         message.direct_table_id = self.symbols.id(TABLE, self.direct[extern].ir.name)
-        return message
 
-    def _unit(self, message: Any, extern: ExternObject) -> None:
+    @staticmethod
+    def unit(spec: Any, extern: ExternObject) -> int:
+        """What a counter counts or a meter measures, as a number of the enum of `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
-        specs = p4info_pb2.CounterSpec if "counter" in extern.decl.name else p4info_pb2.MeterSpec
-        name = {"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper())
-        message.spec.unit = getattr(specs, name)
+        number: int = spec.Unit.Value({"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper()))
+        return number
 
-    def _profile(self, extern: ExternObject) -> None:
+    def profile(self, extern: ExternObject, selects: bool) -> None:
+        """Add an action profile, with a selector or without."""
         message = self.info.action_profiles.add()
-        self._preamble(message, ACTION_PROFILE, extern.path, extern.annotations, *_PROFILE_ANNOTATIONS)
+        self._object(message, extern, *_PROFILE_ANNOTATIONS)
         size = extern.args["size"]
         assert isinstance(size, ir.Const)
         message.size = size.value
-        message.with_selector = extern.decl.name == "action_selector"
-        if message.with_selector:
+        message.with_selector = selects
+        if selects:
             self._selector(message, extern.annotations)
         tables = sorted(t.ir.name for t in self.lowered.tables if t.profile is extern)
         message.table_ids.extend(self.symbols.id(TABLE, t) for t in tables)
@@ -369,4 +362,4 @@ def _flat_fields(
 
 def build_p4info(lowered: Lowered) -> Any:
     """The P4Info message of `lowered`."""
-    return _Builder(lowered).build()
+    return Builder(lowered).build()

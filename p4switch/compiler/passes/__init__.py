@@ -11,7 +11,7 @@ from p4switch import ir
 from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.compiler.frontend import deep_recursion
-from p4switch.compiler.midend.v1model import Lowered, lower
+from p4switch.compiler.midend.whole import Lowered, lower
 from p4switch.compiler.passes import one_site_per_table, parser_conditions, simplify
 from p4switch.compiler.passes.base import Pass
 from p4switch.ir import checker
@@ -68,8 +68,9 @@ def run(passes: Sequence[Pass], program: Lowered, watch: Watch | None = None) ->
         try:
             each.run(program.program)
         except UnsupportedError as error:
-            source = program.source.source
-            place, line = source.locate(error.span or 0), source.line_at(error.span or 0)
+            source, span = program.source.source, error.span
+            assert span is not None, "a pass says where"
+            place, line = source.locate(span), source.line_at(span)
             raise CompileError([Diagnostic("error", place, str(error), line)]) from None
         if watch is not None:
             watch(each.name, program.program)

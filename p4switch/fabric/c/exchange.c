@@ -21,6 +21,7 @@ typedef struct crossing {
 typedef struct crossing_flow {
     uint32_t tag;
     flow_key key;
+    int32_t psn;
 } crossing_flow;
 
 /* -- whose nodes are whose --------------------------------------------------------------------------------------- */
@@ -150,8 +151,8 @@ static void say_flow(net *n, uint32_t to, uint32_t tag)
     if (*said)
         return;
     *said = tag;
-    const flow *row = flows_row(&n->flows, tag);
-    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp}};
+    const flow *row = &n->flows.rows[tag];
+    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet}, row->psn};
     workers_say(n->workers, to, WORD_FLOW, &told, sizeof told);
 }
 
@@ -230,7 +231,8 @@ static void take_words(net *n, uint32_t from)
         }
         if (next->kind == WORD_FLOW) {
             const crossing_flow *told = (const crossing_flow *)(const void *)(next + 1);
-            *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
+            uint32_t tag = *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
+            n->flows.rows[tag].psn = told->psn;
             continue;
         }
         buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;

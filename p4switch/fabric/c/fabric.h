@@ -72,6 +72,7 @@ FABRIC_METHOD(gather);
 FABRIC_METHOD(take_records);
 FABRIC_METHOD(add_records);
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
+PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments);
 int fabric_told(net *n);
 transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count); /* fabric_exchange.c; NULL: no memory */
 

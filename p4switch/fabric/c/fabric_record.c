@@ -95,9 +95,11 @@ PyObject *fabric_samples(fabric *self, PyObject *args, PyObject *kwargs)
 
 PyObject *fabric_trace(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"tag", NULL};
-    unsigned long tag;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "k:trace", names, &tag))
+    static char *names[] = {"tag", "packets", "from_ns", "until_ns", "pipelines", NULL};
+    unsigned long tag, packets = UINT32_MAX;
+    unsigned long long from = 0, until = TIME_NEVER;
+    int pipelines = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "k|kKKp:trace", names, &tag, &packets, &from, &until, &pipelines))
         return NULL;
     flows *f = &self->net->flows;
     if (tag >= f->count)
@@ -106,7 +108,12 @@ PyObject *fabric_trace(fabric *self, PyObject *args, PyObject *kwargs)
         f->rows[tag].traced = true;
     else
         self->net->recorder.trace_all = true;
-    self->net->recorder.tracing = true;
+    recorder *r = &self->net->recorder;
+    r->tracing = true;
+    r->trace_most = packets < UINT32_MAX ? (uint32_t)packets : UINT32_MAX;
+    r->trace_from_ns = from;
+    r->trace_until_ns = until;
+    r->trace_pipelines = pipelines;
     Py_RETURN_NONE;
 }
 
@@ -144,8 +151,8 @@ PyObject *fabric_trace_records(fabric *self, PyObject *args, PyObject *kwargs)
         const hop *h = (const hop *)(void *)b->data + i;
         uint64_t depth = h->event == HOP_PIPELINE ? 0 : h->depth_bytes;
         PyObject *record =
-            Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_of(&self->net->recorder, h),
-                          h->port, h->priority, (unsigned long long)depth, h->wire_len, h->tag);
+            Py_BuildValue("KINiiKIKi", (unsigned long long)h->time_ns, h->node, event_of(&self->net->recorder, h),
+                          h->port, h->priority, (unsigned long long)depth, h->wire_len, (unsigned long long)h->packet, h->psn);
         if (!record || PyList_Append(list, record) < 0)
             Py_CLEAR(list);
         Py_XDECREF(record);

@@ -272,7 +272,7 @@ PyObject *fabric_flow(fabric *self, PyObject *args, PyObject *kwargs)
     if (src > UINT32_MAX || dst > UINT32_MAX || qp > 0xffffff)
         return PyErr_Format(PyExc_ValueError, "flow %lu, %lu, %lu; expected two IPv4 addresses and a 24-bit queue pair",
                             src, dst, qp);
-    uint32_t tag = flows_tag(&self->net->flows, (flow_key){(uint32_t)src, (uint32_t)dst, (uint32_t)qp});
+    uint32_t tag = flows_tag(&self->net->flows, (flow_key){(uint32_t)src, (uint32_t)dst, (uint32_t)qp, 0});
     return tag ? PyLong_FromUnsignedLong(tag) : PyErr_NoMemory();
 }
 
@@ -306,7 +306,8 @@ PyObject *fabric_flow_stats(fabric *self, PyObject *args, PyObject *kwargs)
     flow_row(&t, &f->rows[0], 0);
     forget_row(&t);
     for (uint32_t tag = f->rows[0].sent_packets || f->rows[0].delivered_packets ? 0 : 1; tag < f->count; tag++)
-        flow_row(&t, &f->rows[tag], tag);
+        if (!f->rows[tag].of)
+            flow_row(&t, &f->rows[tag], tag);
     return table_dict(&t);
 }
 

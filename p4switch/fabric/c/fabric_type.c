@@ -400,7 +400,9 @@ static PyObject *fabric_run(fabric *self, PyObject *args, PyObject *kwargs)
     net_status status = run_slices(self, until, max_events, deadline, progress, progress_events);
     self->running = false;
     Py_DECREF(self);
-    return status == NET_ERROR ? NULL : PyUnicode_FromString(words[status]);
+    if (status == NET_ERROR) /* what fails without an error of Python's has got no memory */
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    return PyUnicode_FromString(words[status]);
 }
 
 static PyObject *fabric_stop(fabric *self, PyObject *unused)
@@ -605,6 +607,7 @@ static PyMethodDef methods[] = {
     METHOD(capture), METHOD(captured),
     METHOD(join), METHOD(tell), METHOD(gather), METHOD(take_records), METHOD(add_records),
     {"shared_bytes", fabric_shared_bytes, METH_O | METH_STATIC, NULL},
+    {"on_abort", fabric_on_abort, METH_O | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},
 };
 

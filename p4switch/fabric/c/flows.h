@@ -14,7 +14,10 @@ typedef struct flow {
     uint64_t delivered_packets, delivered_bytes;
     uint64_t dropped_packets, dropped_bytes;
     int64_t first_sent_ns, last_sent_ns, first_delivered_ns, last_delivered_ns; /* -1: never */
-    bool traced;
+    bool traced;     /* its packets get rows of their own */
+    uint32_t of;     /* of the row of a traced packet: its flow's, which all counts are in; 0: it is a flow's own */
+    uint32_t packet; /* then: what tells it from others of the same source */
+    int32_t psn;     /* and its BTH's packet sequence number; -1: none */
 } flow;
 
 typedef struct flows {
@@ -26,6 +29,7 @@ typedef struct flows {
 
 typedef struct flow_key {
     uint32_t src_ip, dst_ip, qp;
+    uint32_t packet; /* 0: the flow */
 } flow_key;
 
 /* What a sender sent last, by a few bits of the key. */
@@ -39,6 +43,7 @@ void flows_free(flows *f);
 uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memory or no tags left */
 /* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
 bool flows_parse(p4_frame *frame, flow_key *key);
+int32_t flows_psn(const p4_frame *frame); /* -1: none */
 
 /* The same for a sender whose flows are few at a time: those that it had last are found without the table. */
 static inline uint32_t flows_recent_tag(flows *f, recent_flows *recent, flow_key key)
@@ -51,13 +56,14 @@ static inline uint32_t flows_recent_tag(flows *f, recent_flows *recent, flow_key
 
 static inline flow *flows_row(const flows *f, uint32_t tag)
 {
-    return &f->rows[tag < f->count ? tag : 0];
+    const flow *row = &f->rows[tag < f->count ? tag : 0];
+    return &f->rows[row->of ? row->of : (uint32_t)(row - f->rows)];
 }
 
 static inline uint32_t flow_hash(flow_key k)
 {
     uint64_t h = ((uint64_t)k.src_ip << 32 | k.dst_ip) * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 29 ^ k.qp) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ h >> 29 ^ k.qp ^ (uint64_t)k.packet << 24) * 0xbf58476d1ce4e5b9u;
     return (uint32_t)(h >> 32);
 }
 

@@ -31,6 +31,8 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
     net_port *port = host->port;
     flow_key key;
     frame->tag = flows_parse(frame, &key) ? flows_recent_tag(&n->flows, &host->recent, key) : 0;
+    if (UNLIKELY(n->recorder.tracing) && frame->tag)
+        frame->tag = record_start(n, host, frame, key);
     bool pfc = frame_is_pfc(frame);
     if (pfc) {
         n->ledger.pfc_sent++;

@@ -93,6 +93,7 @@ typedef struct node {
     uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* at ports that do not exist */
     p4_switch_counts before; /* what the pipeline had counted when it came here, ... */
     p4_env env_before;       /* ... and its surroundings, which still get the digests */
+    uint32_t traced;         /* packets that started here */
     char *name;
 } node;
 

@@ -90,16 +90,40 @@ void record_sample(net *n, uint64_t time_ns)
         }
 }
 
+uint32_t record_start(net *n, node *at, const p4_frame *frame, flow_key key)
+{
+    recorder *r = &n->recorder;
+    flows *f = &n->flows;
+    bool in_time = n->now >= r->trace_from_ns && n->now < r->trace_until_ns;
+    if (!(r->trace_all || f->rows[frame->tag].traced) || !in_time || r->traced >= r->trace_most)
+        return frame->tag;
+    key.packet = at->traced + 1;
+    uint32_t tag = flows_tag(f, key);
+    if (!tag)
+        return frame->tag;
+    at->traced++;
+    r->traced++;
+    f->rows[tag].psn = flows_psn(frame);
+    return tag;
+}
+
+/* Whether what happens to packets with this tag is told. */
+static bool is_told(const net *n, uint32_t tag)
+{
+    return n->flows.rows[tag].of || (!tag && n->recorder.trace_all);
+}
+
 void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t priority, uint64_t depth,
                 uint32_t wire_len, uint32_t tag)
 {
     recorder *r = &n->recorder;
-    if (!r->trace_all && !n->flows.rows[tag].traced)
+    if (!is_told(n, tag))
         return;
+    const flow *row = &n->flows.rows[tag];
     uint64_t count = r->hops.len / sizeof(hop);
     hop h = {
         .time_ns = n->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
-        .tag = tag, .port = port, .priority = priority, .order = n->workers ? workers_order(n->workers, at, count) : count,
+        .packet = row->of ? (uint64_t)row->src_ip << 32 | row->packet : 0, .psn = row->psn, .port = port, .priority = priority, .order = n->workers ? workers_order(n->workers, at, count) : count,
     };
     *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }
@@ -108,7 +132,7 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
 void record_pipeline(net *n, const node *at, const p4_trace_event *event)
 {
     recorder *r = &n->recorder;
-    if (!r->trace_all && !n->flows.rows[event->tag].traced)
+    if (!r->trace_pipelines || !is_told(n, event->tag))
         return;
     uint64_t begin = r->events.len;
     char *to = buffer_add(&r->events, sizeof *event + (event->size + 7u) / 8 * 8);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "flows.h"
 #include "switch.h"
 
 struct net;
@@ -39,8 +40,9 @@ typedef enum hop_event {
 
 typedef struct hop {
     uint64_t time_ns, depth_bytes, order;
-    uint32_t node, event, wire_len, tag;
-    int32_t port, priority;
+    uint64_t packet; /* the source's IPv4 address, and what tells the packet from others of that; 0: of no flow */
+    uint32_t node, event, wire_len;
+    int32_t port, priority, psn;
 } hop;
 
 typedef struct capture_head {
@@ -65,7 +67,9 @@ typedef struct recorder {
     uint32_t probe_count;
     uint64_t next_sample_ns, interval_ns; /* TIME_NEVER, 0: off */
     bool sampled;
-    bool tracing, trace_all;
+    bool tracing, trace_all, trace_pipelines;
+    uint32_t traced, trace_most;              /* packets so far, and at most */
+    uint64_t trace_from_ns, trace_until_ns;   /* when packets have to be sent to be traced */
     buffer times, values; /* int64 */
     buffer hops;          /* hop */
     buffer events;        /* of HOP_PIPELINE: p4_trace_event and data, padded to a multiple of 8 */
@@ -77,6 +81,8 @@ typedef struct recorder {
 void *buffer_add(buffer *b, uint64_t len); /* room for len more bytes; aborts without memory */
 void recorder_free(recorder *r);
 void record_sample(struct net *n, uint64_t time_ns);
+/* The tag of a packet that starts here, of a flow: its own if it is traced, or else its flow's. */
+uint32_t record_start(struct net *n, struct node *at, const p4_frame *frame, flow_key key);
 void record_hop(struct net *n, const struct node *at, uint32_t event, int32_t port, int32_t priority, uint64_t depth,
                 uint32_t wire_len, uint32_t tag);
 void record_pipeline(struct net *n, const struct node *at, const p4_trace_event *event);

@@ -282,6 +282,8 @@ void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
 {
     flow_key key;
     frame->tag = flows_parse(frame, &key) ? flows_tag(&n->flows, key) : 0;
+    if (n->recorder.tracing && frame->tag)
+        frame->tag = record_start(n, at, frame, key);
     n->ledger.entered++;
     arrive_switch(n, at, port, frame);
     net_serve_touched(n);

@@ -24,7 +24,7 @@ from harness.measure.max_min import max_min
 from harness.plan.scenario import check
 
 if TYPE_CHECKING:
-    from harness.plan.experiment import Run
+    from harness.plan.run import Run
 
 PERIOD_NS = 20_000
 ALPHA = 0.05
@@ -79,7 +79,7 @@ def tables(seed: int, rule: str, limit_ns: int, clock_error_ns: int = 0) -> dict
 
 
 def planned(values: dict[str, Any]) -> Run:
-    from harness.plan.experiment import plan
+    from harness.plan.resolve import plan
 
     return plan("random", check(values), Path())[0]
 

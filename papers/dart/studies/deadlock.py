@@ -79,7 +79,7 @@ def tables(seed: int, rule: str) -> dict[str, Any]:
 
 
 def measure(seed: int, rule: str) -> Outcome:
-    from harness.plan.experiment import plan
+    from harness.plan.resolve import plan
     from harness.worlds.virtual import VirtualWorld
 
     (run,) = plan("dart-deadlock", check(tables(seed, rule)), Path())

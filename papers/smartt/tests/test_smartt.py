@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from harness.measure.results import Result
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import load
 from harness.worlds.virtual import VirtualWorld
 from tests.e2e.runs import run

@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from harness.cli import cli, main
 from harness.commands import doctor
-from harness.measure.tracing import explain
+from harness.measure.tracing import explain, hops
 from harness.plan import scenario
 
 
@@ -185,17 +185,18 @@ def test_a_folder_for_coverage_is_looked_at_before_the_tests(capsys: pytest.Capt
 
 def test_a_trace_reads_as_a_story() -> None:
     records = [
-        (10, 0, "send", 0, -1, 0, 1058, 1),
-        (1095, 1, "receive", 2, -1, 0, 1058, 1),
-        (1095, 1, "enqueue", 4, 3, 2116, 1058, 1),
-        (1200, 1, "transmit", 4, 3, 1058, 1066, 1),
-        (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1),
+        (10, 0, "send", 0, -1, 0, 1058, 1, 0),
+        (1095, 1, "receive", 2, -1, 0, 1058, 1, 0),
+        (1095, 1, "enqueue", 4, 3, 2116, 1058, 1, 0),
+        (1200, 1, "transmit", 4, 3, 1058, 1066, 1, 0),
+        (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1, 0),
     ]
-    lines = [" ".join(line.split()) for line in explain(((record, None) for record in records), ["h0", "s0"])]
+    told = explain(hops(records, lambda: pytest.fail("nothing is of a pipeline")), ["h0", "s0"])
+    lines = [" ".join(line.split()) for line in told]
     assert lines == [
-        "10 ns h0 1058 B leaves the host",
-        "1095 ns s0 1058 B arrives at port 2",
-        "1095 ns s0 1058 B enqueued at port 4, priority 3, behind 2116 bytes",
-        "1200 ns s0 1066 B leaves by port 4, priority 3; 1058 bytes stay behind",
-        "1300 ns s0 1058 B dropped: buffer",
+        "10 ns h0 #0 1058 B leaves the host",
+        "1095 ns s0 #0 1058 B arrives at port 2",
+        "1095 ns s0 #0 1058 B enqueued at port 4, priority 3, behind 2116 bytes",
+        "1200 ns s0 #0 1066 B leaves by port 4, priority 3; 1058 bytes stay behind",
+        "1300 ns s0 #0 1058 B dropped: buffer",
     ]

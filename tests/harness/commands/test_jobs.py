@@ -13,6 +13,7 @@ import pytest
 
 from harness.errors import DeadWorkerError
 from harness.measure.inputs import How
+from harness.measure.tracing import Tracing
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
 from harness.worlds import carrying
@@ -71,7 +72,7 @@ def test_a_cluster_sends_the_same_files_back(folder: Path, monkeypatch: pytest.M
             yield i, work(items[i])
 
     monkeypatch.setattr(carrying.workers, "carry_out", there)
-    how = How(pcap=True, trace=1, coverage=True)
+    how = How(pcap=True, trace=Tracing(1), coverage=True)
     runs = planned(["small.toml"], [], {})
     for out in ("one", "cluster"):
         (folder / out).mkdir()

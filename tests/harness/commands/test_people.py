@@ -16,8 +16,8 @@ from harness.cli import cli
 from harness.commands import _progress, _run, _sweep
 from harness.commands._progress import RunProgress
 from harness.measure.recording import Recording
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError, validate
 
@@ -56,7 +56,7 @@ def carry_out(out: str, make: _run.MakeWorld, reuse: tuple[Path, ...] = (), *set
 
 
 def test_a_scenario_has_quantities_with_units() -> None:
-    (run, _) = experiment.plan("small", scenario.check(SMALL), Path())
+    (run, _) = resolve.plan("small", scenario.check(SMALL), Path())
     assert run.topology.links[0].rate_bps == 100_000_000_000
     assert {flow.size_bytes for flow in run.traffic().flows} == {20_000}
 
@@ -116,7 +116,7 @@ def test_mistakes_of_all_kinds_are_told_at_once(small: Path) -> None:
 @pytest.mark.parametrize(("key", "name", "near"), [("cc", "dcqnc", "dcqcn"), ("lb", "sprai", "spray")])
 def test_a_misspelt_protocol_has_a_suggestion(key: str, name: str, near: str) -> None:
     with pytest.raises(UserError, match=f"did you mean '{near}'"):
-        experiment.plan("small", scenario.check({**SMALL, key: name}), Path())
+        resolve.plan("small", scenario.check({**SMALL, key: name}), Path())
 
 
 def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
@@ -193,7 +193,7 @@ def test_ctrl_c_before_anything_is_done_leaves_nothing(small: Path) -> None:
 def test_init_writes_a_scenario_that_can_be_planned(small: Path) -> None:
     assert p4cc("init", "mine.toml")[0] == 0
     checked, folder = scenario.load("mine.toml")
-    assert len(experiment.plan("mine", checked, folder)) == 6
+    assert len(resolve.plan("mine", checked, folder)) == 6
     assert isinstance(p4cc("init", "mine.toml")[2], UserError)  # it is not written over
 
 

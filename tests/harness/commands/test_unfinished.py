@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.measure import results
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from host_agents.nic import Nic

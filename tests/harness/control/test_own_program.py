@@ -25,8 +25,9 @@ from harness.control.programs.entries import (
     Ternary,
 )
 from harness.measure import results
-from harness.plan.experiment import Run, plan, resolved
 from harness.plan.request import planned
+from harness.plan.resolve import plan, resolved
+from harness.plan.run import Run
 from harness.plan.scenario import check, dump, parse
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

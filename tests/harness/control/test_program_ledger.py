@@ -12,7 +12,7 @@ from harness.control.pipelines import Build, compiled
 from harness.control.program_ledger import Kind, accounts, by_name, miscounted
 from harness.measure import metrics, summary
 from harness.measure.recording import Recording
-from harness.plan.experiment import Run
+from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from p4switch.registry import forget

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.commands import bench
 from harness.measure import cost
+from harness.measure.training_cost import KINDS, FlowRun
+from harness.plan.resolve import plan
 from host_agents import registry
 from p4switch.engine import pipeline_cost
 
@@ -64,3 +69,39 @@ def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.
     assert [row["ratio_to_ecn"] for row in rows[3:]] == [0.5] * 4
     assert "pipeline int: 3.33 M packets/s, 1.50 x hand-written C" in told
     assert "pipeline dart, a data packet that finds the table full: 50 ns, 0.50 x ecn" in told
+
+
+def test_packets_and_flows_are_told_apart_by_runs_of_two_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs(extent: cost.Extent, function: str, *arguments: Any) -> list[dict[str, Any]]:
+        """2 us a packet (the permutation's: 1 us), 30 us and 4 KiB a flow; two workers take half as long."""
+        _, _, size, workers, permutation = arguments
+        assert (extent.repeats, function) == (1, "flow_run")
+        flows, packets = (10, 10_000) if permutation else (1000, 60_000 if size in larger else 20_000)
+        cpu_s = packets * (1e-6 if permutation else 2e-6) + (0 if permutation else flows * 30e-6)
+        memory_bytes = 1_000_000 + (0 if permutation else 4096 * flows)
+        return [asdict(FlowRun(flows, packets, cpu_s, cpu_s / workers, memory_bytes))]
+
+    larger = [kind.sizes[1] for kind in KINDS.values()]
+    monkeypatch.setattr(cost, "_runs", runs)
+    told: list[str] = []
+    rows = cost.training(cost.QUICK, told.append)
+    assert [row["workload"] for row in rows] == list(KINDS)
+    for row in rows:
+        assert row["us_per_data_packet"] == pytest.approx(2)
+        assert row["us_per_flow"] == pytest.approx(30)
+        assert row["bytes_per_flow"] == 4096
+        assert row["packet_ratio"] == pytest.approx(2)
+        assert row["wall_ratio"] == 0.5
+    assert "2.00 us a data packet (2.00 x permutation), 30 us and 4.0 KiB a flow besides" in told[0]
+
+
+@pytest.mark.parametrize("workload", KINDS)
+def test_workloads_of_many_flows_run(workload: str) -> None:
+    """The sizes differ in data packets, not in flows."""
+    kind = KINDS[workload]
+    scenarios = [kind.scenario(kind.quick_k, size) for size in kind.sizes]
+    small, large = (plan("x", scenario, Path())[0] for scenario in scenarios)
+    assert len(small.traffic().flows) == len(large.traffic().flows) > 0
+    if workload == "moe":
+        found = cost.flow_run(workload, kind.quick_k, kind.sizes[0], 1, False)
+        assert (found.flows, found.data_packets) == (12, 12 * 16)

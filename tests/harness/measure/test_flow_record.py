@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.flow_record import FlowRecord
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 

@@ -11,7 +11,8 @@ import pytest
 
 from harness.measure import results
 from harness.measure.recording import Recording
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check, parse
 from harness.report.figures import REGISTRY, Figure, figures
 from harness.report.groups import Comparison, compare

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.measure import metrics, summary
-from harness.plan import experiment, scenario
+from harness.plan import resolve, scenario
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
@@ -28,7 +28,7 @@ def test_each_class_has_its_flows_both_ends_included() -> None:
     sizes = [{"name": "short", "most_bytes": 10_000}, {"name": "long", "least_bytes": 30_000}, {"name": "all"}]
     record = {"columns": ["max_latency_ns", "mean_weight"], "sizes": sizes}
     tables = {"cc": "sperc+1rc+weights", **STAR, "record": record}
-    (run,) = experiment.plan("star", scenario.check(tables), Path())
+    (run,) = resolve.plan("star", scenario.check(tables), Path())
     recording = VirtualWorld(run).run()
     messages = metrics.messages_table(run, recording)
     found = summary.summarize(run, recording, messages, messages)["sizes"]
@@ -44,7 +44,7 @@ def test_each_class_has_its_flows_both_ends_included() -> None:
 
 def test_a_class_without_flows_has_no_figures() -> None:
     tables = {"cc": "dcqcn", **STAR, "record": {"sizes": [{"name": "huge", "least_bytes": 10**9}]}}
-    (run,) = experiment.plan("star", scenario.check(tables), Path())
+    (run,) = resolve.plan("star", scenario.check(tables), Path())
     recording = VirtualWorld(run).run()
     messages = metrics.messages_table(run, recording)
     huge = summary.summarize(run, recording, messages, messages)["sizes"]["huge"]

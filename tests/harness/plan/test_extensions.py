@@ -15,8 +15,8 @@ from harness import workloads
 from harness.cli import main
 from harness.measure import results
 from harness.plan import scenario, sweep
-from harness.plan.experiment import plan, resolved
 from harness.plan.request import planned
+from harness.plan.resolve import plan, resolved
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from p4switch import extensions

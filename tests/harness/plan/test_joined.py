@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.plan.experiment import Run, plan, plan_tables, resolved
 from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan, plan_tables, resolved
+from harness.plan.run import Run
 from harness.plan.scenario import check, dump, parse
 from harness.reference.keys import all_keys
 from host_agents import registry

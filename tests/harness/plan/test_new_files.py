@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.run import Run
 from harness.report.figures import REGISTRY
 from harness.worlds.virtual import VirtualWorld
 from p4switch import extensions

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.measure.inputs import resolved_text
-from harness.plan.experiment import plan
 from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan
 from harness.plan.scenario import check, merge
 
 SCENARIO: dict[str, Any] = {

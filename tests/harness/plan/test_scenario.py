@@ -11,8 +11,10 @@ import pytest
 from harness import workloads
 from harness.control import programs
 from harness.plan import scenario
-from harness.plan.experiment import Run, plan, resolved
+from harness.plan.headroom import headroom_bytes
 from harness.plan.request import planned
+from harness.plan.resolve import plan, resolved
+from harness.plan.run import Run
 from harness.plan.scenario import check, override, parse
 from harness.workloads.base import MAX_FLOWS
 from host_agents import registry
@@ -294,7 +296,7 @@ def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
     ):
         run = plan("test", check({**tables, "workload": workload, "cc": [cc]}), Path())[0]
         there = run.topology.ports["leaf0"][1]
-        sizes[workload["name"]] = [run.headroom_bytes(switch, there) for switch in ("leaf0", "leaf1", "spine1")]
+        sizes[workload["name"]] = [headroom_bytes(run, switch, there) for switch in ("leaf0", "leaf1", "spine1")]
     plain = sizes["incast"][0]
     assert sizes == {
         "incast": [plain] * 3,
@@ -304,7 +306,7 @@ def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
     flits = plan("test", check({**tables, "workload": MINIMAL["workload"], "framing": "flits"}), Path())[0]
     there = flits.topology.ports["leaf0"][1]
     frames = 4 * flits.data_bytes
-    assert flits.headroom_bytes("leaf0", there) - frames == int((plain - frames) * 74 / 16)
+    assert headroom_bytes(flits, "leaf0", there) - frames == int((plain - frames) * 74 / 16)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli import main
-from harness.plan.experiment import plan_tables
+from harness.plan.resolve import plan_tables
 from harness.plan.scenario import check, override
 from harness.plan.seeds import expanded
 from p4switch.errors import UserError

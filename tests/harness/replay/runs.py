@@ -9,7 +9,8 @@ from typing import Any
 
 from harness.measure import results
 from harness.measure.results import Result
-from harness.plan import experiment, scenario
+from harness.measure.tracing import Tracing
+from harness.plan import resolve, scenario
 from harness.worlds.virtual import VirtualWorld
 
 _FOLDERS: list[TemporaryDirectory[str]] = []  # removed when the tests are over
@@ -43,8 +44,8 @@ def in_pods() -> Result:
 
 
 def _made(name: str, tables: dict[str, Any], trace: int | None) -> Result:
-    (run,) = experiment.plan(name, scenario.check(tables), Path())
-    world = VirtualWorld(run, trace=trace)
+    (run,) = resolve.plan(name, scenario.check(tables), Path())
+    world = VirtualWorld(run, trace=None if trace is None else Tracing(trace))
     _FOLDERS.append(TemporaryDirectory())
     folder = Path(_FOLDERS[-1].name) / run.label
     files = results.files(run, world.run())

@@ -78,11 +78,11 @@ def test_a_report_leaves_out_what_is_large_or_damaged_and_says_so(
     assert len(arrays["flow"]) == len(watched().flows)
     monkeypatch.undo()
     trace = one / "trace.jsonl"
-    trace.write_text('{"event": "PipelineEntered", "node": "s0", "time_ns": 1, "packet": 7, "pipeline": "ingress"}\n')
+    trace.write_text('{"event": "PipelineEntered", "node": "s0", "time_ns": 1, "id": 7, "psn": 0}\n')
     write_report([load(one)], target)
     text = target.read_text()
     assert "cannot be watched" in text
-    assert "trace.jsonl: damaged: line 1: LookupError: packet 7 of s0 has not arrived" in text
+    assert "trace.jsonl: damaged: line 1: KeyError: &#39;bytes&#39;" in text
 
 
 def test_bad_input_is_one_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

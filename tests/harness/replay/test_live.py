@@ -14,8 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from harness.plan import experiment, scenario
-from harness.plan.experiment import Run
+from harness.plan import resolve, scenario
+from harness.plan.run import Run
 from harness.replay import live
 from harness.replay.live import Watch
 from harness.replay.pack import unpacked
@@ -27,7 +27,7 @@ DILATION = 10
 
 @pytest.fixture
 def run() -> Run:
-    (made,) = experiment.plan("watched", scenario.check(SCENARIO), Path())
+    (made,) = resolve.plan("watched", scenario.check(SCENARIO), Path())
     return made
 
 

@@ -193,7 +193,8 @@ def test_a_damaged_trace_is_told(tmp_path: Path) -> None:
     assert packets(tmp_path / "none", network) is None
     lines = (watched().folder / "trace.jsonl").read_text().splitlines()
     sent = lines[0]
-    in_the_middle = next(line for line in lines if json.loads(line)["event"] == "PipelineEntered")
+    told = next(json.loads(line) for line in lines if json.loads(line)["event"] == "PipelineEntered")
+    in_the_middle = json.dumps({**told, "id": 999})
     timeless = json.dumps({**json.loads(sent), "time_ns": "soon"})
     for text in ("{", "[]", '{"node": "s0"}', '{"node": "s9", "event": "send"}', in_the_middle, timeless):
         (tmp_path / "trace.jsonl").write_text(f"{sent}\n{text}\n")

@@ -21,7 +21,7 @@ from harness.measure import results
 from harness.measure.links import GROWING, LinkSamples
 from harness.measure.provenance import differences
 from harness.measure.results import Result
-from harness.plan import experiment, scenario
+from harness.plan import resolve, scenario
 from harness.report.claims import Number, claims, papers_numbers
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
@@ -47,7 +47,7 @@ DUMBBELL: dict[str, Any] = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     """Three protocols over a dumbbell whose middle is its bottleneck."""
     folder = tmp_path_factory.mktemp("dumbbell")
-    runs = experiment.plan("dumbbell", scenario.check(DUMBBELL), Path())
+    runs = resolve.plan("dumbbell", scenario.check(DUMBBELL), Path())
     return [results.write(folder / run.label, results.files(run, VirtualWorld(run).run())) for run in runs]
 
 

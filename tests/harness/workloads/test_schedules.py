@@ -17,7 +17,7 @@ import pytest
 
 from harness.measure import results
 from harness.measure.inputs import inputs
-from harness.plan import experiment, scenario
+from harness.plan import resolve, scenario
 from harness.workloads import build
 from harness.workloads.base import Flow, Traffic
 from harness.workloads.chakra import message_class
@@ -688,7 +688,7 @@ def test_messages_of_a_trace_are_counted_before_they_are_made(tmp_path: Path, mo
 
 def test_llm_step_is_of_128_ranks() -> None:
     # Only planned: carried out it takes some seconds.
-    (run,) = experiment.plan("llm-step", scenario.load("llm-step", ["cc=hpcc"])[0], Path())
+    (run,) = resolve.plan("llm-step", scenario.load("llm-step", ["cc=hpcc"])[0], Path())
     assert len(run.topology.hosts) == 128
     assert {flow.source for flow in run.traffic().flows} == set(range(32))  # the first stage's
 
@@ -702,7 +702,7 @@ def test_a_schedule_in_the_virtual_world_and_its_step_times(tmp_path: Path) -> N
             "members": [[3, 1, 0, 2]], "size_bytes": 40_000, "compute_ns": 10_000, "steps": 2,
         },
     }  # fmt: skip
-    (run,) = experiment.plan("exchange", scenario.check(tables), tmp_path)
+    (run,) = resolve.plan("exchange", scenario.check(tables), tmp_path)
     summary = json.loads(results.files(run, VirtualWorld(run).run())["summary.json"])
     first, second = summary["workload"]["step_ns"]
     assert summary["flows_delivered"] == 2 * 2 * 4
@@ -715,7 +715,7 @@ def test_what_a_run_is_made_of_has_the_traces(tmp_path: Path) -> None:
     traces(tmp_path)
     workload = {"name": "chakra", "file": "two.{rank}.et"}
     tables = {"cc": "none", "topology": {"name": "single-switch"}, "workload": workload}
-    (run,) = experiment.plan("traced", scenario.check(tables), tmp_path)
+    (run,) = resolve.plan("traced", scenario.check(tables), tmp_path)
     assert {Path(path).name for path in inputs(run)["files"]} == {"two.0.et", "two.1.et"}
 
 
@@ -726,7 +726,7 @@ def test_traces_are_found_by_any_name(tmp_path: Path, file: str) -> None:
         (tmp_path / f"two.{rank}.et").rename(tmp_path / file.replace("{folder}/", "").replace("{rank}", rank))
     workload = {"name": "chakra", "file": file.replace("{folder}", str(tmp_path))}
     tables = {"cc": "none", "topology": {"name": "single-switch"}, "workload": workload}
-    (run,) = experiment.plan("traced", scenario.check(tables), tmp_path)
+    (run,) = resolve.plan("traced", scenario.check(tables), tmp_path)
     assert len(inputs(run)["files"]) == 2
 
 

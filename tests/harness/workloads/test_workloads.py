@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import topologies
 from harness import workloads
-from harness.plan.experiment import plan, resolved
+from harness.plan.resolve import plan, resolved
 from harness.plan.scenario import check, dump, parse
 from harness.workloads import Flow, Traffic, base, files
 from harness.workloads.poisson import distributions, read_distribution

@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
-from harness.plan.experiment import Run, plan
+from harness.measure.tracing import Tracing
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.expected import best_workers, expected, trace_bytes
 from harness.worlds.virtual import VirtualWorld
@@ -178,7 +180,7 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, arguments: tuple
 @pytest.mark.parametrize("cc", ["dcqcn", "hpcc"])
 def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     run = planned({"name": "permutation", "size_bytes": 10_000}, cc=cc)
-    world = VirtualWorld(run, trace=3)
+    world = VirtualWorld(run, trace=Tracing(3))
     world.run()
     told: list[float] = []
     world.write_more(tmp_path, told.append)
@@ -186,8 +188,8 @@ def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     assert told == sorted(told)
     assert all(share < 1 for share in told)
     written = sum((tmp_path / name).stat().st_size for name in ("trace.txt", "trace.jsonl"))
-    assert written / 2 < trace_bytes(run, 3) < written * 2
-    assert trace_bytes(run, 999) == 0
+    assert written / 2 < trace_bytes(run, Tracing(3)) < written * 2
+    assert trace_bytes(run, Tracing(999)) == 0
 
 
 @pytest.mark.parametrize(("size", "warned"), [("100 KB", False), ("10 MB", True)])

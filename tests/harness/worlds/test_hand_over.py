@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.measure.recording import Recording
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.workloads import Flow, Traffic, allreduce, alltoall
 from harness.workloads.schedule import ScheduleTraffic

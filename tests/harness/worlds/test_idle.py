@@ -10,7 +10,8 @@ import pytest
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.recording import Recording
 from harness.measure.summary import summarize, unfinished
-from harness.plan.experiment import Run, plan
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

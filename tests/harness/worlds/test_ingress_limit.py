@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.measure.recording import Recording
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
-from harness.worlds import building, virtual
+from harness.worlds import building, memory, virtual
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone
 from harness.worlds.virtual import VirtualWorld
@@ -171,6 +171,8 @@ def test_a_run_that_does_not_fit_is_not_begun_unless_the_user_says_what_it_may_h
 
 def test_ulimit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     mapped_bytes = psutil.Process().memory_info().vms
+    monkeypatch.setattr(memory, "_RESERVE_OF_LIMIT", 0.0)
+    monkeypatch.setattr(memory, "_LEAST_RESERVE_BYTES", 0)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (mapped_bytes + 100_000_000, resource.RLIM_INFINITY))
     with pytest.raises(UserError, match="does not fit here"):
         world()

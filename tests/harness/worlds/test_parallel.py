@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 from harness.errors import DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, resolved_text
-from harness.plan.experiment import Run, plan
+from harness.measure.tracing import Tracing
+from harness.plan.resolve import plan
+from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
 from harness.worlds.virtual import VirtualWorld
@@ -36,14 +38,17 @@ from p4switch.fabric import Fabric
 EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "4"))
 LEAF_SPINE = {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
 PROTOCOLS = ("dcqcn", "hpcc", "swift", "eqds", "smartt", "bbr", "accurate", "pause-only")
+TRAINING: dict[str, Any] = {
+    "name": "training", "data": 2, "tensor": 2, "pipeline": 1, "micro_batches": 2, "gradient_bytes": 20_000,
+    "tensor_bytes": 9_000, "forward_ns": 6_000, "backward_ns": 12_000,
+}  # fmt: skip
 WORKLOADS: list[dict[str, Any]] = [
     {"name": "permutation", "size_bytes": 12_000},
     {"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 15_000},
     {"name": "poisson", "load": 0.5, "duration_ns": 60_000, "distribution": "hadoop"},
     {"name": "alltoall", "size_bytes": 3_000},  # flows that start when others are done, ...
     {"name": "allreduce", "size_bytes": 12_000},
-    {"name": "training", "data": 2, "tensor": 2, "pipeline": 1, "micro_batches": 2, "gradient_bytes": 20_000,
-     "tensor_bytes": 9_000, "forward_ns": 6_000, "backward_ns": 12_000},
+    TRAINING,
     {"name": "multicast", "size_bytes": 9_000},  # ... and copies
 ]
 
@@ -120,7 +125,7 @@ def test_workers_write_what_one_writes(data: st.DataObject) -> None:
 
 def test_traces_captures_and_coverage_are_the_same() -> None:
     run = planned(cc="hpcc", workload={"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 9_000})
-    compare(run, 3, trace=2, capture=True, coverage=True)
+    compare(run, 3, trace=Tracing(2), capture=True, coverage=True)
 
 
 def test_pauses_link_changes_and_probes_are_the_same() -> None:
@@ -150,6 +155,22 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
     assert recording.conservation["balance"] == recording.conservation["pfc_balance"] == 0
     assert recording.conservation["pfc_sent"] > 20
     assert recording.conservation["drop_link_down"] > 0
+
+
+@pytest.mark.parametrize("workload", [{"name": "alltoall", "size_bytes": 20_000}, TRAINING])
+def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, Any]) -> None:
+    """The link of a host fails for ever, and hosts give up at once: what would follow does not."""
+    run = planned(
+        workload=workload,
+        nic={"retry_count": 0, "rto_ns": 20_000},
+        events=[{"time_ns": 9_000, "link": ["h0-0-3", "leaf0"], "up": False}],
+        limit_ns=2_000_000,
+    )
+    recording = VirtualWorld(run).run()
+    assert any(record.completed_ns < 0 for record in recording.flows)
+    assert any(record.completed_ns > 0 for record in recording.flows)
+    owners = {name: index % 3 for index, name in enumerate(run.topology.ports)}
+    compare(run, 3, owners=owners, late=late_by(1))
 
 
 @pytest.mark.parametrize("response_order", ["fifo", "random"])
@@ -282,7 +303,7 @@ def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
 
 def test_a_trace_needs_flows_that_are_known() -> None:
     with pytest.raises(UserError, match=r"^--trace: flows start when others are done; expected --workers 1 with it$"):
-        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=0)
+        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=Tracing(0))
 
 
 @pytest.mark.parametrize("wanted", ["0", "-1", "two", "65", "1e1", "\u0661"])

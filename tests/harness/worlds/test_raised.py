@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.errors import CodeError, passed_on
-from harness.plan.experiment import plan_tables
+from harness.plan.resolve import plan_tables
 from host_agents import registry
 from host_agents.cc.base import Path as NetworkPath
 from host_agents.cc.base import ReactionPoint

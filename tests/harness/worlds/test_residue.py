@@ -9,7 +9,7 @@ import pytest
 
 from harness.measure.recording import Recording
 from harness.measure.summary import residue_check
-from harness.plan.experiment import plan
+from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 

@@ -96,7 +96,9 @@ def test_a_trace_tells_what_the_pipeline_did():
     network.run()
     found = [
         plain(event).split(maxsplit=2)[-1] if event is not None else str(record[2])
-        for record, event in hops(network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).json)))
+        for record, *_, event in hops(
+            network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).json))
+        )
     ]
     assert found[0] == "send"
     assert {"state start", "state ipv4", "cloned to session 1, as copy 1"} <= set(found)

@@ -55,17 +55,39 @@ def test_trace_of_one_flow():
     tag = star.fabric.flow(ip(0), ip(1), 5)
     star.fabric.trace(tag)
     star.run()
+    first, second = ip(0) << 32 | 1, ip(0) << 32 | 2
     assert star.fabric.trace_records() == [
-        (0, 0, "send", 0, -1, 0, 1000, tag),
-        (90, 2, "receive", 0, -1, 0, 1000, tag),
-        (90, 2, "enqueue", 1, 0, 0, 1000, tag),
-        (90, 2, "transmit", 1, 0, 0, 1000, tag),
-        (120, 0, "send", 0, -1, 0, 1000, tag),
-        (210, 2, "receive", 0, -1, 0, 1000, tag),
-        (210, 2, "drop:buffer", 1, -1, 0, 1000, tag),
-        (900, 1, "receive", 0, -1, 0, 1000, tag),
+        (0, 0, "send", 0, -1, 0, 1000, first, 0),
+        (90, 2, "receive", 0, -1, 0, 1000, first, 0),
+        (90, 2, "enqueue", 1, 0, 0, 1000, first, 0),
+        (90, 2, "transmit", 1, 0, 0, 1000, first, 0),
+        (120, 0, "send", 0, -1, 0, 1000, second, 0),
+        (210, 2, "receive", 0, -1, 0, 1000, second, 0),
+        (210, 2, "drop:buffer", 1, -1, 0, 1000, second, 0),
+        (900, 1, "receive", 0, -1, 0, 1000, first, 0),
     ]
     assert star.fabric.trace_records() == []
+
+
+def test_a_trace_has_limits_and_what_it_does_not_tell_is_accounted_all_the_same():
+    frames = [(200 * i, frame(0, 1, 1000, qp=5)) for i in range(6)]
+    everything = {"from_ns": 0, "until_ns": 2**64 - 1, "packets": 2**32 - 1}
+    for limits, sent in (
+        ({}, [0, 200, 400, 600, 800, 1000]), ({"packets": 2}, [0, 200]),
+        ({"from_ns": 200, "until_ns": 600}, [200, 400]),
+        ({"from_ns": 201, "packets": 1}, [400]), (everything, [0, 200, 400, 600, 800, 1000]),
+    ):  # fmt: skip
+        star = Star([Host(frames), Host()], rates={1: 10 * GBPS}, delay_ns=10)
+        tag = star.fabric.flow(ip(0), ip(1), 5)
+        star.fabric.trace(tag, **limits)
+        star.run()
+        records = star.fabric.trace_records()
+        assert [r[0] for r in records if r[2] == "send"] == sent
+        packets = [r[7] for r in records]
+        assert {packets.count(packet) for packet in packets} == {5}, "each from its start to its end"
+        flows = columns(star.fabric.flow_stats())
+        assert (flows["tag"], flows["sent_packets"], flows["delivered_packets"]) == ([tag], [6], [6])
+        assert flows["last_delivered_ns"] == [records[-1][0]] or "until_ns" in limits or "packets" in limits
 
 
 def test_trace_of_everything_tells_the_depths():

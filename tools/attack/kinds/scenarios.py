@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import random
 import shutil
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cli import main
 from harness.plan.scenario import Scenario, built_in, read
 from harness.worlds.native_hosts import prefer_native_hosts
 from tools.attack.attack import Attack, Finding
+from tools.attack.calling import call
 
 # Few packets, whatever else a scenario asks for: an attempt is to take a second.
 _SMALL = {
@@ -104,17 +101,9 @@ class Scenarios(Attack):
         return bool(dot) and below in tables.get(table, {})
 
     def _run(self, arguments: list[str]) -> None:
-        command = "p4cc " + " ".join(map(repr, arguments))
-        out, err = io.StringIO(), io.StringIO()
-        status: object = 0
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                main(arguments)
-        except SystemExit as ended:
-            status = ended.code
-        except BaseException:
-            raise Finding(f"{command}: {traceback.format_exc()}") from None
-        said = [line for line in err.getvalue().splitlines() if "warning: " not in line and line[0:1] != "["]
+        called = call(arguments)
+        command, status = called.command, called.status
+        said = [line for line in called.err.splitlines() if "warning: " not in line and line[0:1] != "["]
         if status == 2 and len(said) != 1:
             raise Finding(f"{command}: not one line: {said}")
         if status not in (0, 2) and not any(reason in line for line in said for reason in _FAILURES):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -19,14 +26,11 @@ class Count(ir.ExternOperation):
     span: int | None = None
     primitive = "count"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -37,3 +41,47 @@ class Count(ir.ExternOperation):
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.step(self, self.primitive, kind="register", register=self.counter, access="count")
+
+
+@EXTERNS.register("counter")
+class Counter(ExternType):
+    stateful = True
+    p4info = "COUNTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"count": self._count}
+
+    def _count(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        to.emit(Count(extern.path, index, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        to.out.counters.append(ir.Counter(extern.path, to.externs.size_argument(extern), span=extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.counters.add()
+        builder.indexed(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)
+
+
+@EXTERNS.register("direct_counter")
+class DirectCounter(ExternType):
+    """The table counts by itself: `count` says only that its action does."""
+
+    stateful = direct = True
+    p4info = "DIRECT_COUNTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"count": lambda call, extern, to: None}
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table = to.externs.table_of(extern)
+        if table is not None:
+            to.out.counters.append(ir.Counter(extern.path, table.size, table.name, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.direct_counters.add()
+        builder.of_table(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)

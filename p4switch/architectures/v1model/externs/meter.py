@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -41,3 +48,53 @@ class ExecuteMeter(ir.ExternOperation):
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
+
+
+@EXTERNS.register("meter")
+class Meter(ExternType):
+    stateful = True
+    p4info = "METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute_meter": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index_value, result = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 0, index_value)
+        to.externs.into(call, 1, result, lambda place: ExecuteMeter(extern.path, index, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        unit = to.externs.enum_argument(extern, "type")
+        to.out.meters.append(ir.Meter(extern.path, to.externs.size_argument(extern), unit, span=extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.meters.add()
+        builder.indexed(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)
+
+
+@EXTERNS.register("direct_meter")
+class DirectMeter(ExternType):
+    """The table writes the colour to a field when an entry is hit."""
+
+    stateful = direct = True
+    p4info = "DIRECT_METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"read": self._read}
+
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        to.copies.assign(to.externs.call_arguments(call)[0], to.externs.direct_meter_result(extern), call.pos)
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type")
+        if table is not None:
+            result = to.externs.direct_meter_result(extern)
+            to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.direct_meters.add()
+        builder.of_table(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternFunction
+from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
@@ -47,3 +51,11 @@ class Random(ir.ExternOperation):
         if isinstance(self.low, ir.Const) and isinstance(self.high, ir.Const):
             constant = self.high.value - self.low.value + 1
         pipeline.step(self, self.primitive, kind="random", constant=constant)
+
+
+@EXTERNS.register("random")
+class RandomFunction(ExternFunction):
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        result, low, high = to.externs.call_arguments(call)
+        least, most = to.externs.scalar_argument(call, 1, low), to.externs.scalar_argument(call, 2, high)
+        to.externs.into(call, 0, result, lambda place: Random(place, least, most, call.pos))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.v1model import EXTERNS
+from p4switch.compiler.midend.storage import scalar_type
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -58,14 +66,11 @@ class RegisterWrite(ir.ExternOperation):
     span: int | None = None
     primitive = "register_write"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -77,3 +82,35 @@ class RegisterWrite(ir.ExternOperation):
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.access(self, self.register, "write", self.index, self.value)
+
+
+@EXTERNS.register("register")
+class Register(ExternType):
+    stateful = True
+    p4info = "REGISTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"read": self._read, "write": self._write}
+
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        result, index_value = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 1, index_value)
+        to.externs.into(call, 0, result, lambda place: RegisterRead(place, extern.path, index, call.pos))
+
+    def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index_value, value = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 0, index_value)
+        to.emit(RegisterWrite(extern.path, index, to.externs.scalar_argument(call, 1, value), call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        t = scalar_type(extern.type_args[0])
+        if not isinstance(t, ir.Bits):
+            what = f"a register of {extern.type_args[0]}"
+            raise to.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
+        to.out.registers.append(ir.Register(extern.path, to.externs.size_argument(extern), t.width, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.registers.add()
+        builder.indexed(message, extern, type_argument=1)
+        message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))

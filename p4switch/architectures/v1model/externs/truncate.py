@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.extern import ExternFunction
+from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 
@@ -19,14 +23,11 @@ class Truncate(ir.ExternOperation):
     span: int | None = None
     primitive = "truncate"
     effects = frozenset({ir.Effect.TRUNCATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.length,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -35,3 +36,10 @@ class Truncate(ir.ExternOperation):
     def run(self, machine: Machine) -> None:
         length, marks = machine.pin(machine.value(self.length)), machine.marks
         marks.truncate = length if marks.truncate is None else min(length, marks.truncate)
+
+
+@EXTERNS.register("truncate")
+class TruncateFunction(ExternFunction):
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress", "egress")
+        to.emit(Truncate(to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0]), call.pos))

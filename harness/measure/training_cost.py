@@ -1,0 +1,145 @@
+"""What flows cost: workloads of many short messages, each beside a permutation of the same network and protocol.
+
+The CPU time of a run is taken as so much a data packet and so much a flow. Two runs of the same flows with other sizes
+tell the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.plan.scenario import Scenario, check
+
+PROTOCOL = "hpcc"
+Tables = dict[str, Any]
+_FABRIC_400 = {"name": "fat-tree", "link_rate_bps": 400e9, "link_delay_ns": 500}
+_FABRIC_100 = {"name": "fat-tree"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A workload on a fat-tree: of k and one of `sizes`, what `tables` says.
+
+    Of the first size there are fewer data packets.
+    """
+
+    k: int
+    quick_k: int
+    topology: Tables
+    mtu_bytes: int
+    sizes: tuple[int, int]
+    tables: Callable[[int, int], Tables]
+
+    def scenario(self, k: int, size: int) -> Scenario:
+        """Return the scenario of one run."""
+        return self._checked(k, self.tables(k, size))
+
+    def permutation(self, k: int, flow_bytes: int) -> Scenario:
+        """Return that of the permutation of the same network."""
+        return self._checked(k, {"workload": {"name": "permutation", "size_bytes": flow_bytes}})
+
+    def _checked(self, k: int, tables: Tables) -> Scenario:
+        common = {
+            "cc": PROTOCOL,
+            "topology": {**self.topology, "k": k},
+            "nic": {"mtu_bytes": self.mtu_bytes},
+            "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
+            "limit_ns": 1_000_000_000,
+        }
+        return check({**common, **tables})
+
+
+def _llm_step(k: int, tensor_bytes: int) -> Tables:
+    """Half of the hosts, in tensor groups of four and four stages; all of them on a small network."""
+    hosts = k**3 // 4
+    ranks = min(hosts, max(64, hosts // 2))
+    workload = {
+        "name": "training",
+        "data": ranks // 16,
+        "tensor": 4,
+        "pipeline": 4,
+        "micro_batches": 4,
+        "tensor_bytes": tensor_bytes,
+        "activation_bytes": tensor_bytes,
+        "gradient_bytes": 15 * tensor_bytes,
+    }
+    return {"workload": workload}
+
+
+def _moe_step(k: int, pair_bytes: int) -> Tables:
+    """Every eighth of half of the hosts sends to all others of these."""
+    members = list(range(0, k**3 // 8, 8 if k > 4 else 2))
+    workload = {
+        "name": "exchange",
+        "collective": "all-to-all",
+        "members": [members],
+        "size_bytes": pair_bytes * len(members),
+    }
+    return {"workload": workload}
+
+
+def _all_to_all(_: int, pair_bytes: int) -> Tables:
+    return {"workload": {"name": "alltoall", "size_bytes": pair_bytes}}
+
+
+def _hadoop(_: int, mtu_bytes: int) -> Tables:
+    """Sizes are given, so packets differ."""
+    workload = {"name": "poisson", "distribution": "hadoop", "load": 0.5, "duration_ns": 1_000_000}
+    return {"workload": workload, "nic": {"mtu_bytes": mtu_bytes}}
+
+
+KINDS = {
+    "llm-step": Kind(16, 4, _FABRIC_400, 4096, (65_536, 262_144), _llm_step),
+    "moe": Kind(16, 4, _FABRIC_400, 4096, (65_536, 1_000_000), _moe_step),
+    "all-to-all": Kind(8, 4, _FABRIC_100, 1000, (30_000, 60_000), _all_to_all),
+    "hadoop": Kind(8, 4, _FABRIC_100, 1000, (2000, 1000), _hadoop),
+}
+
+
+@dataclass(frozen=True)
+class FlowRun:
+    """One run."""
+
+    flows: int
+    data_packets: int
+    run_cpu_s: float
+    run_wall_s: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class FlowCost:
+    """What a workload costs, and over what a permutation does."""
+
+    workload: str
+    k: int
+    flows: int
+    data_packets: int
+    us_per_data_packet: float
+    us_per_flow: float  # besides
+    bytes_per_flow: float  # besides the network
+    packet_ratio: float  # over the permutation's
+    wall_ratio: float  # two workers' over one's
+    cpu_ratio: float
+
+
+def flow_cost(
+    workload: str, k: int, permutation: FlowRun, small: FlowRun, large: FlowRun, two: FlowRun
+) -> FlowCost:
+    """Return the cost by the difference of two runs; `two` is the larger one by two workers."""
+    more_s, more_packets = large.run_cpu_s - small.run_cpu_s, large.data_packets - small.data_packets
+    packet_s = more_s / more_packets
+    return FlowCost(
+        workload,
+        k,
+        large.flows,
+        large.data_packets,
+        packet_s * 1e6,
+        (large.run_cpu_s - packet_s * large.data_packets) / large.flows * 1e6,
+        (large.peak_memory_bytes - permutation.peak_memory_bytes) / large.flows,
+        packet_s / (permutation.run_cpu_s / permutation.data_packets),
+        two.run_wall_s / large.run_wall_s,
+        two.run_cpu_s / large.run_cpu_s,
+    )

@@ -1,0 +1,46 @@
+"""Checks of a run before it starts: what could not be run, or would not mean what it says.
+
+A check is a function that raises UserError. A new one is a function in a file of this package, and
+its name in one of these lists. Each list says when its checks are made: cheap ones come before the
+traffic is, which may take seconds to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.plan.checks import buffers, groups, hosts, lanes, priorities, program, routes, starts
+from harness.plan.run import Run
+from harness.plan.traffic_summary import TrafficSummary
+
+
+def _events(run: Run, traffic: TrafficSummary) -> None:
+    """Whether events are of links that there are. Raises UserError."""
+    run.link_changes()
+
+
+RUN: list[Callable[[Run], None]] = [
+    program.telemetry,
+    program.agreement,
+    lanes.lanes,
+    routes.paths,
+    hosts.reliability,
+    priorities.priorities,
+    hosts.extensions,
+]
+"""Checks of every run, before there is traffic."""
+
+NETWORK: list[Callable[[Run], None]] = [hosts.nics, routes.circles]
+"""Checks that are the same for all runs of a variant, of its first run, before there is traffic."""
+
+TRAFFIC: list[Callable[[Run, TrafficSummary], None]] = [
+    program.link_rates,
+    program.time_outs,
+    priorities.classes,
+    groups.work,
+    starts.starts,
+]
+"""Checks of every run with its traffic."""
+
+NETWORK_TRAFFIC: list[Callable[[Run, TrafficSummary], None]] = [groups.collectives, _events, buffers.headroom]
+"""Checks that are the same for all runs of a variant, of its first run with its traffic."""

@@ -1,0 +1,47 @@
+"""Groups: collectives of the workload, and who is for them."""
+
+from __future__ import annotations
+
+from harness.control.controller import Settings, switch_view
+from harness.plan.run import Run, named
+from harness.plan.traffic_summary import TrafficSummary
+from host_agents import registry
+from p4switch.errors import UserError
+
+
+def work(run: Run, traffic: TrafficSummary) -> None:
+    """Whether the run's program and protocol are for what the workload has: collectives, or flows alone.
+
+    Raises UserError.
+    """
+    in_protocol = run.protocol.info.injection is not None
+    if not traffic.assignments:
+        if in_protocol:
+            name, _ = named("workload", run.scenario.workload)
+            raise UserError(
+                f"cc {run.protocol.name!r}: is for collectives, and workload {name!r} has none; "
+                "expected a protocol for flows, or workload 'collectives'"
+            )
+        return
+    if not run.program.does_the_work_of("collective"):
+        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    if not in_protocol:
+        having = ", ".join(name for name, info in registry.protocols().items() if info.injection is not None)
+        raise UserError(f"cc {run.protocol.name!r}: the workload has collectives; expected one of: {having}")
+
+
+def collectives(run: Run, traffic: TrafficSummary) -> None:
+    """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
+    if not run.collectives:
+        return
+    in_program = run.program_parameters.model_dump().get("answer_priority")
+    for assignment in traffic.assignments.values():
+        in_workload = assignment.config.response_priority
+        if in_program is not None and in_workload != in_program:
+            raise UserError(
+                f"workload.response_priority: should be programs.{run.program.name}.answer_priority, {in_program}, "
+                f"got {in_workload}"
+            )
+    settings = Settings(collectives=run.collectives)
+    for switch in run.topology.switches:
+        run.program_parameters.entries(switch_view(run.topology, switch, settings))

@@ -1,0 +1,25 @@
+"""Lanes: the priorities between which a program's packets change."""
+
+from __future__ import annotations
+
+from harness.plan.run import Run
+from p4switch.errors import UserError
+
+
+def lanes(run: Run) -> None:
+    """Whether hosts and switches are for a program's lanes. Raises UserError."""
+    scenario = run.scenario
+    lanes = run.program_parameters.equal_priorities
+    if not lanes:
+        return
+    key, nic, switch = f"programs.{run.program.name}.lane_priorities", scenario.nic, scenario.switch
+    if lanes[0] != nic.data_priority:
+        raise UserError(f"{key}: should begin with nic.data_priority, {nic.data_priority}, got {lanes[0]}")
+    if nic.control_priority in lanes:
+        raise UserError(f"{key}: {nic.control_priority} is nic.control_priority; expected priorities that are free")
+    if switch.pfc.enabled and (lossy := sorted(set(lanes) - set(switch.pfc.priorities))):
+        raise UserError(f"switch.pfc.priorities: should have all of {key}; {lossy[0]} is missing")
+    if switch.classes != "oldest":
+        raise UserError(f"switch.classes: should be 'oldest' for the lanes of {key}, got {switch.classes!r}")
+    if not set(lanes) <= set(switch.equal_priorities):
+        raise UserError(f"switch.equal_priorities: should have all of {key}, {list(lanes)}")

@@ -1,0 +1,66 @@
+"""The P4 program: whether it, the protocol and the links go together."""
+
+from __future__ import annotations
+
+from harness.control import programs
+from harness.plan.run import Run
+from harness.plan.traffic_summary import TrafficSummary
+from host_agents import registry
+from p4switch.errors import UserError
+from p4switch.quantities import doubts
+
+
+def telemetry(run: Run) -> None:
+    """Whether packets carry the shim that the protocol's program writes to, and have it written to. Raises UserError.
+
+    Of a program from outside that does not say so nobody knows.
+    """
+    info = run.protocol.info
+    needed = programs.program(info.program)
+    writes = needed.parameters.telemetry
+    which = registry.KINDS["cc"].described(info.name)
+    if writes and not info.telemetry:
+        raise UserError(
+            f"{which}: program {needed.name!r} writes telemetry into the INT shim of data packets, and they have none; "
+            "expected telemetry=True in its ProtocolInfo"
+        )
+    if info.telemetry and not writes and not needed.outside:
+        raise UserError(
+            f"{which}: telemetry=True, and program {needed.name!r} writes none; expected program='int' in its "
+            "ProtocolInfo"
+        )
+
+
+def agreement(run: Run) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    protocol, program, parameters = run.protocol, run.program, run.program_parameters
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def link_rates(run: Run, traffic: TrafficSummary) -> None:
+    """Whether the program can do with them; of one that is hardly meant, says what was. Raises UserError."""
+    try:
+        for rate_bps in sorted({link.rate_bps for link in run.topology.links}):
+            run.program_parameters.check_link_rate(rate_bps)
+    except UserError as error:
+        raise UserError("; ".join([str(error), *doubts({"topology": run.scenario.topology})])) from None
+
+
+def time_outs(run: Run, traffic: TrafficSummary) -> None:
+    """A switch forgets nothing that a sender may still count on. Raises UserError."""
+    parameters = run.program_parameters
+    key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
+    for name in parameters.outlast_rto:
+        timeout_ns = getattr(parameters, name)
+        if 0 < timeout_ns < run.rto_ns:
+            raise UserError(
+                f"programs.{run.program.name}.{name}: should be at least the {run.rto_ns} ns of {key}, or 0 for never, "
+                f"got {timeout_ns}"
+            )

@@ -1,0 +1,19 @@
+"""Errors of `host_agents` as mistakes of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from host_agents.errors import HostError
+from p4switch.errors import UserError
+
+T = TypeVar("T")
+
+
+def as_user_error(resolve: Callable[[], T]) -> T:
+    """Return what `resolve` returns. Raises UserError where it raises HostError."""
+    try:
+        return resolve()
+    except HostError as error:
+        raise UserError(str(error)) from None

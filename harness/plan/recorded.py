@@ -1,0 +1,89 @@
+"""What is measured in each run: the probes and columns of the scenario that it has something for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.measure import probes
+from harness.measure.flow_record import COLUMNS, COUNTS_PREFIX, column_of
+from harness.measure.probes import CounterProbe, Probe, ProgramProbe
+from harness.measure.probes.reaction_point import expect_number
+from harness.plan.run import FILLED, Run
+from p4switch.errors import UserError, suggest
+
+
+def with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Return each run with the probes that it can read. Raises UserError for one that no run can."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in _wanted(run):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, mistake in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {mistake}")
+    return made
+
+
+def with_columns(runs: Sequence[Run]) -> list[Run]:
+    """Return each run with the columns that it can fill. Raises UserError for one that no run can."""
+    made = []
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    for run in runs:
+        possible: list[str] = []
+        taken = dict.fromkeys(COLUMNS, "")
+        for name in dict.fromkeys(run.scenario.record.columns):
+            other = taken.setdefault(column_of(name), name)
+            if other != name:
+                holder = f"what {other!r} is put into" if other else "one that `flows` has anyway"
+                raise UserError(f"record.columns: {name!r} would be the column {column_of(name)!r}, {holder}")
+            try:
+                if name.startswith(COUNTS_PREFIX):
+                    _expect_count(name)
+                elif name not in FILLED:
+                    expect_number(run, name)
+            except UserError as error:
+                missing.setdefault(name, error)
+            else:
+                found.add(name)
+                possible.append(name)
+        made.append(replace(run, columns=tuple(possible)) if possible else run)
+    for name, mistake in missing.items():
+        if name not in found:
+            raise UserError(f"record.columns: {mistake}")
+    return made
+
+
+def _expect_count(column: str) -> None:
+    """Raises UserError if queue pairs keep no such count."""
+    from host_agents.messages import QP_COUNTS  # here: the compiled hosts have to be in place before it is imported
+
+    name = column.removeprefix(COUNTS_PREFIX)
+    if name not in QP_COUNTS:
+        raise UserError(f"no queue pair counts {name!r}; {suggest(name, QP_COUNTS)}")
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    taken = {probe.name for probe in wanted}
+    ports = sorted({port for switch in run.topology.switches for port in run.topology.ports[switch.name]})
+    wanted += [
+        CounterProbe(kind="counter", reads=name, name=name, indices=ports)
+        for name in run.program_parameters.port_counters
+        if name not in taken
+    ]
+    return wanted

@@ -1,0 +1,222 @@
+"""From scenarios to runs: each combination of protocol, load balancer and seed, checked before any of them starts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+import topologies
+from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
+from harness.control import programs
+from harness.control.programs import Program, ProgramParameters
+from harness.plan import checks, needs
+from harness.plan.checks.routes import joined
+from harness.plan.host_errors import as_user_error
+from harness.plan.recorded import with_columns, with_probes
+from harness.plan.references import loaded
+from harness.plan.run import Run, named
+from harness.plan.scenario import Scenario, Variant, check, merge, sound_part
+from harness.plan.traffic_summary import TrafficSummary
+from host_agents import registry
+from host_agents.registry import LoadBalancing, Protocol
+from p4switch import extensions
+from p4switch.errors import Mistakes, UserError, validate
+from p4switch.tables import as_written
+from topologies import Topology
+
+_T = TypeVar("_T")
+_MAX_LABEL_BYTES = 200
+
+
+def plan_tables(
+    name: str, tables: Mapping[str, Any], folder: Path, summaries: dict[str, TrafficSummary] | None = None
+) -> list[Run]:
+    """The runs of the scenario that a file's tables make; `summaries` as in `plan`.
+
+    Raises UserError, which tells all that is wrong in them.
+    """
+    mistakes = Mistakes()
+    scenario = sound_part(tables, mistakes)
+    if mistakes and scenario is not None:
+        checked(scenario, folder, mistakes)
+    mistakes.tell()
+    assert scenario is not None
+    return plan(name, scenario, folder, summaries)
+
+
+def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, TrafficSummary] | None = None) -> list[Run]:
+    """The runs of one scenario. Raises UserError for whatever could not be run.
+
+    `summaries`: of scenarios of one folder that are planned together. Many share a traffic, and some take seconds to
+    make.
+    """
+    if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
+        raise UserError("variants: should have different names")
+    built: dict[str, Topology] = {}
+    summaries = {} if summaries is None else summaries  # by traffic, which variants share, too
+    runs: list[Run] = []
+    for variant in scenario.variants or [Variant(name="")]:
+        tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
+        mistakes = Mistakes()
+        varied = checked(check(merge(tables, variant.set)), folder, mistakes)
+        mistakes.tell()
+        topology_name, values = named("topology", varied.topology)
+        key = repr(varied.topology)
+        if key not in built:
+            built[key] = topologies.build(topology_name, values)
+            joined(built[key])
+        topology = built[key]
+        combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
+        several = len(varied.cc) > 1 or len(varied.lb) > 1
+        for cc, lb, seed in combined:
+            names = [cc, *([] if lb == "ecmp" else [lb])] if several or not variant.name else []
+            own = (*names, variant.name) if variant.name else tuple(names)
+            only = {
+                "cc": [cc],
+                "lb": [lb],
+                "seeds": [seed],
+                "variants": [Variant(name=", ".join(own))] if variant.name else [],
+            }
+            runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own))
+        first = runs[-len(combined)]
+        if len(first.label.encode()) > _MAX_LABEL_BYTES:
+            raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
+        for network_check in checks.NETWORK:
+            network_check(first)
+        key = repr((varied.topology, varied.workload, first.attack, first.seed))
+        if key not in summaries:
+            summaries[key] = TrafficSummary.of(first.traffic())
+        if failed := [event for event in summaries[key].failed if event not in varied.events]:
+            events = {"events": [*failed, *varied.events]}
+            runs[-len(combined) :] = [
+                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+            ]
+            first = runs[-len(combined)]
+        for traffic_check in checks.TRAFFIC:
+            for run in runs[-len(combined) :]:
+                traffic_check(run, summaries[key])
+        for both_check in checks.NETWORK_TRAFFIC:
+            both_check(first, summaries[key])
+    return with_columns(with_probes(runs))
+
+
+def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
+    """The scenario with names for its references. Every name in it has to be known, and every parameter right, also in
+    tables of what does not run; the `mistakes` are told of all that is not.
+    """
+
+    def is_file(name: object) -> bool:
+        """Of a file that could not be loaded, which is told; one that could has become a name."""
+        return isinstance(name, str) and extensions.reference(name, folder) is not None
+
+    found = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
+    for key, of_named in (("topology", topologies.parameters), ("workload", workloads.parameters)):
+        if not is_file(getattr(found, key).get("name")):
+            mistakes.attempt(partial(_check_table, key, getattr(found, key), of_named))
+    for cc in dict.fromkeys((*found.cc, *found.protocols)):
+        if not is_file(cc):
+            mistakes.attempt(partial(_protocol, found, cc))
+    for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
+        if not is_file(lb):
+            mistakes.attempt(partial(_load_balancing, found, lb))
+    own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
+    for name, values in found.programs.items():
+        mistakes.attempt(partial(_check_program, own, name, values))
+    return found
+
+
+def _check_table(key: str, table: Mapping[str, Any], of_named: Callable[[str], type[BaseModel]]) -> None:
+    name, values = named(key, table)
+    validate(of_named(name), values, key)
+
+
+def _check_program(own: Program | None, name: str, values: Mapping[str, Any]) -> None:
+    program = own if own is not None and own.name == name else programs.program(name)
+    program.checked(values, f"programs.{name}")
+
+
+def _protocol(scenario: Scenario, name: str) -> Protocol:
+    registry.KINDS["cc"].find(name.partition("+")[0])
+    return as_user_error(lambda: registry.resolve(name, scenario.protocols.get(name)))
+
+
+def _load_balancing(scenario: Scenario, name: str) -> LoadBalancing:
+    registry.KINDS["lb"].find(name)
+    return as_user_error(lambda: registry.resolve_load_balancer(name, scenario.load_balancers.get(name)))
+
+
+def _distinct(values: Sequence[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
+
+
+def _resolve(
+    name: str,
+    scenario: Scenario,
+    folder: Path,
+    topology: Topology,
+    names: tuple[str, ...],
+) -> Run:
+    cc, lb = scenario.cc[0], scenario.lb[0]
+    protocol = _protocol(scenario, cc)
+    as_user_error(lambda: protocol.scope(scenario.nic.cc_scope))
+    load_balancing = _load_balancing(scenario, lb)
+    program = programs.program(scenario.program or protocol.info.program)
+    needed = protocol.info.program
+    if not program.does_the_work_of(needed):
+        fitting = [p for p in programs.names() if programs.program(p).does_the_work_of(needed)]
+        raise UserError(
+            f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
+        )
+    parameters = _program_parameters(scenario, program)
+    if agreed := needs.agreement(scenario, protocol, program, parameters):
+        scenario = needs.supplied(scenario, agreed)
+        protocol, parameters = _protocol(scenario, cc), _program_parameters(scenario, program)
+    scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters, topology))
+    scenario = needs.supplied(scenario, needs.without_limit(scenario))
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names)
+    for check_run in checks.RUN:
+        check_run(run)
+    return run
+
+
+def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
+    return program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+
+
+def resolved(run: Run) -> Scenario:
+    """The run's scenario with the parameters of everything it names written out."""
+    topology_name, _ = named("topology", run.scenario.topology)
+    workload_name, values = named("workload", run.scenario.workload)
+    workload = as_written(workloads.parameters(workload_name).model_validate(values))
+    attack, given = run.attack, run.scenario.attack
+    return run.scenario.model_copy(
+        update={
+            "program": str(run.program.source) if run.program.outside else run.program.name,
+            "topology": {"name": topology_name, **run.topology.parameters},
+            "workload": {"name": workload_name, **workload},
+            "attack": given and attack and given.model_copy(update=attack.resolved()),
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
+            "record": run.scenario.record.model_copy(
+                update={
+                    "probes": [probe.model_dump(exclude_none=True) for probe in run.probes],
+                    "columns": list(run.columns),
+                }
+            ),
+            "protocols": {run.protocol.name: run.protocol.resolved()},
+            "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
+            "programs": {run.program.name: as_written(run.program_parameters)},
+            "workers": None,  # no result hangs on it
+        }
+    )
+
+
+def _parameters(parameters: object) -> dict[str, Any]:
+    return dict(vars(parameters)) if hasattr(parameters, "__dict__") else {}

@@ -1,0 +1,28 @@
+"""What the plan has to know of a traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness import workloads
+from harness.plan.scenario import LinkEvent
+from host_agents.assignments import Assignment
+
+
+@dataclass(frozen=True)
+class TrafficSummary:
+    """What is checked of a traffic before a run starts."""
+
+    assignments: Mapping[int, Assignment]
+    priorities: frozenset[int]  # that flows have of their own
+    failed: tuple[LinkEvent, ...]  # of links that its file has down
+    first_start_ns: int  # of what is known to start
+
+    @classmethod
+    def of(cls, traffic: workloads.Traffic) -> TrafficSummary:
+        own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
+        failed = tuple(LinkEvent(link=[a, b], up=False) for a, b in traffic.failed_links)
+        starts_ns = [flow.start_ns for flow in traffic.flows]
+        starts_ns += [assignment.start_ns for assignment in traffic.assignments.values()]
+        return cls(traffic.assignments, own, failed, min(starts_ns))

@@ -1,0 +1,277 @@
+"""NSCC, the sender's congestion control of Ultra Ethernet: a window from ECN marks, delay and trimmed packets.
+
+Each ACK is one of four cases, by its mark and by whether its queuing delay exceeds a target: unmarked and short, the
+window grows in proportion to what the delay lacks; unmarked and long, by a fair amount; marked and short, it stays;
+marked and long, it shrinks if the average delay exceeds the target, once a base RTT. Growth is collected and applied
+when some packets have been acknowledged. Fast increase takes what others have left: after a whole window with next to
+no delay, a part of what is acknowledged is added at once. Quick adapt answers heavy congestion: where a base RTT and a
+target delay have brought less than an eighth of the largest window, after a trimmed packet or with a delay of several
+targets, the window becomes what was brought, and what is in flight is not reacted to.
+
+NSCC stands on SMaRTT (`smartt`). It follows the consortium's reference simulator; where that does what seems to be an
+accident, the default here is the sensible behaviour, and a parameter `as_simulated_...` turns the other on. The queuing
+delay is the RTT less the least RTT measured; an ACK without an RTT counts with the average delay.
+
+Windows are in wire bytes. A packet leaves if the window has room for all of a full packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents.cc.base import Feedback, Path, ReactionPoint
+from host_agents.cc.uec import REFERENCE_RATE_BPS, REFERENCE_RTT_NS, scale
+from host_agents.ranges import POSITIVE, SHARE, one_of
+from host_agents.registry import ProtocolInfo, register
+
+NSCC: Final = "nscc"
+DCTCP: Final = "dctcp"
+CONSTANT: Final = "constant"
+
+_WRAP: Final = 4294967296.0
+
+
+@dataclass(frozen=True)
+class NsccParameters:
+    """Defaults are the reference simulator's; its symbols are named where it has them."""
+
+    algorithm: str = field(default=NSCC, metadata=one_of(NSCC, DCTCP, CONSTANT))  # what moves the window
+    trimming: bool = True  # whether the switches trim; the target delay depends on it
+    target_delay_base_rtts: float = field(default=0.75, metadata=POSITIVE)  # the target queuing delay with trimming
+    target_delay_untrimmed_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the same without trimming
+    fair_increase_packets: float = 5.0  # fi, in an RTT without marks and with a delay above the target; scaled
+    # In an RTT without marks and delay, times the target over the reference's base RTT; scaled. The simulator's alpha
+    # is this over the target.
+    proportional_increase_packets: float = 4.0
+    eta_packets: float = 0.15  # added in each update period, whatever the signals; scaled
+    fast_increase_share: float = 0.25  # of the bytes acknowledged that fast increase adds; scaled
+    fast_increase_delay_ns: int = 1_000  # a delay below it counts as none
+    decrease_gain: float = 0.8  # gamma: of the average delay's excess over the target
+    least_decrease_factor: float = field(default=0.5, metadata=SHARE)  # what one decrease leaves at least
+    delay_gain: float = field(default=0.0125, metadata=SHARE)  # of one sample, in the average of delays
+    least_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
+    most_window_bdp: float = field(default=1.5, metadata=POSITIVE)  # the largest window, of the least RTT measured
+    first_window_packets: float = 0.0  # the window at the start; 0: the largest
+    # Quick adapt acts when less than the largest window over 2 to this came in a period.
+    quick_adapt_gate: int = field(default=3, metadata={"ge": 0, "le": 30})
+    quick_adapt_delay_targets: float = 4.0  # a delay of so many targets lets quick adapt act without a loss
+    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the update period
+    update_packets: float = 8.0  # or sooner, when more than this was acknowledged since the last update
+    reference_rate_bps: float = field(default=REFERENCE_RATE_BPS, metadata=POSITIVE)  # increases scale from there
+    reference_rtt_ns: float = field(default=REFERENCE_RTT_NS, metadata=POSITIVE)  # and from this base RTT
+    # The rest is what the reference simulator does, it seems, by accident; on: to meet its figures.
+
+    as_simulated_wrap: bool = False  # the pending increase is a sum of 32 bits: at 800 Gb/s two ACKs overflow it
+    as_simulated_arm: bool = False  # a trimmed packet arms quick adapt until it acts; off: until its period ends
+    as_simulated_raise: bool = False  # quick adapt may raise the window
+    # Marked ACKs with little delay, and unmarked ones above the target, do not interrupt what fast increase counts.
+    as_simulated_fast: bool = False
+
+
+class Nscc(ReactionPoint):
+    def __init__(self, parameters: NsccParameters, path: Path) -> None:
+        super().__init__(path)
+        p = parameters
+        self.parameters = p
+        # Of the network: the same for all flows.
+        network_ns = float(path.base_rtt_ns)
+        self.packet_bytes = float(path.wire_bytes)
+        self.update_ns = p.update_base_rtts * network_ns
+        targets = p.target_delay_base_rtts if p.trimming else p.target_delay_untrimmed_base_rtts
+        self.target_ns = targets * network_ns
+        scaled = scale(path.line_rate_bps, network_ns, path.mtu_bytes, p.reference_rate_bps, p.reference_rtt_ns)
+        self.fair_increase_bytes = scaled.increase_bytes(p.fair_increase_packets)
+        # Bytes per ns of delay: alpha.
+        self.proportional_increase = scaled.increase_bytes(p.proportional_increase_packets) / p.reference_rtt_ns
+        self.eta_bytes = scaled.increase_bytes(p.eta_packets)
+        self.fast_increase = p.fast_increase_share * scaled.bdp
+        self.update_bytes = p.update_packets * self.packet_bytes
+        self.least_window_bytes = p.least_window_packets * self.packet_bytes
+        # The flow's own.
+        self.base_ns = 0.0
+        self.most_window_bytes = 0.0
+        self._set_base_rtt(network_ns)
+        first_bytes = p.first_window_packets * self.packet_bytes
+        self.window_bytes = self.most_window_bytes
+        if first_bytes > 0.0:
+            self.window_bytes = min(max(first_bytes, self.least_window_bytes), self.most_window_bytes)
+        self.average_delay_ns = 0.0
+        self.pending_increase = 0.0  # bytes squared: divided by the window it is bytes
+        self.received_bytes = 0  # since the last update
+        self.updated_ns = 0  # when eta was added last
+        self.decreased_ns = -1  # when the window was decreased last; -1: never
+        self.fast_bytes = 0  # acknowledged in turn with next to no delay
+        self.increasing_fast = False
+        self.period_end_ns = 0.0  # of quick adapt's; 0: none yet
+        self.achieved_bytes = 0  # since it began
+        self.armed = False
+        self.ignored_bytes = 0  # of what was in flight when quick adapt acted, up to:
+        self.ignore_bytes = 0
+        self._started = False
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        return float(inflight_bytes) + self.packet_bytes <= self.window_bytes
+
+    def on_start(self, now_ns: int) -> None:
+        """Window and average outlive a pause; what was to be ignored has long come when nothing is on its way."""
+        if not self._started:
+            self._started = True
+            self.updated_ns = now_ns
+        if self.traffic.inflight_bytes == 0:
+            self.ignore_bytes = 0
+
+    def on_ack(self, feedback: Feedback) -> None:
+        now_ns = feedback.now_ns
+        size = feedback.acked_bytes
+        self.achieved_bytes += size
+        self.received_bytes += size
+        self.ignored_bytes += size
+        delay_ns = self.average_delay_ns
+        if feedback.rtt_ns >= 0:
+            rtt_ns = float(feedback.rtt_ns)
+            if rtt_ns < self.base_ns:
+                self._set_base_rtt(rtt_ns)
+            delay_ns = rtt_ns - self.base_ns
+            self._average(delay_ns, feedback.marked)
+        algorithm = self.parameters.algorithm
+        if algorithm == NSCC:
+            if not self._quick_adapt(now_ns, False, feedback.marked, delay_ns, self.traffic.inflight_bytes):
+                self._react(now_ns, size, feedback.marked, delay_ns)
+        elif algorithm == DCTCP:
+            if feedback.marked:
+                self.window_bytes -= float(size) / 3.0
+            else:
+                self.window_bytes += float(size) * self.packet_bytes / self.window_bytes
+        self._clamp()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        """The transport sends the packet again as soon as the window lets it."""
+        self.ignored_bytes += wire_bytes
+        self._average(float(self.path.base_rtt_ns), True)
+        if self.parameters.algorithm == CONSTANT:
+            return
+        self.armed = True
+        inflight_bytes = self.traffic.inflight_bytes + wire_bytes  # it was, until now
+        if self.parameters.algorithm == DCTCP or not self._quick_adapt(now_ns, True, True, 0.0, inflight_bytes):
+            self.window_bytes -= float(wire_bytes)
+        self._clamp()
+
+    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
+        if self.parameters.algorithm != CONSTANT:
+            self.window_bytes -= float(wire_bytes)
+            self._clamp()
+
+    def _average(self, delay_ns: float, marked: bool) -> None:
+        """Take a sample into the average delay. One above the target that no mark confirms counts little."""
+        gain = self.parameters.delay_gain
+        if not marked and delay_ns > self.target_ns:
+            delay_ns = self.base_ns / 4.0
+        self.average_delay_ns += gain * (delay_ns - self.average_delay_ns)
+
+    def _quick_adapt(self, now_ns: int, lost: bool, marked: bool, delay_ns: float, inflight_bytes: int) -> bool:
+        """Return whether nothing else is to react: quick adapt acted, or this is feedback that it ignores."""
+        stops = False
+        if self.ignored_bytes < self.ignore_bytes and marked:
+            stops = True
+        elif float(now_ns) > self.period_end_ns:
+            gate_bytes = self.most_window_bytes / float(1 << self.parameters.quick_adapt_gate)
+            severe = self.armed or lost or delay_ns > self.parameters.quick_adapt_delay_targets * self.target_ns
+            if self.period_end_ns != 0.0 and severe and float(self.achieved_bytes) < gate_bytes:
+                adapted_bytes = max(float(self.achieved_bytes), self.least_window_bytes)
+                if self.parameters.as_simulated_raise or adapted_bytes < self.window_bytes:
+                    self.window_bytes = adapted_bytes
+                self.ignore_bytes = inflight_bytes
+                self.ignored_bytes = 0
+                self.armed = False
+                stops = True
+            elif not self.parameters.as_simulated_arm:
+                self.armed = False
+            self.achieved_bytes = 0
+            self.period_end_ns = float(now_ns) + self.base_ns + self.target_ns
+        if stops:
+            self.pending_increase = 0.0
+            self.received_bytes = 0
+        return stops
+
+    def _react(self, now_ns: int, size: int, marked: bool, delay_ns: float) -> None:
+        if not marked:
+            if delay_ns >= self.target_ns:
+                if not self.parameters.as_simulated_fast:
+                    self._stop_increasing_fast()
+                self._increase(self.fair_increase_bytes * float(size))
+            elif not self._increase_fast(size, delay_ns):
+                self._increase(self.proportional_increase * float(size) * (self.target_ns - delay_ns))
+        elif delay_ns >= self.target_ns:
+            self._decrease(now_ns)
+        elif not self.parameters.as_simulated_fast:
+            self._stop_increasing_fast()
+        self._clamp()
+        period_over = float(now_ns - self.updated_ns) >= self.update_ns
+        if period_over or float(self.received_bytes) > self.update_bytes:
+            self.window_bytes += self.pending_increase / self.window_bytes
+            if period_over:
+                self.window_bytes += self.eta_bytes
+                self.updated_ns = now_ns
+            self.pending_increase = 0.0
+            self.received_bytes = 0
+
+    def _increase(self, bytes_squared: float) -> None:
+        pending = self.pending_increase + bytes_squared
+        if self.parameters.as_simulated_wrap:
+            pending = float(int(pending) % int(_WRAP))
+        self.pending_increase = pending
+
+    def _increase_fast(self, size: int, delay_ns: float) -> bool:
+        """Return whether the window grows by a part of all that is acknowledged."""
+        if delay_ns >= float(self.parameters.fast_increase_delay_ns):
+            self._stop_increasing_fast()
+            return False
+        self.fast_bytes += size
+        if self.increasing_fast or float(self.fast_bytes) > self.window_bytes:
+            self.window_bytes += self.fast_increase * float(size)
+            self.increasing_fast = True
+        return self.increasing_fast
+
+    def _stop_increasing_fast(self) -> None:
+        self.fast_bytes = 0
+        self.increasing_fast = False
+
+    def _decrease(self, now_ns: int) -> None:
+        self._stop_increasing_fast()
+        p = self.parameters
+        average_ns = self.average_delay_ns
+        if average_ns <= self.target_ns:
+            return
+        if self.decreased_ns >= 0 and float(now_ns - self.decreased_ns) <= self.base_ns:
+            return
+        factor = 1.0 - p.decrease_gain * (average_ns - self.target_ns) / average_ns
+        self.window_bytes *= max(factor, p.least_decrease_factor)
+        self.decreased_ns = now_ns
+
+    def _clamp(self) -> None:
+        self.window_bytes = min(max(self.window_bytes, self.least_window_bytes), self.most_window_bytes)
+
+    def _set_base_rtt(self, base_ns: float) -> None:
+        """The flow's base RTT, and what follows from it."""
+        self.base_ns = base_ns
+        most_bytes = self.parameters.most_window_bdp * self.path.line_rate_bps * base_ns / 8e9
+        self.most_window_bytes = max(most_bytes, self.least_window_bytes)
+
+
+def reaction_point(parameters: NsccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Nscc(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="nscc",
+        summary="Ultra Ethernet's sender: window from ECN, delay and trimming; quick adapt",
+        source="Ultra Ethernet Consortium, specification 1.0, and its reference simulator uet-htsim",
+        program="trim",
+        parameters=NsccParameters,
+        reaction_point=reaction_point,
+        selective=True,
+    )
+)

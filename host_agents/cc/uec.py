@@ -1,0 +1,87 @@
+"""What the congestion controls of Ultra Ethernet have in common: sizes and times that follow from a network.
+
+The consortium's reference simulator derives all of them from the link rate, the base RTT of the longest path and the
+size of a full packet. Windows, queues and thresholds scale with the bandwidth-delay product, measured in that of a
+reference network of 100 Gb/s and 12 us.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+REFERENCE_RATE_BPS: Final = 100e9
+REFERENCE_RTT_NS: Final = 12_000.0
+ANSWER_BYTES: Final = 64  # of an ACK, as the simulator has it
+_RTO_FIXED_NS: Final = 15_000.0  # of the time-out, what does not depend on queues
+_RTO_LINKS: Final = 6.0  # queues of the longest path, full, that a packet may wait in
+_KMIN_SHARE: Final = 0.2
+_KMAX_SHARE: Final = 0.8
+_QUEUE_BDP_WITHOUT_TRIMMING: Final = 5
+
+
+def network_rtt_ns(rate_bps: float, links: int, one_way_ns: float, packet_bytes: int) -> float:
+    """Return the base RTT of a path of so many links: each stores and forwards a full packet and its ACK."""
+    return 2.0 * one_way_ns + 8e9 * links * (packet_bytes + ANSWER_BYTES) / rate_bps
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a network compares with the reference network.
+
+    `bdp` is its bandwidth-delay product over the reference's (the simulator's scaling factor a); `payload_bytes`, that
+    of a full packet, times this is the unit of NSCC's increases.
+    """
+
+    bdp_bytes: float
+    bdp: float
+    payload_bytes: float
+
+    def increase_bytes(self, packets: float) -> float:
+        """Return the payload of so many packets at the reference BDP, scaled to this one."""
+        return packets * self.payload_bytes * self.bdp
+
+
+def scale(
+    rate_bps: float,
+    base_rtt_ns: float,
+    payload_bytes: int,
+    reference_rate_bps: float = REFERENCE_RATE_BPS,
+    reference_rtt_ns: float = REFERENCE_RTT_NS,
+) -> Scale:
+    """Return how a network of this rate and base RTT compares with the reference network."""
+    bdp_bytes = rate_bps * base_rtt_ns / 8e9
+    return Scale(bdp_bytes, bdp_bytes / (reference_rate_bps * reference_rtt_ns / 8e9), float(payload_bytes))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What switches and time-outs are set to, in a network where this is the packet of full size.
+
+    `queue_bytes` is what a port's data may hold; its trimmed and control packets may hold twice that. Marks begin at
+    `kmin_bytes` and are certain from `kmax_bytes` on.
+    """
+
+    bdp_packets: int
+    queue_bytes: int
+    kmin_bytes: int
+    kmax_bytes: int
+    rto_ns: float
+
+
+def sizes(rate_bps: float, base_rtt_ns: float, packet_bytes: int, trimming: bool = True) -> Sizes:
+    """Return queue, thresholds and retransmission time-out of a network of this rate and base RTT.
+
+    A queue is one bandwidth-delay product in whole packets, five where switches drop instead of trimming. A time-out is
+    15 us and the time to drain six queues.
+    """
+    packets = math.ceil(rate_bps * base_rtt_ns / 8e9 / packet_bytes)
+    queue_bytes = packets * packet_bytes * (1 if trimming else _QUEUE_BDP_WITHOUT_TRIMMING)
+    return Sizes(
+        bdp_packets=packets,
+        queue_bytes=queue_bytes,
+        kmin_bytes=math.ceil(_KMIN_SHARE * packets) * packet_bytes,
+        kmax_bytes=math.ceil(_KMAX_SHARE * packets) * packet_bytes,
+        rto_ns=_RTO_FIXED_NS + _RTO_LINKS * 8e9 * queue_bytes / rate_bps,
+    )

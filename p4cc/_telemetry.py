@@ -1,0 +1,107 @@
+"""What the links of a path report in a packet's INT records; docs/wire-formats.md has the bits."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import p4cc._hosts  # noqa: F401  # isort: split
+from host_agents.cc.base import Feedback, Path
+from host_agents.headers import LINK_RATES_BPS
+from host_agents.wire import INT_RECORD_BYTES
+
+_TX_UNIT_BYTES = 128
+_TX_UNITS = 1 << 20
+_TIMES_NS = 1 << 24
+
+
+class LinkReport(NamedTuple):
+    """What one link of the path reported, when the acknowledged packet left its queue.
+
+    `rate_bps` is the link's rate; 0: not known. `timestamp_ns` counts modulo 2^24, `tx_bytes`, all that the port has
+    transmitted before, in steps of 128 modulo 2^27. `queue_bytes` is what the packet left behind in its queue.
+    """
+
+    rate_bps: float
+    timestamp_ns: int
+    tx_bytes: int
+    queue_bytes: int
+
+
+class LinkSample(NamedTuple):
+    """What one link did between two reports.
+
+    `throughput_bps` is the mean over the `elapsed_ns` between them; NaN where no time has passed. `queue_bytes` is that
+    of the later report.
+    """
+
+    rate_bps: float
+    elapsed_ns: int
+    throughput_bps: float
+    queue_bytes: int
+
+
+def link_reports(feedback: Feedback, path: Path) -> list[LinkReport]:
+    """Return what the links of the path report in an ACK.
+
+    Parameters
+    ----------
+    feedback
+        What `on_ack` gets. The protocol has registered with `telemetry=True`, and its program appends INT records.
+    path
+        The reaction point's: it knows how many bytes a cell of the switches has.
+
+    Returns
+    -------
+    list of LinkReport
+        One for each switch, the sender's first; empty where the ACK has no telemetry.
+    """
+    first = feedback.int_offset
+    ends = range(first + INT_RECORD_BYTES, first + INT_RECORD_BYTES * (feedback.int_hops + 1), INT_RECORD_BYTES)
+    words = [int.from_bytes(feedback.frame[end - INT_RECORD_BYTES : end], "big") for end in ends]
+    return [
+        LinkReport(
+            LINK_RATES_BPS[word >> 60],
+            word >> 36 & _TIMES_NS - 1,
+            (word >> 16 & _TX_UNITS - 1) * _TX_UNIT_BYTES,
+            (word & 0xFFFF) * path.cell_bytes,
+        )
+        for word in words
+    ]
+
+
+class LinkHistory:
+    """Compares what links report with what they reported before, each path by itself (HPCC, algorithm 1)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._before: dict[tuple[int, int], tuple[int, list[LinkReport]]] = {}  # and until when it can be compared
+
+    def samples(self, feedback: Feedback) -> list[LinkSample]:
+        """Return what the links of the ACK's path have done since the last ACK that took it.
+
+        Empty where there is nothing to compare with: the path is new, the ACK has no telemetry, its packet was
+        overtaken by the last one, or so much time has passed that a counter may have wrapped.
+        """
+        now = link_reports(feedback, self._path)
+        if not now:
+            return []
+        key = feedback.path_id, len(now)
+        until_ns, before = self._before.get(key, (-1, now))
+        elapsed_ns = [(a.timestamp_ns - b.timestamp_ns) % _TIMES_NS for a, b in zip(now, before, strict=True)]
+        comparable = feedback.now_ns < until_ns
+        if comparable and max(elapsed_ns) >= _TIMES_NS // 2:
+            return []  # sent before the last one that counted
+        fastest_bps = max(link.rate_bps or self._path.line_rate_bps for link in now)
+        wraps_ns = min(_TIMES_NS, _TX_UNITS * _TX_UNIT_BYTES * 8e9 / fastest_bps)
+        self._before[key] = feedback.now_ns + int(wraps_ns / 2), now
+        if not comparable:
+            return []
+        wrap_bytes = _TX_UNITS * _TX_UNIT_BYTES
+        return [
+            LinkSample(
+                a.rate_bps, took_ns, (a.tx_bytes - b.tx_bytes) % wrap_bytes * 8e9 / took_ns if took_ns else math.nan,
+                a.queue_bytes,
+            )
+            for a, b, took_ns in zip(now, before, elapsed_ns, strict=True)
+        ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""What an extern declares: how calls of it become operations, and what its objects are to the control plane.
+
+What its operations are to each tool stands in their classes (`ir.ExternOperation`), in the same file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.registry import Registry
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
+
+
+class Extern:
+    """A function or a type; the name that it is registered by is its name in P4."""
+
+
+class ExternFunction(Extern, ABC):
+    @abstractmethod
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        """Emit the operations of a call. Raises CompileError for one that the target cannot do."""
+
+
+Method = Callable[["ast.Call", "ExternObject", "Lowering"], None]
+
+
+class ExternType(Extern):
+    """A type of objects. `stateful`: one that nothing uses is worth a warning."""
+
+    stateful: ClassVar[bool] = False
+    direct: ClassVar[bool] = False
+    """Whether an object belongs to a table, and is nothing without one."""
+    p4info: ClassVar[str] = ""
+    """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """How calls of methods become operations, by their names."""
+        return {}
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        """Add the object to the program."""
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        """Add the object to the P4Info; for those with a `p4info`."""
+
+
+def extern_type(registry: Registry[type[Extern]], name: str) -> ExternType | None:
+    """Return the type of that name, if the architecture has one."""
+    found = registry.get(name)
+    return found() if found is not None and issubclass(found, ExternType) else None

@@ -1,0 +1,32 @@
+"""`action_profile` and `action_selector`: actions with their data, which entries of tables share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.architectures.extern import ExternType
+from p4switch.architectures.v1model import EXTERNS
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.p4info.build import Builder
+
+
+@EXTERNS.register("action_profile")
+class ActionProfile(ExternType):
+    """A table's property: `ir.Table.profile`."""
+
+    p4info = "ACTION_PROFILE"
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        builder.profile(extern, selects=False)
+
+
+@EXTERNS.register("action_selector")
+class ActionSelector(ExternType):
+    """A table's property: `ir.Table.profile`, with an algorithm."""
+
+    p4info = "ACTION_PROFILE"
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        builder.profile(extern, selects=True)

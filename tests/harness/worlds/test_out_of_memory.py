@@ -1,0 +1,74 @@
+"""A process that gets no memory ends with one line and status 2, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import errors
+from harness.cli import cli, main
+from harness.measure.output_folder import new_folder
+from p4switch.errors import UserError
+
+LIMITED = """
+import resource, sys
+import psutil
+from harness.cli import main
+from harness.commands import run
+from harness.worlds import virtual
+import harness.commands._run
+more_bytes = int(sys.argv.pop(1))
+mapped_bytes = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes + more_bytes, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("more_bytes", [60_000_000, 120_000_000])
+def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_bytes: int) -> None:
+    """`memory_bytes` keeps p4cc from seeing that it does not fit."""
+    arguments = ["run", "permutation", "--cc", "none", "--workers", "1", "--no-report", "--out", str(tmp_path / "out")]
+    settings = ["--set", "topology.k=16", "--set", "memory_bytes=90e9", "--set", "limit_ns=2000"]
+    command = [sys.executable, "-c", LIMITED, str(more_bytes), *arguments, *settings]
+    environment = {**os.environ, "P4CC_NATIVE": "0", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "p4cc: error: " in done.stderr.splitlines()[-1]
+    assert "out of memory within ulimit -v " in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory"), RuntimeError("can't start new thread")]
+)
+def test_every_way_of_having_none_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, error: Exception
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        with new_folder(tmp_path / "out"):
+            raise error
+
+    monkeypatch.setattr(cli, "main", fails)
+    with pytest.raises(SystemExit) as ended:
+        main(["run"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith("p4cc: error: out of memory on this machine; expected ")
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    passed_on = pickle.loads(pickle.dumps(errors.passed_on(error)))
+    assert isinstance(passed_on, UserError)
+    assert "out of memory" in str(passed_on)
+
+
+def test_other_errors_are_no_lack_of_memory() -> None:
+    assert errors.out_of_memory(OSError(errno.ENOENT, "No such file")) is None
+    assert errors.out_of_memory(RuntimeError("else")) is None

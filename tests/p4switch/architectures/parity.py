@@ -1,0 +1,48 @@
+"""An extern of somebody else's: `parity`, whether a number has an odd number of ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternFunction
+from p4switch.architectures.v1model import EXTERNS
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+
+
+@dataclass(slots=True, eq=False)
+class Parity(ir.ExternOperation):
+    target: ir.FieldRef
+    value: ir.Expr
+    span: int | None = None
+    primitive = "parity"
+    effects = ir.NOTHING
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return (self.value,)
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.target, self.value]
+
+    def run(self, machine: Machine) -> None:
+        number = machine.pin(machine.value(self.value))
+        machine.assign(self.target, machine.number(number.bit_count() & 1))
+
+
+@EXTERNS.register("parity")
+class ParityFunction(ExternFunction):
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        result, value = to.externs.call_arguments(call)
+        number = to.externs.scalar_argument(call, 1, value)
+        to.externs.into(call, 0, result, lambda place: Parity(place, number, call.pos))

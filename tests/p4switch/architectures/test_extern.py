@@ -1,0 +1,97 @@
+"""An extern in one file outside of the package is compiled, has tests generated for, is proven of, and is fitted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from p4switch import extensions, fit, registry
+from p4switch.compiler import compile_program, passes
+from p4switch.compiler.diagnostics import CompileError
+from p4switch.compiler.frontend import parse_and_check
+
+FILE = Path(__file__).with_name("parity.py")
+PROGRAM = """\
+#include <v1model.p4>
+extern void parity(out bit<8> result, in bit<16> value);
+header h_t { bit<16> value; bit<8> odd; }
+struct headers { h_t h; }
+struct metadata { bit<8> more; }
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout metadata meta) { apply {} }
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) {
+    apply {
+        sm.egress_spec = 1;
+        meta.more = 0;
+        parity(hdr.h.odd, hdr.h.value);
+        if (hdr.h.odd == 1) { sm.egress_spec = 2; }
+        if (meta.more == 1) {
+            sm.egress_spec = 3;  // never
+        }
+    }
+}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) { apply {} }
+control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "program.p4"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture
+def loaded() -> Iterator[None]:
+    extensions.load(FILE)
+    yield
+    registry.forget(str(FILE))
+    extensions._loaded.pop(FILE, None)
+
+
+def test_nobody_knows_the_extern_without_its_file(path: Path) -> None:
+    with pytest.raises(CompileError, match="extern function 'parity' is not supported"):
+        compile_program(path)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_it_is_compiled_and_printed(path: Path) -> None:
+    compiled = compile_program(path)
+    (body,) = (a["primitives"] for a in compiled.json["actions"] if any(p["op"] == "parity" for p in a["primitives"]))
+    (call,) = (p for p in body if p["op"] == "parity")
+    assert [p["value"] for p in call["parameters"]] == [["h", "odd"], ["h", "value"]]
+    text = passes.inspect(parse_and_check(path), "simplify", check=True)
+    assert "    parity(h.odd, h.value)\n" in text
+
+
+@pytest.mark.usefixtures("loaded")
+def test_tests_are_generated_and_proofs_made(path: Path) -> None:
+    pytest.importorskip("z3", reason="z3 is not installed")
+    from p4switch.testgen import generate
+    from p4switch.testgen.proof import Prover
+
+    code, result = generate(path, seconds=60)
+    ports = {}
+    for test in result.tests:
+        for port, packet in test.run.outputs:
+            ports[port] = int.from_bytes(packet[:2], "big").bit_count() & 1
+            assert packet[2] == ports[port]
+    assert ports == {1: 0, 2: 1}
+    never = next(n for n, line in enumerate(PROGRAM.splitlines(), start=1) if "// never" in line)
+    assert [u.place.line for u in Prover(code, time.monotonic() + 60).unreachable(code.all)] == [never]
+
+
+@pytest.mark.usefixtures("loaded")
+def test_it_is_fitted(path: Path) -> None:
+    program = fit.measure(path)
+    (vertex,) = (v for v in program.graph if v.op == "parity")
+    assert (vertex.reads, vertex.writes) == ({"h.value"}, {"h.odd"})
+    (reader,) = program.graph.successors(vertex)
+    assert "h.odd" in reader.looks_up

@@ -1,0 +1,130 @@
+"""Values that nobody meant, and files of results with them: what others may hand to p4cc."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+MARK = "zq7"  # in each text that is to become nothing but text
+TEXTS = (
+    f"<script>{MARK}()</script>", f'"><img src={MARK} onerror={MARK}()>', f"' onload='{MARK}()", f"</script><{MARK}>",
+    f"</title><{MARK}>", f"</style><{MARK}>", f"</pre><{MARK} x=y>", f"javascript:{MARK}()", f"{{{{ {MARK} }}}}",
+    f"{{% {MARK} %}}", f"${{{MARK}}}", f"$\\frac{{{MARK}}}$", f"]]><{MARK}/>", f"<!--{MARK}", f"&{MARK};",
+    f"--><{MARK}>",
+    f"{MARK}\n{MARK}", f"{MARK} é ü 漢", f"=cmd|'{MARK}'!A1",
+)  # fmt: skip
+NAMES = (
+    "../victim/x", "/tmp/x", "..", ".", "", "a/b", "x\0y", "\x1b[2J", "\x1b]0;x\x07", "x\ny", "x\ry", "\u202ex",
+    "\ud800",
+    "x" * 300, "x" * 2_000_000, "CON", "-x", "~", "$HOME", "%s%n", "{0}", "'; rm -rf x", "\u2028", "\x7f", "\x9b31m",
+)  # fmt: skip
+NUMBERS = (
+    0, -1, 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**30, 10**400, -(2**63), 0.5, -0.5, 1e308, float("inf"),
+    float("nan"), True, False,
+)  # fmt: skip
+OTHERS: tuple[Any, ...] = (None, [], {}, [[]], [None] * 1000, {"x": {}}, [1, "x"])
+
+
+def value(rng: random.Random) -> Any:
+    return rng.choice(rng.choice((TEXTS, NAMES, NUMBERS, OTHERS)))
+
+
+def places(tables: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
+    """(container, key) of every value of tables and lists."""
+    found = [] if found is None else found
+    keys = list(tables) if isinstance(tables, dict) else range(len(tables)) if isinstance(tables, list) else ()
+    for key in keys:
+        found.append((tables, key))
+        places(tables[key], found)
+    return found
+
+
+def change_json(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
+    """Give one value, or one key, another value; returns what was done."""
+    tables = json.loads(file.read_text())
+    container, key = rng.choice(places(tables))
+    made = new(rng)
+    if isinstance(container, dict) and rng.random() < 0.1:
+        del container[key]
+    else:
+        container[key] = made
+    file.write_text(json.dumps(tables))
+    return f"{file.name}: {key}: {made!r:.60}"
+
+
+def change_toml(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
+    """Give one key another value, as text: it need not be TOML any more."""
+    lines = file.read_text().splitlines()
+    i = rng.choice([number for number, line in enumerate(lines) if re.match(r"\w+ = ", line)])
+    made = new(rng)
+    lines[i] = f"{lines[i].partition(' = ')[0]} = {made if rng.random() < 0.1 else json.dumps(made)}"
+    file.write_text("\n".join(lines), errors="replace")
+    return f"{file.name}: {lines[i]!r:.80}"
+
+
+def change_table(file: Path, rng: random.Random, texts: Sequence[str] = (*TEXTS, *NAMES)) -> str:
+    """Change a column, or how many rows there are."""
+    table = pq.read_table(file)
+    rows, name = table.num_rows, rng.choice(table.column_names)
+    at = table.column_names.index(name)
+    what = rng.choice(("type", "text", "name", "gone", "rows", "none", "numbers", "more", "nested", "empty"))
+    text = rng.choice(texts).replace("\ud800", "?")
+    if what == "type":
+        table = table.set_column(at, name, pa.array([text] * rows, pa.string()))
+    elif what == "text":
+        for i, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                table = table.set_column(i, field.name, pa.array([text] * rows, pa.string()))
+    elif what == "name":
+        table = table.rename_columns([text if n == name else n for n in table.column_names])
+    elif what == "gone":
+        table = table.drop_columns([name])
+    elif what == "rows":
+        taken = rng.choice((0, 1, 1000, 3_000_000)) if rows else 0
+        table = table.take(pa.array(np.zeros(taken, np.int64)))
+    elif what == "none":
+        table = table.set_column(at, name, pa.nulls(rows, table.schema.field(at).type))
+    elif what == "numbers":
+        made = [rng.choice([n for n in NUMBERS if isinstance(n, float)]) for _ in range(rows)]
+        table = table.set_column(at, name, pa.array(made, pa.float64()))
+    elif what == "more":
+        table = table.append_column(text, pa.array([text] * rows, pa.string()))
+    elif what == "nested":
+        table = table.set_column(at, name, pa.array([[text]] * rows, pa.list_(pa.string())))
+    else:
+        table = table.slice(0, 0)
+    pq.write_table(table, file, compression="zstd")
+    return f"{file.name}: {what} {name!r:.40} {text!r:.40}"
+
+
+def change_file(folder: Path, rng: random.Random) -> str:
+    """Put something else in a file's place, or a file beside it."""
+    what = rng.choice(("pipe", "folder", "link", "out", "gone", "beside", "runs"))
+    path = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+    if what == "beside":
+        name = rng.choice(("x\x1b[2J", "x\ny", "..x", " ", "-x", "<b>", "links")) + ".parquet"
+        shutil.copy(path, path.with_name(name))
+        return f"beside {name!r}"
+    if what == "runs":
+        (folder / "runs.json").write_text(json.dumps(rng.choice((value(rng), [value(rng)]))))
+        return "runs.json"
+    path.unlink()
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "link":
+        path.symlink_to(path.name)
+    elif what == "out":
+        path.symlink_to("/etc/passwd")
+    return f"{what} {path.name}"
