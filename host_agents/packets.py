@@ -357,10 +357,12 @@ class Packet:
 class Opcodes:
     """The packets of one run by opcode. `packets` are by owner: the transport, a protocol.
 
-    An opcode is unique within the run only. Raises PacketError when two packets want the same.
+    An opcode is unique within the run only. Raises PacketError when two packets want the same. In a `catalog`, of
+    protocols that need not go together in a run, they may; the last of them is then what `find` knows.
     """
 
-    def __init__(self, packets: Mapping[str, Sequence[Packet]]) -> None:
+    def __init__(self, packets: Mapping[str, Sequence[Packet]], catalog: bool = False) -> None:
+        self.catalog: Final = catalog
         self.packets: Final[dict[str, tuple[Packet, ...]]] = {owner: tuple(own) for owner, own in packets.items()}
         self._by_opcode: Final[list[Packet | None]] = [None] * 256
         owners: dict[int, str] = {}
@@ -368,7 +370,7 @@ class Opcodes:
             for packet in own:
                 for opcode in range(packet.opcode, packet.opcode + packet.opcodes):
                     other = self._by_opcode[opcode]
-                    if other is not None and other is not packet:
+                    if other is not None and other is not packet and not catalog:
                         raise PacketError(
                             f"opcode {opcode:#04x} is wanted twice: by {other.name!r} of {owners[opcode]} "
                             f"and by {packet.name!r} of {owner}"
@@ -384,7 +386,7 @@ class Opcodes:
         for owner, own in other.packets.items():
             known = both.get(owner, ())
             both[owner] = (*known, *(packet for packet in own if packet not in known))
-        return Opcodes(both)
+        return Opcodes(both, self.catalog)
 
     def find(self, opcode: int) -> Packet | None:
         return self._by_opcode[opcode]
@@ -392,10 +394,9 @@ class Opcodes:
     def all(self) -> list[Packet]:
         """Each packet once, by opcode."""
         found: list[Packet] = []
-        for packet in self._by_opcode:
-            if packet is not None and (not found or found[-1] is not packet):
-                found.append(packet)
-        return found
+        for own in self.packets.values():
+            found += [packet for packet in own if packet not in found]
+        return sorted(found, key=lambda packet: packet.opcode)
 
     def headers(self) -> list[Header]:
         """Each header of them once. Raises PacketError when two that differ have the same name."""

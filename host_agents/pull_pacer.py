@@ -3,6 +3,9 @@
 A notification point that has credit to send calls `add`; on its turn (`on_turn`) it sends one, and says how many bytes
 of the link that draws. The next turn, of the next notification point, comes when the link has had time for these.
 NDP (Handley et al., SIGCOMM 2017, 3.2) and EQDS (Olteanu et al., NSDI 2022) have one; so would others of their kind.
+
+One that `pulls_ahead` is not let go when it has nothing left to draw: it has a turn for more (`on_idle_turn`), again by
+turns, as long as nobody has credit to send (Ultra Ethernet's idle list).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ class PullPacer(TimerOwner):
         self._ns_per_byte = 8e9 / line_rate_bps
         self._next_ns = 0.0  # when the link has carried what was drawn so far
         self._ring: Fifo[NotificationPoint] = Fifo()
+        self._idle: Fifo[NotificationPoint] = Fifo()  # one that has credit to send again leaves it on its turn here
         self._timer = Timer(timers, self)
 
     def add(self, now_ns: int, point: NotificationPoint) -> None:
@@ -37,9 +41,24 @@ class PullPacer(TimerOwner):
             drawn_bytes = point.on_turn(now_ns)
             if drawn_bytes > 0:
                 self._ring.push(point)
-                # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
-                started_ns = max(self._next_ns, float(now_ns - 1))
-                self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
-                timer.arm(math.ceil(self._next_ns))
+                self._wait(now_ns, drawn_bytes)
                 return
             point.pulling = False
+            if point.pulls_ahead and not point.idling:
+                point.idling = True
+                self._idle.push(point)
+        while self._idle.size > 0:
+            point = self._idle.pop()
+            drawn_bytes = point.on_idle_turn(now_ns)
+            if drawn_bytes > 0:
+                self._idle.push(point)
+                self._wait(now_ns, drawn_bytes)
+                return
+            point.idling = False
+
+    def _wait(self, now_ns: int, drawn_bytes: int) -> None:
+        """For the link to carry what was drawn."""
+        # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
+        started_ns = max(self._next_ns, float(now_ns - 1))
+        self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
+        self._timer.arm(math.ceil(self._next_ns))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -16,6 +17,7 @@ import p4cc._hosts  # noqa: F401  # isort: split
 from harness.columns.flows import totals
 from harness.errors import CheckError
 from harness.measure import results as stored
+from harness.measure.output_folder import copy_content, new_folder
 from harness.measure.summary import delivered, unfinished
 from harness.report import write_report
 from harness.report.figures import figures
@@ -215,17 +217,21 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """A copy of all files in a folder that must not exist yet; `load` reads it. Raises FileExistsError.
+        """Copy all files, or those of a selection's runs, to a folder that must not exist yet; `load` reads it.
 
-        Of a selection it has the files of its runs.
+        The folder is there as a whole or not at all. Raises FileExistsError, and UserError for what is no regular file.
         """
-        if not self._selected:
-            return Path(shutil.copytree(self.folder, folder))
         target = Path(folder)
-        target.mkdir()
-        for run in self._runs:
-            shutil.copytree(run.folder, target / run.name)
-        stored.note_order(target, [run.name for run in self._runs])
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        with new_folder(target) as scratch:
+            if self._selected:
+                for run in self._runs:
+                    (scratch / run.name).mkdir()
+                    copy_content(run.folder, scratch / run.name)
+                stored.note_order(scratch, [run.name for run in self._runs])
+            else:
+                copy_content(self.folder, scratch)
         return target
 
     def _together(self, name: str) -> pd.DataFrame:

@@ -31,9 +31,11 @@ struct metadata_t {
 
 const bit<16> UDP_OFFSET_BYTES = 34;
 
-// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10). Others that find their
-// queue full are dropped.
+// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10), and those that a protocol
+// wraps in packets of its own (0xF0-0xF7). Others that find their queue full are dropped.
 const bit<8> OPCODE_LAST_DATA = 0x10;
+const bit<8> OPCODE_WRAPPED = 0xF0;
+const bit<8> WRAPPED_MASK = 0xF8;
 
 // Count a packet in, if there is room (include/queue_bytes.p4 has the counts).
 //
@@ -151,7 +153,9 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
             meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
             admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata,
                             admitted);
-            if (!admitted && may_trim && hdr.bth.isValid() && hdr.bth.opcode <= OPCODE_LAST_DATA) {
+            if (!admitted && may_trim && hdr.bth.isValid()
+                    && (hdr.bth.opcode <= OPCODE_LAST_DATA
+                        || (hdr.bth.opcode & WRAPPED_MASK) == OPCODE_WRAPPED)) {
                 mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();

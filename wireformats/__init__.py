@@ -15,11 +15,12 @@ from host_agents.packets import Opcodes
 
 
 def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
-    """The packets of these protocols and of the transport; all that there are, if no protocol is named.
+    """The packets of these protocols and of the transport; a catalog of all, if no protocol is named.
 
-    Raises UnknownNameError, and PacketError when two packets have the same opcode.
+    Raises UnknownNameError, and PacketError when two packets of the protocols named have the same opcode.
     """
-    joined = Opcodes({THE_TRANSPORT: TRANSPORT} | ({} if protocols else {collective.NAME: collective.PACKETS}))
+    packets = {THE_TRANSPORT: TRANSPORT} | ({} if protocols else {collective.NAME: collective.PACKETS})
+    joined = Opcodes(packets, catalog=not protocols)
     for name in protocols or registry.protocols():
         joined = joined.joined(registry.resolve(name).opcodes)
     return joined

@@ -48,7 +48,8 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without what pipelines do
-_TURN_MEETINGS = 8  # in a window, where hosts take turns
+_TURN_MEETINGS = 12  # in a window, where hosts take turns
+_NOTED_S = 40e-6  # of a flow, by the session, which each worker has there
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 _MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
@@ -112,8 +113,11 @@ class Expected:
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        meetings = self.windows if self.independent else _TURN_MEETINGS * self.windows
-        return wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
+        if self.independent:
+            return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
+        meetings = _TURN_MEETINGS * self.windows
+        shared_s = wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
+        return shared_s + self.flows * _NOTED_S * (1 - 1 / len(of.work))
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:

@@ -370,6 +370,8 @@ class NotificationPoint(Point):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.pulling = False  # in the pull pacer's ring
+        self.pulls_ahead = False  # it has turns for more than it owes when nobody owes anything; set when it is made
+        self.idling = False  # in the pull pacer's ring of those
         self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
@@ -399,4 +401,8 @@ class NotificationPoint(Point):
 
     def on_turn(self, now_ns: int) -> int:
         """Its turn at the NIC's pull pacer: send one credit. Returns what links charge for what it draws, or 0."""
+        return 0
+
+    def on_idle_turn(self, now_ns: int) -> int:
+        """Its turn while nobody owes credit, of one that `pulls_ahead`. Returns the same; 0: it has no more turns."""
         return 0

@@ -14,7 +14,7 @@ from p4switch.registry import Registry
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
 
 
@@ -24,11 +24,11 @@ class Extern:
 
 class ExternFunction(Extern, ABC):
     @abstractmethod
-    def lower(self, call: ast.Call, to: Externs) -> None:
+    def lower(self, call: ast.Call, to: Lowering) -> None:
         """Emit the operations of a call. Raises CompileError for one that the target cannot do."""
 
 
-Method = Callable[["ast.Call", "ExternObject", "Externs"], None]
+Method = Callable[["ast.Call", "ExternObject", "Lowering"], None]
 
 
 class ExternType(Extern):
@@ -45,7 +45,7 @@ class ExternType(Extern):
         """How calls of methods become operations, by their names."""
         return {}
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
         """Add the object to the program."""
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:

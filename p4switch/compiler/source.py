@@ -73,7 +73,8 @@ class Piece(NamedTuple):
     verbatim: bool
 
 
-_WORD = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|.', re.DOTALL)
+_PLAIN = r'[^"/()\[\]{};]+'
+_WORD = re.compile(rf'({_PLAIN})|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|.', re.DOTALL)
 
 
 def _extent(text: str, start: int, most: int) -> str:
@@ -82,6 +83,12 @@ def _extent(text: str, start: int, most: int) -> str:
     depth = length = 0
     for word in _WORD.finditer(text, start):
         piece = word.group()
+        if word.lastindex:  # plain text, which can be cut anywhere
+            parts.append(piece[: most - length])
+            length += len(piece)
+            if length > most:
+                break
+            continue
         if piece.startswith(("//", "/*")):
             piece = " "
         depth += (piece in ("(", "[")) - (piece in (")", "]"))

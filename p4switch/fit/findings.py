@@ -12,7 +12,7 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.compiler.frontend import deep_recursion, parse_and_check
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.passes import lowered
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
@@ -118,7 +118,8 @@ class Program:
         spans = [v.span for v in vertices if v.span is not None]
         used = [p for p in self.pipelines if any(v in p.graph for v in vertices)]
         between = self._slices[register.name]
-        through = next((v.name for v in between if v.kind in ("table", "hash")), "")
+        lookups = sorted((self._number[v], v.name) for v in between if v.kind in ("table", "hash"))
+        through = lookups[0][1] if lookups else ""  # the first one
 
         def most(test: dict[Vertex, int]) -> int:
             return sum(p.most(lambda v: test.get(v, 0)) for p in used)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from p4switch import ir
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.source import Location
 from p4switch.ir.graph import reverse_postorder, successors
 from p4switch.testgen import rules

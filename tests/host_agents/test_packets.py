@@ -203,3 +203,11 @@ def test_the_nic_counts_a_packet_that_is_cut_off_as_malformed():
     b.receive(0, frame)
     assert b.stats.malformed == 1
     assert b.next_frame(0) is None
+
+
+def test_a_catalog_lists_packets_that_want_the_same_opcode_and_knows_the_last():
+    first, second, listed = Packet("first", 0xE8), Packet("second", 0xE8), Packet("listed", 0xE4)
+    catalog = Opcodes({"mine": (first,), "yours": (second, listed)}, catalog=True)
+    assert catalog.all() == [listed, first, second]
+    assert catalog.find(0xE8) is second
+    assert catalog.joined(Opcodes({"theirs": (Packet("third", 0xE8),)})).catalog

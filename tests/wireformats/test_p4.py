@@ -47,7 +47,7 @@ def test_the_committed_includes_are_current() -> None:
     made = p4.includes(wireformats.opcodes())
     folder = p4.SOURCE_DIRECTORY / p4.FOLDER
     assert {path.name: path.read_text() for path in folder.iterdir()} == made, "run: p4cc packets --p4 p4src"
-    names = ("accurate", "collective", "dart", "eqds", "expresspass", "rcp", "roce", "sperc")
+    names = ("accurate", "collective", "dart", "eqds", "expresspass", "rccc", "rcp", "roce", "sperc")
     assert sorted(made) == [f"{name}.p4" for name in names]
 
 

@@ -11,7 +11,7 @@ from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
 from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend.storage import flat_fields
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.passes import BMV2, run
 
 VERSION = [2, 23]  # of the JSON format

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.base import Base
 from p4switch.compiler.midend.storage import flat_fields, header_field
 from p4switch.compiler.midend.values import (
     EXPRS,
@@ -24,11 +24,17 @@ from p4switch.compiler.midend.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
+
 # Where a value lives: (instance or the stack or union it is part of, field or "*" for all of it).
 Leaf = tuple[str, str]
 
 
-class Assignments(Base):
+class Assignments:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
+
     # Looking into values
 
     def flatten(self, value: Value, path: str) -> Iterator[tuple[str, ir.Expr]]:
@@ -64,7 +70,7 @@ class Assignments(Base):
     def leaves(self, value: Value) -> Iterator[Leaf]:
         """What `value` reads, or stores where it is a place."""
         if isinstance(value, ir.FieldRef):
-            yield self.storage.roots.get(value.header, value.header), value.name
+            yield self.low.storage.roots.get(value.header, value.header), value.name
         elif isinstance(value, ir.Op):
             for arg in value.args:
                 yield from self.leaves(arg)
@@ -72,7 +78,7 @@ class Assignments(Base):
             yield from self.leaves(value.header)
         elif isinstance(value, ir.HeaderRef):
             name = value.stack or value.name
-            yield self.storage.roots.get(name, name), "*"
+            yield self.low.storage.roots.get(name, name), "*"
             if value.index is not None:
                 yield from self.leaves(value.index)
         elif isinstance(value, ir.ElemField):
@@ -140,7 +146,7 @@ class Assignments(Base):
         """`expr` as it is now: a constant, or a temporary that holds it."""
         if isinstance(expr, (ir.Const, ir.Param)):
             return expr
-        place = self.temp(expr.type)
+        place = self.low.temp(expr.type)
         assert isinstance(place, EXPRS)
         self.assign(place, expr)
         return place
@@ -152,7 +158,7 @@ class Assignments(Base):
         it is part of.
         """
         trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
-        return expr if trivial or self.in_checksums else self.saved(expr)
+        return expr if trivial or self.low.in_checksums else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
         """`value` as it is now, whatever is assigned later."""
@@ -174,7 +180,7 @@ class Assignments(Base):
             t = types.Stack(value.ref.element, value.ref.size)
         else:
             return value
-        copy = self.temp(t)
+        copy = self.low.temp(t)
         self.assign(copy, value)
         return copy
 
@@ -226,10 +232,10 @@ class Assignments(Base):
         elif isinstance(place, StackValue):
             for element in place.elements:
                 self.reset(element)
-            if self.where == "parser":
+            if self.low.where == "parser":
                 # `next` is its first element again: the target counts down as it takes elements out.
-                self.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
-                self.emit(self.rewinds[-1])
+                self.low.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
+                self.low.emit(self.low.rewinds[-1])
         elif isinstance(place, StructValue):
             for inner in place.fields.values():
                 self.reset(inner)
@@ -239,8 +245,8 @@ class Assignments(Base):
     def siblings(self, header: ir.HeaderRef) -> list[ir.HeaderRef]:
         """Return the other members of the union that `header` is one of; none if it is no member."""
         if not header.member:
-            return [m for m in self.storage.members.get(header.name, ()) if m.name != header.name]
-        union = next(ref.element for ref, _ in self.out.stacks if ref.name == header.stack)
+            return [m for m in self.low.storage.members.get(header.name, ()) if m.name != header.name]
+        union = next(ref.element for ref, _ in self.low.out.stacks if ref.name == header.stack)
         return [
             dataclasses.replace(header, type=f.type, member=f.name, position=i)
             for i, f in enumerate(union.fields)
@@ -250,17 +256,17 @@ class Assignments(Base):
     def invalidate(self, header: ir.HeaderRef, span: int | None = None) -> None:
         """Make `header` invalid; of a union all members (language specification, section 8.20)."""
         for each in sorted([header, *self.siblings(header)], key=lambda h: h.position):
-            self.emit(ir.SetInvalid(each, span))
+            self.low.emit(ir.SetInvalid(each, span))
 
     def in_place(self, header: ir.HeaderRef, span: int | None = None) -> ir.HeaderRef:
         """Return `header` as one that operations can be done to: `last` of a stack as the element it is now."""
         if header.where != "last":
             return header
         index = self.saved(ir.LastIndex(header.stack))
-        if self.where == "parser":
-            size = next(ref.size for ref, _ in self.out.stacks if ref.name == header.stack)
+        if self.low.where == "parser":
+            size = next(ref.size for ref, _ in self.low.out.stacks if ref.name == header.stack)
             inside = fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE))
-            self.emit(ir.Verify(inside, self.error_value("StackOutOfBounds"), span))
+            self.low.emit(ir.Verify(inside, self.low.error_value("StackOutOfBounds"), span))
         return dataclasses.replace(header, index=index, where="")
 
     # Assignment
@@ -305,7 +311,7 @@ class Assignments(Base):
         if isinstance(dst, PLACES):
             assert isinstance(src, EXPRS)
             if dst is not src and not self._same_field(dst, src):
-                self.emit(ir.Assign(dst, fold.cast(src, dst.type) if isinstance(src, ir.Const) else src, span))
+                self.low.emit(ir.Assign(dst, fold.cast(src, dst.type) if isinstance(src, ir.Const) else src, span))
         elif isinstance(dst, SlicePlace):
             assert isinstance(src, EXPRS)
             self._assign_slice(dst, src, span)
@@ -318,7 +324,7 @@ class Assignments(Base):
         elif isinstance(dst, StackValue):
             assert isinstance(src, StackValue)
             if dst.ref.name != src.ref.name:
-                self.emit(ir.CopyStack(dst.ref, src.ref, span))
+                self.low.emit(ir.CopyStack(dst.ref, src.ref, span))
         else:
             raise AssertionError((dst, src))
 
@@ -347,7 +353,7 @@ class Assignments(Base):
 
     def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
         if not isinstance(src, EXPRS):
-            raise self.error(span, "an index known only at run time is not supported here")
+            raise self.low.error(span, "an index known only at run time is not supported here")
         value = self.saved(src)
         for position, item in enumerate(dst.base.items):
             assert isinstance(item, EXPRS)
@@ -360,31 +366,31 @@ class Assignments(Base):
             src = HeaderValue(dst.type, {p: v for n, f in src.fields.items() for p, v in self.flatten(f, n)})
         if isinstance(src, HeaderValue):
             if dst.where:
-                raise self.error(span, f"'{dst.where}' of a stack cannot be assigned to on this target")
+                raise self.low.error(span, f"'{dst.where}' of a stack cannot be assigned to on this target")
             if src.fields is None:
                 self.invalidate(dst, span)
                 return
             target = set(self.leaves(dst))
             values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
-            self.emit(ir.SetValid(dst, span))
+            self.low.emit(ir.SetValid(dst, span))
             for name, value in values.items():
                 self._assign_one(header_field(dst, name), value, span)
             return
         assert isinstance(src, ir.HeaderRef)
         src = self.in_place(src, span)
         if src.where or dst.where:
-            raise self.error(span, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
+            raise self.low.error(span, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
         if not dst.stack and not src.stack and dst.name == src.name:
             return
         siblings = self.siblings(dst)
         if siblings and self.overlap(set(self.leaves(src)), set(self.leaves(dst))):
-            copy = self.temp(src.type)
+            copy = self.low.temp(src.type)
             assert isinstance(copy, ir.HeaderRef)
-            self.emit(ir.CopyHeader(copy, src, span))
+            self.low.emit(ir.CopyHeader(copy, src, span))
             src = copy
         for sibling in siblings:  # a copy of an invalid header leaves no member valid
-            self.emit(ir.SetInvalid(sibling, span))
-        self.emit(ir.CopyHeader(dst, src, span))
+            self.low.emit(ir.SetInvalid(sibling, span))
+        self.low.emit(ir.CopyHeader(dst, src, span))
 
     def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:
         if isinstance(src, HeaderValue):
@@ -393,19 +399,19 @@ class Assignments(Base):
         assert isinstance(src, UnionValue)
         if dst.ref.name and src.ref.name:
             if dst.ref.name != src.ref.name:
-                self.emit(ir.CopyUnion(dst.ref, src.ref, span))
+                self.low.emit(ir.CopyUnion(dst.ref, src.ref, span))
             return
         # An element of a stack at a run-time index. At most one member is valid, so the order does not matter.
         for name, member in dst.members.items():
             yes, join = ir.Block(), ir.Block()
-            self.branch_on(ir.Valid(src.members[name]), yes, join, span)
-            self.start(yes)
+            self.low.branch_on(ir.Valid(src.members[name]), yes, join, span)
+            self.low.start(yes)
             self._assign_header(member, src.members[name], span)
-            self.goto(join)
-            self.start(join)
+            self.low.goto(join)
+            self.low.start(join)
         no, end = ir.Block(), ir.Block()
-        self.branch_on(self.valid(src), end, no, span)
-        self.start(no)
+        self.low.branch_on(self.valid(src), end, no, span)
+        self.low.start(no)
         self.reset(dst)
-        self.goto(end)
-        self.start(end)
+        self.low.goto(end)
+        self.low.start(end)

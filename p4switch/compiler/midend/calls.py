@@ -7,11 +7,12 @@ reach overlaps (language specification, section 6.8).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.assign import Leaf
-from p4switch.compiler.midend.elaborate import Block, Elaboration, ExternObject
+from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
@@ -28,6 +29,9 @@ from p4switch.compiler.midend.values import (
     Value,
 )
 from p4switch.compiler.midend.walk import parts
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 _OUT = (ast.Direction.OUT, ast.Direction.INOUT)
 
@@ -49,28 +53,11 @@ def _is_simple(value: Value) -> bool:
     return isinstance(value, (ir.Const, ir.Param)) or _is_place(value)
 
 
-class Calls(Elaboration):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
+class Calls:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
         self._reach: dict[tuple[ast.ActionDecl, Frame], set[Leaf]] = {}
         self._inside_action = False  # in the body of an action that is inlined
-
-    # Provided by the classes below this one
-
-    def statements(self, body: ast.Block) -> None:
-        raise NotImplementedError
-
-    def extern_call(self, call: ast.Call) -> Value | None:
-        raise NotImplementedError
-
-    def inline_parser(self, block: Block, call: ast.Call) -> None:
-        raise NotImplementedError
-
-    def run_table(self, call: ast.Call) -> None:
-        raise NotImplementedError
-
-    def called_directly(self, decl: ast.ActionDecl) -> None:
-        raise NotImplementedError
 
     # Dispatch
 
@@ -83,17 +70,17 @@ class Calls(Elaboration):
         if kind is ast.CallKind.ACTION:
             self._action(call)
         elif kind is ast.CallKind.TABLE_APPLY:
-            self.run_table(call)
+            self.low.tables.run_table(call)
         elif kind in (ast.CallKind.CONTROL_APPLY, ast.CallKind.PARSER_APPLY):
             assert call.receiver is not None
-            block = self.expr(call.receiver)
+            block = self.low.expressions.expr(call.receiver)
             assert isinstance(block, Block)
             if isinstance(block.decl, ast.ParserDecl):
-                self.inline_parser(block, call)
+                self.low.parsers.inline_parser(block, call)
             else:
                 self._control(block, call)
         else:
-            return self.extern_call(call)
+            return self.low.externs.extern_call(call)
         return None
 
     # Arguments
@@ -113,32 +100,32 @@ class Calls(Elaboration):
         in `frame` (or will be, for later calls).
         """
         directions = [p.direction for p in params]
-        expected = [self.resolve(t) for t in param_types]
+        expected = [self.low.resolve(t) for t in param_types]
         early: dict[int, Value] = {}
         values = self.arguments(params, bound, expected, early)
-        leaves = [set(self.leaves(v)) for v in values]
+        leaves = [set(self.low.copies.leaves(v)) for v in values]
         outs = [i for i, d in enumerate(directions) if d in _OUT]
         copies: list[tuple[Value, Value]] = []
-        in_order = [i for i, _, _ in self.in_order(bound)]
+        in_order = [i for i, _, _ in self.low.expressions.in_order(bound)]
         for i in [*in_order, *(i for i, b in enumerate(bound) if b is None)]:
             param, value, t = params[i], values[i], expected[i]
             against = range(len(leaves)) if directions[i] in _OUT else outs
-            alone = not any(self.overlap(leaves[i], leaves[j]) for j in against if j != i)
-            alone = alone and not (reach and self.overlap(leaves[i], reach))
+            alone = not any(self.low.copies.overlap(leaves[i], leaves[j]) for j in against if j != i)
+            alone = alone and not (reach and self.low.copies.overlap(leaves[i], reach))
             if fixed and isinstance(value, ExternObject):
                 if frame.values.setdefault(param, value) is not value:
-                    raise self.error(
+                    raise self.low.error(
                         bound[i] or param,
                         "a control with tables that is applied more than once needs the same extern object each time",
                     )
                 continue
             if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
-                frame.values[param] = self.temp(t, param.name)
+                frame.values[param] = self.low.temp(t, param.name)
             previous = frame.values.get(param) if fixed else None
             if i in early:
                 copies.append((value, previous or early[i]))
                 if previous is not None:
-                    self.assign(previous, early[i])
+                    self.low.copies.assign(previous, early[i])
                 frame.values[param] = previous or early[i]
                 continue
             frame.values[param] = self._bind_one(param, value, t, alone and not fixed, previous, copies)
@@ -156,15 +143,15 @@ class Calls(Elaboration):
         `early` gets the copies (of types `expected`) of the `inout` ones that a later argument might change.
         """
         values: list[Value] = [Ignored() for _ in params]
-        for i, arg, changes_later in self.in_order(bound):
+        for i, arg, changes_later in self.low.expressions.in_order(bound):
             if params[i].direction in _OUT:
-                place = values[i] = self.freeze(self.place(arg))
+                place = values[i] = self.low.copies.freeze(self.low.expressions.place(arg))
                 if early is not None and changes_later and params[i].direction is ast.Direction.INOUT:
-                    early[i] = self.temp(expected[i], params[i].name)
-                    self.assign(early[i], self.read(place))
+                    early[i] = self.low.temp(expected[i], params[i].name)
+                    self.low.copies.assign(early[i], self.low.copies.read(place))
             else:
-                value = self.expr(arg)
-                values[i] = self.snapshot(value) if changes_later else value
+                value = self.low.expressions.expr(arg)
+                values[i] = self.low.copies.snapshot(value) if changes_later else value
         return values
 
     def _bind_one(
@@ -183,13 +170,13 @@ class Calls(Elaboration):
         if param.direction in _OUT:
             if alone and _is_place(value):
                 if param.direction is ast.Direction.OUT:
-                    self.reset(value)
+                    self.low.copies.reset(value)
                 return value
-            copy = previous or self.temp(t, param.name)
+            copy = previous or self.low.temp(t, param.name)
             if param.direction is ast.Direction.INOUT:
-                self.assign(copy, self.read(value))
+                self.low.copies.assign(copy, self.low.copies.read(value))
             else:
-                self.reset(copy)
+                self.low.copies.reset(copy)
             if not isinstance(value, Ignored):
                 copies.append((value, copy))
             return copy
@@ -199,70 +186,70 @@ class Calls(Elaboration):
             return value
         if isinstance(value, ir.Const) and previous is None:
             return value
-        copy = previous or self.temp(t, param.name)
-        self.assign(copy, value)
+        copy = previous or self.low.temp(t, param.name)
+        self.low.copies.assign(copy, value)
         return copy
 
     def copy_out(self, copies: list[tuple[Value, Value]]) -> None:
         for place, value in copies:
-            self.assign(place, value)
+            self.low.copies.assign(place, value)
 
     # Functions and actions
 
     def _function(self, call: ast.Call) -> Value | None:
         decl = call.decl
         assert isinstance(decl, ast.FunctionDecl)
-        frame = Frame(self.globals, types={p: self.resolve(t) for p, t in call.type_args.items()})
+        frame = Frame(self.low.globals, types={p: self.low.resolve(t) for p, t in call.type_args.items()})
         copies = self.bind(call.params, call.param_types, call.bound, frame)
         result: Value | None = None
         body = decl.body.statements
-        with self.activation(frame):
+        with self.low.activation(frame):
             returned = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
             if returned is not None:
                 # The value stays an expression: no temporary, unless copying out could change what it reads.
-                result = self.expr(returned)
+                result = self.low.expressions.expr(returned)
                 if copies:
-                    result = self.snapshot(result)
+                    result = self.low.copies.snapshot(result)
             else:
-                t = self.resolve(decl.return_type)
-                result = None if isinstance(t, types.Void) else self.temp(t, decl.name)
+                t = self.low.resolve(decl.return_type)
+                result = None if isinstance(t, types.Void) else self.low.temp(t, decl.name)
                 if result is not None:
-                    self.reset(result)
-                self._body(decl.body, result, copies)
+                    self.low.copies.reset(result)
+                self.body(decl.body, result, copies)
         self.copy_out(copies)
         return result
 
-    def _body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
+    def body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
         """A body whose `return` continues after it, and in which `exit` copies out first."""
         join = ir.Block()
-        self.return_targets.append((join, result))
-        self.cleanups.append(copies)
-        self.statements(body)
-        self.cleanups.pop()
-        self.return_targets.pop()
-        self.goto(join)
-        self.start(join)
+        self.low.return_targets.append((join, result))
+        self.low.cleanups.append(copies)
+        self.low.statements.run(body)
+        self.low.cleanups.pop()
+        self.low.return_targets.pop()
+        self.low.goto(join)
+        self.low.start(join)
 
     def _action(self, call: ast.Call) -> None:
         decl = call.decl
         assert isinstance(decl, ast.ActionDecl)
-        if not self.in_action and not self._inside_action:
-            self.called_directly(decl)
+        if not self.low.in_action and not self._inside_action:
+            self.low.tables.called_directly(decl)
         home = self.home(decl)
         frame = Frame(home)
-        reach = self.reach(decl, home) if home is not self.globals else None
+        reach = self.reach(decl, home) if home is not self.low.globals else None
         copies = self.bind(call.params, call.param_types, call.bound, frame, reach)
         outer, self._inside_action = self._inside_action, True
-        with self.activation(frame):
-            self._body(decl.body, None, copies)
+        with self.low.activation(frame):
+            self.body(decl.body, None, copies)
         self._inside_action = outer
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
         """The frame in which the body of an action finds the names around it."""
-        if self.block is not None and decl in self.block.decl.locals:
-            return self.block.frame
-        return self.globals
+        if self.low.block is not None and decl in self.low.block.decl.locals:
+            return self.low.block.frame
+        return self.low.globals
 
     def reach(self, decl: ast.ActionDecl, home: Frame) -> set[Leaf]:
         """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
@@ -281,7 +268,7 @@ class Calls(Elaboration):
             if isinstance(node, (ast.Name, ast.Member)):
                 value = self._static(node, frame, own)
                 if value is not None:
-                    result.update(self.leaves(value))
+                    result.update(self.low.copies.leaves(value))
                     continue
             called = node.decl if isinstance(node, ast.Call) else None
             if isinstance(called, ast.TableDecl):
@@ -291,7 +278,7 @@ class Calls(Elaboration):
             else:
                 called_actions = [called] if isinstance(called, ast.ActionDecl) else []
             for action in called_actions:
-                if self.home(action) is not self.globals:
+                if self.home(action) is not self.low.globals:
                     result |= self.reach(action, self.home(action))
             waiting.extend(parts(node))
         return result
@@ -303,7 +290,7 @@ class Calls(Elaboration):
         if isinstance(node, ast.Member) and node.field is not None:
             base = self._static(node.base, home, own)
             if isinstance(base, (StructValue, ir.HeaderRef, UnionValue)):
-                return self.select(base, node.name, node)
+                return self.low.expressions.select(base, node.name, node)
             return base
         return None
 
@@ -311,57 +298,57 @@ class Calls(Elaboration):
 
     def _control(self, block: Block, call: ast.Call) -> None:
         copies = self.bind(block.decl.params, call.param_types, call.bound, block.frame, fixed=block.shared)
-        saved = self.block, self.prefix
-        self.block, self.prefix = block, block.path + "."
-        with self.activation(block.frame):
+        saved = self.low.block, self.low.prefix
+        self.low.block, self.low.prefix = block, block.path + "."
+        with self.low.activation(block.frame):
             self.make_locals(block)
             assert isinstance(block.decl, ast.ControlDecl)
-            self._body(block.decl.body, None, copies)
-        self.block, self.prefix = saved
+            self.body(block.decl.body, None, copies)
+        self.low.block, self.low.prefix = saved
         self.copy_out(copies)
 
     def make_locals(self, block: Block) -> None:
         """Storage for the variables of a parser or control, and their initialisers."""
         for local in block.decl.locals:
             if isinstance(local, ast.VarDecl):
-                value = None if local.init is None else self.snapshot(self.expr(local.init))
+                value = None if local.init is None else self.low.copies.snapshot(self.low.expressions.expr(local.init))
                 place = block.frame.values.get(local)
                 if place is None:
-                    t = self.resolve(local.type)
-                    self.storable(t, local)
-                    place = block.frame.values[local] = self.storage.allocate(t, self.prefix + local.name)
+                    t = self.low.resolve(local.type)
+                    self.low.storable(t, local)
+                    place = block.frame.values[local] = self.low.storage.allocate(t, self.low.prefix + local.name)
                 if value is None:
-                    self.reset(place)
+                    self.low.copies.reset(place)
                 else:
-                    self.assign(place, value, local.pos)
+                    self.low.copies.assign(place, value, local.pos)
 
     def cleanup(self) -> None:
         """What has to be copied out before an `exit`, innermost call first."""
-        for copies in reversed(self.cleanups):
+        for copies in reversed(self.low.cleanups):
             self.copy_out(copies)
 
     # Built-in methods
 
     def _builtin(self, call: ast.Call) -> Value | None:
         assert call.receiver is not None
-        receiver = self.expr(call.receiver)
+        receiver = self.low.expressions.expr(call.receiver)
         if isinstance(receiver, ir.HeaderRef):
-            receiver = self.in_place(receiver, call.pos)
+            receiver = self.low.copies.in_place(receiver, call.pos)
         if call.method == "isValid":
             if not isinstance(receiver, (ir.HeaderRef, UnionValue, HeaderValue)):
-                raise self.error(call, "isValid() is for headers and header unions")
-            return self.valid(receiver)
+                raise self.low.error(call, "isValid() is for headers and header unions")
+            return self.low.copies.valid(receiver)
         if call.method in ("setValid", "setInvalid"):
             if isinstance(receiver, ir.HeaderRef):
                 if call.method == "setValid":
-                    self.emit(ir.SetValid(receiver, call.pos))
+                    self.low.emit(ir.SetValid(receiver, call.pos))
                 else:
-                    self.invalidate(receiver, call.pos)
+                    self.low.copies.invalidate(receiver, call.pos)
                 return None
         elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
             arg = call.bound[0]
             assert arg is not None
-            count = self.constant(arg).value
-            self.emit(ir.MoveStack(receiver.ref, count if call.method == "push_front" else -count, call.pos))
+            count = self.low.expressions.constant(arg).value
+            self.low.emit(ir.MoveStack(receiver.ref, count if call.method == "push_front" else -count, call.pos))
             return None
-        raise self.error(call, f"{call.method}() is not supported here on this target")
+        raise self.low.error(call, f"{call.method}() is not supported here on this target")

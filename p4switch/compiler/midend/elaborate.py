@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend.expressions import Expressions
 from p4switch.compiler.midend.values import Frame, Ignored, Value
 from p4switch.compiler.midend.walk import walk
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 
 @dataclass(slots=True, eq=False)
@@ -71,33 +74,33 @@ def has_tables(decl: ast.Declaration) -> bool:
     return False
 
 
-class Elaboration(Expressions):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
+class Elaboration:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
         self.extern_objects: list[ExternObject] = []
         self._making: set[ast.Declaration] = set()
 
     def instance(self, decl: ast.Instantiation) -> Value:
         """A global instance, made when it is first referred to."""
-        value = self.globals.lookup(decl)
+        value = self.low.globals.lookup(decl)
         if value is None:
-            with self.activation(self.globals):
+            with self.low.activation(self.low.globals):
                 value = self._instantiate(decl, "", None)
-            self.globals.values[decl] = value
+            self.low.globals.values[decl] = value
         return value
 
     def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:
-        return {p: Ignored() if b is None else self.expr(b) for p, b in zip(params, bound, strict=True)}
+        return {p: Ignored() if b is None else self.low.expressions.expr(b) for p, b in zip(params, bound, strict=True)}
 
     def _instantiate(self, decl: ast.Instantiation, prefix: str, parent: Block | None) -> Value:
         path = control_name(decl.name, decl.annotations, prefix)
-        t = self.resolve(decl.type)
+        t = self.low.resolve(decl.type)
         args = self._arguments(decl.params, decl.bound)
         return self._make(t, args, path, decl, decl.annotations, parent)
 
     def construct(self, node: ast.ConstructorCall) -> Value:
         """An anonymous instance: an argument of the package, or of a table property or constructor."""
-        t = self.resolve(node.type)
+        t = self.low.resolve(node.type)
         args = self._arguments(node.params, node.bound)
         path = ""
         if isinstance(t, (types.Parser, types.Control)):
@@ -121,7 +124,7 @@ class Elaboration(Expressions):
             return extern
         if isinstance(t, (types.Parser, types.Control)):
             return self._make_block(t, args, path, node, annotations, parent)
-        raise self.error(node, f"an instance of {t} is not supported here")
+        raise self.low.error(node, f"an instance of {t} is not supported here")
 
     def _make_block(
         self,
@@ -132,20 +135,20 @@ class Elaboration(Expressions):
         annotations: list[ast.Annotation],
         parent: Block | None,
     ) -> Block:
-        self.work(node)
+        self.low.work(node)
         decl = t.decl
         if not isinstance(decl, (ast.ParserDecl, ast.ControlDecl)):
-            raise self.error(node, f"'{decl.name}' is a type: a parser or control with a body is expected here")
+            raise self.low.error(node, f"'{decl.name}' is a type: a parser or control with a body is expected here")
         if decl in self._making:
-            raise self.error(node, f"'{decl.name}' contains itself")
-        frame = Frame(self.globals)
+            raise self.low.error(node, f"'{decl.name}' contains itself")
+        frame = Frame(self.low.globals)
         frame.values.update((p, v) for p, v in args.items())
         block = Block(decl, path, frame, parent, annotations)
         if parent is not None:
             parent.blocks.append(block)
         self._making.add(decl)
         applied = _applications(decl)
-        with self.activation(frame):
+        with self.low.activation(frame):
             for local in decl.locals:
                 if isinstance(local, ast.Instantiation):
                     value = self._instantiate(local, path, block)
@@ -153,7 +156,7 @@ class Elaboration(Expressions):
                     if isinstance(value, Block) and applied.get(local, 0) > 1:
                         _share(value)
                 elif isinstance(local, ast.ConstDecl):
-                    frame.values[local] = self.expr(local.init)
+                    frame.values[local] = self.low.expressions.expr(local.init)
         self._making.discard(decl)
         return block
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.assign import Assignments
 from p4switch.compiler.midend.storage import header_field, scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
@@ -29,6 +28,9 @@ from p4switch.compiler.midend.values import (
     Value,
 )
 from p4switch.compiler.midend.walk import method_name, parts
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 _MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that goes to the target in one piece
 _PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
@@ -50,25 +52,11 @@ class Apart:
 T = TypeVar("T", bound=Value)
 
 
-class Expressions(Assignments):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
+class Expressions:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
         self._effects: dict[ast.Node, bool] = {}
         self.known: dict[ast.Node, Value] = {}  # expressions that have been evaluated already
-
-    # Provided by the classes below this one
-
-    def call(self, call: ast.Call) -> Value | None:
-        raise NotImplementedError
-
-    def apply_table(self, call: ast.Call, hit: ir.Block, miss: ir.Block) -> None:
-        raise NotImplementedError
-
-    def instance(self, decl: ast.Instantiation) -> Value:
-        raise NotImplementedError
-
-    def construct(self, node: ast.ConstructorCall) -> Value:
-        raise NotImplementedError
 
     # Effects
 
@@ -103,7 +91,7 @@ class Expressions(Assignments):
         values: dict[int, Value] = {}
         for i, node, changes_later in self.in_order(nodes):
             value = self.expr(node)
-            values[i] = self.snapshot(value) if changes_later else value
+            values[i] = self.low.copies.snapshot(value) if changes_later else value
         return [values[i] for i in range(len(nodes))]
 
     # Evaluation
@@ -114,29 +102,29 @@ class Expressions(Assignments):
         A deparser cannot branch: the code comes before both paths there, where nothing in it can fail.
         """
         first = ir.Block()
-        if self.where == "deparser":
+        if self.low.where == "deparser":
             return Apart(self.expr(node), first, first)
-        saved, self.code = self.code, first
+        saved, self.low.code = self.low.code, first
         value = self.expr(node)
-        last, self.code = self.code, saved
+        last, self.low.code = self.low.code, saved
         return Apart(value, first, last)
 
     def expr(self, node: ast.Expr) -> Value:
         """The value of `node`; l-values evaluate to places."""
         if node in self.known:
             return self.known[node]
-        self.work(node)
+        self.low.work(node)
         value: Value = getattr(self, method_name("_eval_", node))(node)
-        if self.in_checksums:
+        if self.low.in_checksums:
             return self.limited(value, node)
         if isinstance(value, ir.Op) and (value.depth > _MAX_DEPTH or value.size > _MAX_SIZE):
-            return self.saved(value)
+            return self.low.copies.saved(value)
         return value
 
     def limited(self, value: T, node: ast.Node) -> T:
         """Return `value`. Raises CompileError if it is too large for a control without temporaries."""
         if isinstance(value, ir.Op) and value.size > _MAX_SIZE:
-            raise self.error(
+            raise self.low.error(
                 node,
                 f"this expression takes over {_MAX_SIZE} operations: this target has no variables to hold its parts "
                 "where checksums are computed",
@@ -146,13 +134,13 @@ class Expressions(Assignments):
     def scalar(self, node: ast.Expr) -> ir.Expr:
         value = self.expr(node)
         if not isinstance(value, EXPRS):
-            raise self.error(node, "a value of one number or bool is expected here")
+            raise self.low.error(node, "a value of one number or bool is expected here")
         return value
 
     def constant(self, node: ast.Expr) -> ir.Const:
         value = self.scalar(node)
         if not isinstance(value, ir.Const):
-            raise self.error(node, "a compile-time constant is expected here")
+            raise self.low.error(node, "a compile-time constant is expected here")
         return value
 
     def place(self, node: ast.Expr) -> Value:
@@ -163,14 +151,14 @@ class Expressions(Assignments):
         if isinstance(node, ast.Index):
             base, index = self.place(node.base), self.scalar(node.index)
             if isinstance(base, ListValue) and not isinstance(index, ir.Const):
-                return ElementPlace(base, self.saved(index))
+                return ElementPlace(base, self.low.copies.saved(index))
             return self._item(base, index, node)
         if isinstance(node, ast.Member) and node.field is not None:
             return self.select(self.place(node.base), node.name, node)
         return self.expr(node)
 
     def _eval_int_literal(self, node: ast.IntLiteral) -> Value:
-        t = scalar_type(self.type_of(node))
+        t = scalar_type(self.low.type_of(node))
         assert t is not None
         return fold.const(node.value, t)
 
@@ -181,23 +169,23 @@ class Expressions(Assignments):
         return Text(node.value)
 
     def _eval_enum_ref(self, node: ast.EnumRef) -> Value:
-        t = scalar_type(self.type_of(node))
+        t = scalar_type(self.low.type_of(node))
         assert t is not None
         return ir.Const(node.decl.value, t, node.decl.name)
 
     def _eval_name(self, node: ast.Name) -> Value:
-        value = self.frame.lookup(node.decl)
+        value = self.low.frame.lookup(node.decl)
         if value is not None:
             return value
         if isinstance(node.decl, ast.ConstDecl):
             return self.expr(node.decl.init)
         if isinstance(node.decl, ast.Instantiation):
-            return self.instance(node.decl)
-        raise self.error(node, f"'{node.name}' cannot be used here on this target")
+            return self.low.instances.instance(node.decl)
+        raise self.low.error(node, f"'{node.name}' cannot be used here on this target")
 
     def _eval_member(self, node: ast.Member) -> Value:
         if node.field is None:
-            base_type = self.type_of(node.base)
+            base_type = self.low.type_of(node.base)
             if isinstance(base_type, types.ApplyResult):
                 return self._control_flow(node)
             if isinstance(base_type, types.Stack):
@@ -210,18 +198,18 @@ class Expressions(Assignments):
             return base.fields[name]
         if isinstance(base, ir.HeaderRef):
             if base.where == "next":
-                raise self.error(node, f"'next' of stack '{base.stack}': this target can only extract to it")
+                raise self.low.error(node, f"'next' of stack '{base.stack}': this target can only extract to it")
             return header_field(base, name)
         if isinstance(base, UnionValue):
             return base.members[name]
         if isinstance(base, HeaderValue) and base.fields is not None and name in base.fields:
             return base.fields[name]
-        raise self.error(node, f"field '{name}' cannot be read here on this target")
+        raise self.low.error(node, f"field '{name}' cannot be read here on this target")
 
     def _stack_member(self, node: ast.Member) -> Value:
         base = self.expr(node.base)
         if not isinstance(base, StackValue):
-            raise self.error(node, f"'{node.name}' is only supported on header stacks that are variables")
+            raise self.low.error(node, f"'{node.name}' is only supported on header stacks that are variables")
         if node.name == "lastIndex":
             return ir.LastIndex(base.ref.name)
         return self.element(base, None, node.name)
@@ -253,15 +241,15 @@ class Expressions(Assignments):
             elif isinstance(base, StructValue):
                 items = list(base.fields.values())
             if not 0 <= index.value < len(items):
-                raise self.error(node, f"index {index.value} is out of bounds: expected 0 to {len(items) - 1}")
+                raise self.low.error(node, f"index {index.value} is out of bounds: expected 0 to {len(items) - 1}")
             return items[index.value]
         if isinstance(base, StackValue):
             if not isinstance(index, (ir.FieldRef, ir.Param)):
-                index = self.saved(index)
+                index = self.low.copies.saved(index)
             return self.element(base, index)
         if isinstance(base, ListValue) and base.items and all(isinstance(i, EXPRS) for i in base.items):
-            return self.dynamic_read(base, index)
-        raise self.error(node, "an index known only at run time is not supported here")
+            return self.low.copies.dynamic_read(base, index)
+        raise self.low.error(node, "an index known only at run time is not supported here")
 
     def _eval_slice(self, node: ast.Slice) -> Value:
         return fold.slice_(self.scalar(node.base), self.constant(node.high).value, self.constant(node.low).value)
@@ -279,11 +267,11 @@ class Expressions(Assignments):
             same = self.equal(left, right, node)
             return same if op == "==" else fold.make("!", types.BOOL, same)
         if not isinstance(left, EXPRS) or not isinstance(right, EXPRS):
-            raise self.error(node, f"operands of '{op}' have to be numbers or bools")
-        t = scalar_type(self.type_of(node))
+            raise self.low.error(node, f"operands of '{op}' have to be numbers or bools")
+        t = scalar_type(self.low.type_of(node))
         assert t is not None
         if fold.is_long_shift(op, right):
-            return fold.long_shift(op, t, left, right, self.held)
+            return fold.long_shift(op, t, left, right, self.low.copies.held)
         return fold.make(op, t, left, right)
 
     def _eval_short_circuit(self, node: ast.Binary) -> Value:
@@ -298,16 +286,16 @@ class Expressions(Assignments):
         return self._choice(left, *((decided, right) if node.op == "||" else (right, decided)), types.BOOL, node)
 
     def _eval_conditional(self, node: ast.Conditional) -> Value:
-        t = scalar_type(self.type_of(node))
+        t = scalar_type(self.low.type_of(node))
         if t is None or isinstance(t, types.Varbit) or self.effects(node.then) or self.effects(node.otherwise):
-            result = self.temp(self.type_of(node))
+            result = self.low.temp(self.low.type_of(node))
             yes, no, join = ir.Block(), ir.Block(), ir.Block()
             self.branch(node.condition, yes, no)
             for block, value in ((yes, node.then), (no, node.otherwise)):
-                self.start(block)
-                self.assign(result, self.expr(value), node.pos)
-                self.goto(join)
-            self.start(join)
+                self.low.start(block)
+                self.low.copies.assign(result, self.expr(value), node.pos)
+                self.low.goto(join)
+            self.low.start(join)
             return result
         condition = self.scalar(node.condition)
         then, otherwise = self.apart(node.then), self.apart(node.otherwise)
@@ -319,17 +307,17 @@ class Expressions(Assignments):
 
     def _choice(self, condition: ir.Expr, then: Apart, otherwise: Apart, t: types.Type, node: ast.Expr) -> Value:
         """Return the value of one side, of which only the one that `condition` chooses is evaluated."""
-        result, join = self.temp(t), ir.Block()
-        self.branch_on(condition, then.first, otherwise.first, node.pos)
+        result, join = self.low.temp(t), ir.Block()
+        self.low.branch_on(condition, then.first, otherwise.first, node.pos)
         for side in (then, otherwise):
-            self.start(side.last)
-            self.assign(result, side.value, node.pos)
-            self.goto(join)
-        self.start(join)
+            self.low.start(side.last)
+            self.low.copies.assign(result, side.value, node.pos)
+            self.low.goto(join)
+        self.low.start(join)
         return result
 
     def _eval_cast(self, node: ast.Cast) -> Value:
-        return self.convert(self.expr(node.operand), self.type_of(node), node)
+        return self.convert(self.expr(node.operand), self.low.type_of(node), node)
 
     def convert(self, value: Value, t: types.Type, node: ast.Node) -> Value:
         """`value` as one of type `t`."""
@@ -337,7 +325,7 @@ class Expressions(Assignments):
         scalar = scalar_type(t)
         if isinstance(value, EXPRS):
             if scalar is None:
-                raise self.error(node, f"a cast to {t} is not supported here")
+                raise self.low.error(node, f"a cast to {t} is not supported here")
             return fold.cast(value, scalar)
         if isinstance(value, (StructValue, ListValue)):
             parts_ = list(value.fields.values()) if isinstance(value, StructValue) else value.items
@@ -354,22 +342,22 @@ class Expressions(Assignments):
     def header_value(self, t: types.Header, fields: dict[str, Value]) -> HeaderValue:
         flat: dict[str, ir.Expr] = {}
         for name, value in fields.items():
-            for path, leaf in self.flatten(value, name):
+            for path, leaf in self.low.copies.flatten(value, name):
                 flat[path] = leaf
         return HeaderValue(t, flat)
 
     def _eval_call(self, node: ast.Call) -> Value:
-        value = self.call(node)
+        value = self.low.calls.call(node)
         if value is None:
-            raise self.error(node, f"'{node.method}' gives no value")
+            raise self.low.error(node, f"'{node.method}' gives no value")
         return value
 
     def _eval_constructor_call(self, node: ast.ConstructorCall) -> Value:
-        return self.construct(node)
+        return self.low.instances.construct(node)
 
     def _eval_list_expr(self, node: ast.ListExpr) -> Value:
         values = self.operands(node.items)
-        t = types.strip_newtype(self.type_of(node))
+        t = types.strip_newtype(self.low.type_of(node))
         if isinstance(t, (types.Stack, types.List)):
             return ListValue(values)
         return StructValue(t, {str(i): v for i, v in enumerate(values)})
@@ -377,11 +365,11 @@ class Expressions(Assignments):
     def _eval_struct_expr(self, node: ast.StructExpr) -> Value:
         values = self.operands([f.value for f in node.fields])
         fields = {f.name: v for f, v in zip(node.fields, values, strict=True)}
-        t = types.strip_newtype(self.type_of(node))
+        t = types.strip_newtype(self.low.type_of(node))
         return self.header_value(t, fields) if isinstance(t, types.Header) else StructValue(t, fields)
 
     def _eval_invalid_header(self, node: ast.InvalidHeader) -> Value:
-        t = self.type_of(node)
+        t = self.low.type_of(node)
         return HeaderValue(t if isinstance(t, types.Header) else None, None)
 
     def _eval_dont_care(self, node: ast.DontCare) -> Value:
@@ -391,14 +379,14 @@ class Expressions(Assignments):
 
     def _control_flow(self, node: ast.Expr) -> Value:
         """A bool whose evaluation branches."""
-        result = self.temp(types.BOOL)
+        result = self.low.temp(types.BOOL)
         yes, no, join = ir.Block(), ir.Block(), ir.Block()
         self.branch(node, yes, no)
         for block, value in ((yes, fold.TRUE), (no, fold.FALSE)):
-            self.start(block)
-            self.assign(result, value, node.pos)
-            self.goto(join)
-        self.start(join)
+            self.low.start(block)
+            self.low.copies.assign(result, value, node.pos)
+            self.low.goto(join)
+        self.low.start(join)
         return result
 
     def branch(self, node: ast.Expr, yes: ir.Block, no: ir.Block) -> None:
@@ -412,14 +400,14 @@ class Expressions(Assignments):
                 self.branch(node.left, middle, no)
             else:
                 self.branch(node.left, yes, middle)
-            self.start(middle)
+            self.low.start(middle)
             self.branch(node.right, yes, no)
             return
         if isinstance(node, ast.Member) and node.name in ("hit", "miss") and isinstance(node.base, ast.Call):
             hit, miss = (yes, no) if node.name == "hit" else (no, yes)
-            self.apply_table(node.base, hit, miss)
+            self.low.tables.apply_table(node.base, hit, miss)
             return
-        self.branch_on(self.scalar(node), yes, no, node.pos)
+        self.low.branch_on(self.scalar(node), yes, no, node.pos)
 
     def equal(self, a: Value, b: Value, node: ast.Node) -> ir.Expr:
         """Whether `a` and `b` are equal (language specification, sections 8.11 to 8.18)."""
@@ -434,20 +422,20 @@ class Expressions(Assignments):
         if isinstance(a, UnionValue) and isinstance(b, UnionValue):
             return fold.conjunction([self.equal(x, b.members[n], node) for n, x in a.members.items()])
         if isinstance(a, (ir.HeaderRef, HeaderValue)) and isinstance(b, (ir.HeaderRef, HeaderValue)):
-            a, b = (self.in_place(h, node.pos) if isinstance(h, ir.HeaderRef) else h for h in (a, b))
+            a, b = (self.low.copies.in_place(h, node.pos) if isinstance(h, ir.HeaderRef) else h for h in (a, b))
             return self._equal_headers(a, b)
         if isinstance(a, UnionValue) or isinstance(b, UnionValue):
             union, other = (a, b) if isinstance(a, UnionValue) else (b, a)
             if isinstance(union, UnionValue) and isinstance(other, HeaderValue) and other.fields is None:
-                return fold.make("!", types.BOOL, self.valid(union))
-        raise self.error(node, "these cannot be compared on this target")
+                return fold.make("!", types.BOOL, self.low.copies.valid(union))
+        raise self.low.error(node, "these cannot be compared on this target")
 
     def _equal_headers(self, a: ir.HeaderRef | HeaderValue, b: ir.HeaderRef | HeaderValue) -> ir.Expr:
-        valid_a, valid_b = self.valid(a), self.valid(b)
+        valid_a, valid_b = self.low.copies.valid(a), self.low.copies.valid(b)
         both_invalid = fold.make(
             "&&", types.BOOL, fold.make("!", types.BOOL, valid_a), fold.make("!", types.BOOL, valid_b)
         )
-        fields_a, fields_b = self.header_leaves(a), self.header_leaves(b)
+        fields_a, fields_b = self.low.copies.header_leaves(a), self.low.copies.header_leaves(b)
         if fields_a is None or fields_b is None:
             return both_invalid
         same = [fold.make("==", types.BOOL, fields_a[name], fields_b[name]) for name in fields_a]

@@ -58,9 +58,7 @@ def is_long_shift(op: str, amount: ir.Expr) -> bool:
     return op in ("<<", ">>") and not isinstance(amount, ir.Const) and (types.width_of(amount.type) or 0) > 8
 
 
-def long_shift(
-    op: str, t: types.Type, value: ir.Expr, amount: ir.Expr, hold: Callable[[ir.Expr], ir.Expr]
-) -> ir.Expr:
+def long_shift(op: str, t: types.Type, value: ir.Expr, amount: ir.Expr, hold: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
     """Return the shift as BMv2 can do it: by at most 255 bits, else to nothing but the sign.
 
     `hold` is given what is used more than once, and returns what to use in its place.

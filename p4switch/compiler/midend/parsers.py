@@ -5,67 +5,70 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, control_name
-from p4switch.compiler.midend.externs import Externs
+from p4switch.compiler.midend.limits import MAX_SIZE
 from p4switch.compiler.midend.values import EXPRS, Frame, ListValue, StructValue, Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 _Key = tuple[int, int | None]  # value, mask
 MAX_CASES = 1 << 16
 """Of one select, after ranges have become values and masks."""
 
 
-class Parsers(Externs):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
+class Parsers:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
         self.value_sets: dict[tuple[Block, ast.ValueSetDecl], ir.ValueSet] = {}
 
     def inline_parser(self, block: Block, call: ast.Call) -> None:
         frame = Frame(block.frame)
-        copies = self.bind(block.decl.params, call.param_types, call.bound, frame)
-        saved = self.block, self.prefix
-        self.block, self.prefix = block, block.path + "."
+        copies = self.low.calls.bind(block.decl.params, call.param_types, call.bound, frame)
+        saved = self.low.block, self.low.prefix
+        self.low.block, self.low.prefix = block, block.path + "."
         after = ir.Block()
-        with self.activation(frame):
+        with self.low.activation(frame):
             self.run_parser(block, after)
-        self.block, self.prefix = saved
-        self.start(after)
-        self.copy_out(copies)
+        self.low.block, self.low.prefix = saved
+        self.low.start(after)
+        self.low.calls.copy_out(copies)
 
     def run_parser(self, block: Block, accept: ir.Block) -> None:
         """The states of the current parser, from the current block on; `reject` ends all parsing."""
         decl = block.decl
         assert isinstance(decl, ast.ParserDecl)
-        self.make_locals(block)
+        self.low.calls.make_locals(block)
         reject = ir.Block()
         states: dict[ast.ParserState, ir.Block] = {ast.ACCEPT: accept, ast.REJECT: reject}
         for state in decl.states:
             name = state.name if block.parent is None else f"{block.path}_{state.name}"
             states[state] = ir.Block(name=name, span=state.pos)
-        self.goto(states[decl.start])
+        self.low.goto(states[decl.start])
         for state in decl.states:
-            self.start(states[state])
+            self.low.start(states[state])
             for statement in state.statements:
-                self.statement(statement)
+                self.low.statements.statement(statement)
             self._transition(state.transition, states)
 
     def _transition(self, node: ast.Transition | ast.Select | None, states: dict[ast.ParserState, ir.Block]) -> None:
         if node is None:
-            self.goto(states[ast.REJECT])
+            self.low.goto(states[ast.REJECT])
         elif isinstance(node, ast.Transition):
-            self.goto(states[node.target], node.pos)
+            self.low.goto(states[node.target], node.pos)
         else:
             self._select(node, states)
 
     def _select(self, node: ast.Select, states: dict[ast.ParserState, ir.Block]) -> None:
-        values = self.operands(node.keys)
+        values = self.low.expressions.operands(node.keys)
         keys: list[ir.Expr] = []
         for value, key in zip(values, node.keys, strict=True):
-            keys += self.fields_of(value, key)
+            keys += self.low.externs.fields_of(value, key)
         keys = [k if isinstance(k, (ir.FieldRef, ir.LastField)) else self._select_key(k) for k in keys]
         cases: list[tuple[list[_Key] | str, ir.Block | None]] = []
         spans: list[int] = []
@@ -78,26 +81,28 @@ class Parsers(Externs):
                 continue
             alternatives: list[list[_Key]] = []
             for keyset, value in zip(case.keysets, values, strict=True):
-                position, width = len(alternatives), len(self.fields_of(value, keyset))
+                position, width = len(alternatives), len(self.low.externs.fields_of(value, keyset))
                 alternatives += self._masks(keyset, keys[position : position + width])
             count = len(cases) + math.prod(map(len, alternatives))
             if count > MAX_CASES:
-                raise self.error(case, f"the ranges of this select make {count} cases of masks, at most {MAX_CASES}")
+                raise self.low.error(
+                    case, f"the ranges of this select make {count} cases of masks, at most {MAX_CASES}"
+                )
             choices = [list(choice) for choice in itertools.product(*alternatives)]
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
         if not _takes_everything(cases, [types.width_of(k.type) or 1 for k in keys]):
             # What no case takes is an error, and ends all parsing (language specification, section 13.6).
-            no_match = ir.Block([ir.Verify(fold.FALSE, self.error_value("NoMatch"), node.pos)], name="noMatch")
+            no_match = ir.Block([ir.Verify(fold.FALSE, self.low.error_value("NoMatch"), node.pos)], name="noMatch")
             no_match.end = ir.Goto(states[ast.REJECT])
             cases.append(([(0, 0) for _ in keys], no_match))
             spans.append(node.pos)
-        if self.code.end is None:
-            self.code.end = ir.Select(keys, cases, spans)
+        if self.low.code.end is None:
+            self.low.code.end = ir.Select(keys, cases, spans)
 
     def _select_key(self, key: ir.Expr) -> ir.Expr:
-        place = self.temp(key.type, "select")
-        self.assign(place, key)
+        place = self.low.temp(key.type, "select")
+        self.low.copies.assign(place, key)
         assert isinstance(place, EXPRS)
         return place
 
@@ -106,7 +111,7 @@ class Parsers(Externs):
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return [[(0, 0)] for _ in keys]
         if isinstance(node, ast.Range):
-            low, high = self.constant(node.low).value, self.constant(node.high).value
+            low, high = self.low.expressions.constant(node.low).value, self.low.expressions.constant(node.high).value
             width = types.width_of(keys[0].type) or 1
             return [_prefixes(low, high, width)]
         if isinstance(node, ast.Mask):
@@ -114,32 +119,32 @@ class Parsers(Externs):
         if isinstance(node, (ast.ListExpr, ast.StructExpr)):
             items = node.items if isinstance(node, ast.ListExpr) else [f.value for f in node.fields]
             return [masks for item, key in zip(items, keys, strict=True) for masks in self._masks(item, [key])]
-        value = self.expr(node)
+        value = self.low.expressions.expr(node)
         if isinstance(value, (StructValue, ListValue)):
-            return [[(self._unsigned(v, node), None)] for v in self.fields_of(value, node)]
+            return [[(self._unsigned(v, node), None)] for v in self.low.externs.fields_of(value, node)]
         return [[(self._unsigned(value, node), None)]]
 
     def _plain(self, node: ast.Expr) -> int:
-        return self._unsigned(self.expr(node), node)
+        return self._unsigned(self.low.expressions.expr(node), node)
 
     def _unsigned(self, value: Value, node: ast.Node) -> int:
         if not isinstance(value, ir.Const):
-            raise self.error(node, "a compile-time constant is expected in a select case on this target")
+            raise self.low.error(node, "a compile-time constant is expected in a select case on this target")
         width = types.width_of(value.type)
         return value.value & ((1 << width) - 1) if width else value.value
 
     def _value_set(self, decl: ast.ValueSetDecl) -> ir.ValueSet:
-        assert self.block is not None
-        key = (self.block, decl)
+        assert self.low.block is not None
+        key = (self.low.block, decl)
         if key not in self.value_sets:
-            element = self.resolve(decl.element)
+            element = self.low.resolve(decl.element)
             width = types.width_of(element)
             if width is None:
-                raise self.error(decl, f"a value set of {element} is not supported")
-            size = self.size_of(decl.size, self.constant(decl.size).value, MAX_SIZE)
-            name = control_name(decl.name, decl.annotations, self.block.path)
+                raise self.low.error(decl, f"a value set of {element} is not supported")
+            size = self.low.size_of(decl.size, self.low.expressions.constant(decl.size).value, MAX_SIZE)
+            name = control_name(decl.name, decl.annotations, self.low.block.path)
             self.value_sets[key] = ir.ValueSet(name, width, size)
-            self.out.value_sets.append(self.value_sets[key])
+            self.low.out.value_sets.append(self.value_sets[key])
         return self.value_sets[key]
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
-from p4switch.compiler.midend.statements import Statements
+from p4switch.compiler.midend.limits import MAX_SIZE
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import Frame, Value
 from p4switch.compiler.midend.walk import walk
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 
 @dataclass(slots=True, eq=False)
@@ -82,15 +84,15 @@ def _widens(source: types.Type, target: types.Type) -> bool:
     return source.width < target.width + (0 if target.signed else 1)
 
 
-class Tables(Statements):
-    def __init__(self, program: ast.Program) -> None:
-        super().__init__(program)
+class Tables:
+    def __init__(self, low: Lowering) -> None:
+        self.low = low
         self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
         self.actions: dict[Any, ActionObject] = {}
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
         self._exits: dict[ast.TableDecl, bool] = {}
         self._no_action = next(
-            (d for d in program.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
+            (d for d in low.source.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
         )
 
     # Applying
@@ -98,7 +100,7 @@ class Tables(Statements):
     def run_table(self, call: ast.Call) -> None:
         after = ir.Block()
         self._apply(call, {}, after)
-        self.start(after)
+        self.low.start(after)
 
     def apply_table(self, call: ast.Call, hit: ir.Block, miss: ir.Block) -> None:
         self._apply(call, {True: hit, False: miss}, miss)
@@ -109,7 +111,7 @@ class Tables(Statements):
         while not isinstance(call, ast.Call):
             assert isinstance(call, ast.Member)
             call = call.base
-        targets = self.switch_bodies(node, after)
+        targets = self.low.statements.switch_bodies(node, after)
         table = self.table(node.table)
         on: dict[Any, ir.Block] = {}
         default = after
@@ -124,38 +126,38 @@ class Tables(Statements):
 
     def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
         assert isinstance(call.decl, ast.TableDecl)
-        if self.in_action:
-            raise self.error(call, "a table cannot be applied in an action")
+        if self.low.in_action:
+            raise self.low.error(call, "a table cannot be applied in an action")
         table = self.table(call.decl)
         for target, source in table.computed:
-            self.assign(target, self.scalar(source), source.pos)
+            self.low.copies.assign(target, self.low.expressions.scalar(source), source.pos)
         if table.soft:
             wrapped: dict[ir.Block, ir.Block] = {}
             on = {label: self._unless_exited(target, wrapped) for label, target in on.items()}
             default = self._unless_exited(default, wrapped)
-        if self.code.end is None:
-            self.code.end = ir.Apply(table.ir, on, default)
-            self.reach_from_here(default, *on.values())
+        if self.low.code.end is None:
+            self.low.code.end = ir.Apply(table.ir, on, default)
+            self.low.reach_from_here(default, *on.values())
 
     def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
         """A block that goes on to `target`, or copies out and leaves the control if the action did `exit`."""
         if target not in wrapped:
             check = wrapped[target] = ir.Block()
             leave = ir.Block()
-            saved = self.code
-            self.start(check)
-            assert self.exit_target is not None
-            self.branch_on(self._exit_flag(), leave, target)
-            self.start(leave)
-            self.cleanup()
-            self.goto(self.exit_target)
-            self.start(saved)
+            saved = self.low.code
+            self.low.start(check)
+            assert self.low.exit_target is not None
+            self.low.branch_on(self._exit_flag(), leave, target)
+            self.low.start(leave)
+            self.low.calls.cleanup()
+            self.low.goto(self.low.exit_target)
+            self.low.start(saved)
         return wrapped[target]
 
     def _exit_flag(self) -> ir.FieldRef:
-        name = f"{self.where}.$exited"
-        if name not in self.out.scalars:
-            self.storage.allocate(types.BOOL, name)
+        name = f"{self.low.where}.$exited"
+        if name not in self.low.out.scalars:
+            self.low.storage.allocate(types.BOOL, name)
         return ir.FieldRef("scalars", name, types.BOOL)
 
     def _has_exit(self, decl: ast.TableDecl) -> bool:
@@ -179,13 +181,13 @@ class Tables(Statements):
 
     def table(self, decl: ast.TableDecl) -> TableObject:
         """The table of the current instance, lowered when it is first applied."""
-        assert self.block is not None
-        key = (self.block, decl)
+        assert self.low.block is not None
+        key = (self.low.block, decl)
         table = self.tables.get(key)
         if table is None:
-            path = control_name(decl.name, decl.annotations, self.block.path)
-            table = self.tables[key] = TableObject(decl, self.block, ir.Table(path, span=decl.pos))
-            table.soft = self._has_exit(decl) and any(self.cleanups)
+            path = control_name(decl.name, decl.annotations, self.low.block.path)
+            table = self.tables[key] = TableObject(decl, self.low.block, ir.Table(path, span=decl.pos))
+            table.soft = self._has_exit(decl) and any(self.low.cleanups)
             self._properties(table)
             self._keys(table)
             self._actions(table)
@@ -193,15 +195,15 @@ class Tables(Statements):
         return table
 
     def _keys(self, table: TableObject) -> None:
-        for i, expr, changes_later in self.in_order([key.expr for key in table.decl.keys]):
+        for i, expr, changes_later in self.low.expressions.in_order([key.expr for key in table.decl.keys]):
             key = table.decl.keys[i]
-            t = self.type_of(expr)
+            t = self.low.type_of(expr)
             scalar = scalar_type(t)
             if not isinstance(scalar, (types.Bits, types.Bool)):
-                raise self.error(expr, f"a key of type {t} is not supported: expected a number, bool or enum")
+                raise self.low.error(expr, f"a key of type {t} is not supported: expected a number, bool or enum")
             name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(expr)
             if name is None:
-                raise self.error(expr, 'this key is not a name: expected an annotation @name("...") after it')
+                raise self.low.error(expr, 'this key is not a name: expected an annotation @name("...") after it')
             if key.kind.name == "selector":
                 self._selector_input(expr, scalar, changes_later, table)
                 continue
@@ -210,7 +212,7 @@ class Tables(Statements):
             table.key_types.append(t)
         kinds = [key.match_kind for key in table.ir.keys]
         if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
-            raise self.error(table.decl, "a table with more than one lpm key is not supported on this target")
+            raise self.low.error(table.decl, "a table with more than one lpm key is not supported on this target")
 
     def _key_target(
         self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject
@@ -219,18 +221,18 @@ class Tables(Statements):
 
         A key that one after it may change (`changes_later`) is looked up as it was when its turn came.
         """
-        fixed = not changes_later and not self.effects(node)
+        fixed = not changes_later and not self.low.expressions.effects(node)
         if fixed and isinstance(node, ast.Binary) and node.op == "&":
-            left, right = self.expr(node.left), self.expr(node.right)
+            left, right = self.low.expressions.expr(node.left), self.low.expressions.expr(node.right)
             if isinstance(left, ir.FieldRef) and isinstance(right, ir.Const):
                 return left, right.value
         if fixed:
-            key = self.apart(node)
+            key = self.low.expressions.apart(node)
             if key.takes_no_code and isinstance(key.value, (ir.FieldRef, ir.Valid)):
                 header = key.value.header
                 if isinstance(header, str) or not header.stack:
                     return key.value, None
-        place = self.storage.allocate(t, f"{table.ir.name}.key{len(table.ir.keys)}")
+        place = self.low.storage.allocate(t, f"{table.ir.name}.key{len(table.ir.keys)}")
         assert isinstance(place, ir.FieldRef)
         table.computed.append((place, node))
         return place, None
@@ -239,14 +241,14 @@ class Tables(Statements):
         profile = table.ir.profile
         if profile is None or not profile.algorithm:
             # Without a selector such a key means nothing, but for what its evaluation does.
-            if self.effects(node):
+            if self.low.expressions.effects(node):
                 self._key_target(node, t, changes_later, table)
             return
         before = len(table.computed)
         value, _ = self._key_target(node, t, changes_later, table)
         if len(table.computed) > before:
             what = "that no later key may change" if changes_later else "and not computed"
-            raise self.error(node, f"a selector key has to be a field {what} on this target")
+            raise self.low.error(node, f"a selector key has to be a field {what} on this target")
         profile.inputs.append(value)
 
     def _actions(self, table: TableObject) -> None:
@@ -273,13 +275,13 @@ class Tables(Statements):
     def _action_call(self, table: TableObject, ref: ast.ActionRef) -> ir.ActionCall:
         index = next((i for i, r in enumerate(table.refs) if r.decl is ref.decl), None)
         if index is None:
-            raise self.error(ref, f"action '{ref.name}' is not among the actions of table '{table.decl.name}'")
+            raise self.low.error(ref, f"action '{ref.name}' is not among the actions of table '{table.decl.name}'")
         listed = table.refs[index]
         args: list[int] = []
         for given, fixed in zip(ref.bound, listed.bound, strict=True):
             if fixed is None:
                 assert given is not None
-                args.append(self.constant(given).value)
+                args.append(self.low.expressions.constant(given).value)
         return ir.ActionCall(table.ir.actions[index], args)
 
     def _entries(self, table: TableObject) -> None:
@@ -294,7 +296,7 @@ class Tables(Statements):
             keys = [self.keyset(node) for node in nodes]
             for key, keyset, node in zip(table.ir.keys, keys, nodes, strict=True):
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
-                    raise self.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
+                    raise self.low.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
             parts = map(self._ranges, table.ir.keys, keys, nodes)
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
@@ -305,7 +307,7 @@ class Tables(Statements):
             return [keyset]
         low, high = keyset
         if low > high:
-            raise self.error(node, f"the range {low} .. {high} is empty: its low end is above its high end")
+            raise self.low.error(node, f"the range {low} .. {high} is empty: its low end is above its high end")
         full = (1 << (types.width_of(key.target.type) or 1)) - 1
         if low < 0 <= high:
             return [(0, high), (low & full, full)]
@@ -321,23 +323,23 @@ class Tables(Statements):
         entries = decl.entries or []
         marks = [next((a.args for a in e.annotations if a.name == "priority"), None) for e in entries]
         if decl.const_entries or all(k.kind.name in ("exact", "lpm") for k in decl.keys):
-            return [self.constant(m[0]).value if m else i for i, m in enumerate(marks, start=1)]
+            return [self.low.expressions.constant(m[0]).value if m else i for i, m in enumerate(marks, start=1)]
         largest_wins = self._flag(decl, "largest_priority_wins", True)
         delta_property = decl.properties.get("priority_delta")
-        delta = 1 if delta_property is None else self.constant(delta_property.value).value
-        given = [None if e.priority is None else self.constant(e.priority).value for e in entries]
+        delta = 1 if delta_property is None else self.low.expressions.constant(delta_property.value).value
+        given = [None if e.priority is None else self.low.expressions.constant(e.priority).value for e in entries]
         if all(p is None for p in given):
             priorities = [1 + i * delta for i in range(len(entries))]
             if largest_wins:
                 priorities.reverse()
         else:
             if given[0] is None:
-                raise self.error(entries[0], "the first entry needs a priority if others have one")
+                raise self.low.error(entries[0], "the first entry needs a priority if others have one")
             priorities = []
             for p in given:
                 priorities.append(priorities[-1] + (-delta if largest_wins else delta) if p is None else p)
         if any(not 0 <= p < 1 << 31 for p in priorities):
-            raise self.error(decl, "the priorities of the entries leave the range 0 to 2147483647")
+            raise self.low.error(decl, "the priorities of the entries leave the range 0 to 2147483647")
         highest = max(priorities, default=0)
         return [-p if largest_wins else p - highest - 1 for p in priorities]
 
@@ -346,26 +348,28 @@ class Tables(Statements):
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return None
         if isinstance(node, ast.Mask):
-            return self.constant(node.value).value, self.constant(node.mask).value
+            return self.low.expressions.constant(node.value).value, self.low.expressions.constant(node.mask).value
         if isinstance(node, ast.Range):
-            return self.constant(node.low).value, self.constant(node.high).value
-        return self.constant(node).value
+            return self.low.expressions.constant(node.low).value, self.low.expressions.constant(node.high).value
+        return self.low.expressions.constant(node).value
 
     # Properties
 
     def _flag(self, decl: ast.TableDecl, name: str, default: bool) -> bool:
         prop = decl.properties.get(name)
-        return default if prop is None else bool(self.constant(prop.value).value)
+        return default if prop is None else bool(self.low.expressions.constant(prop.value).value)
 
     def _properties(self, table: TableObject) -> None:
         decl = table.decl
         size = decl.properties.get("size")
         if size is not None:
-            table.ir.size = self.size_of(size.value, self.constant(size.value).value or table.ir.size, MAX_SIZE)
+            table.ir.size = self.low.size_of(
+                size.value, self.low.expressions.constant(size.value).value or table.ir.size, MAX_SIZE
+            )
         table.ir.support_timeout = self._flag(decl, "support_timeout", False)
         table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
         if table.profile is not None:
-            table.ir.profile = self.profile(table.profile)
+            table.ir.profile = self.low.externs.profile(table.profile)
         table.counter = self._extern(decl, "counters", ("direct_counter",))
         if table.counter is not None:
             table.ir.counter = table.counter.path
@@ -377,31 +381,28 @@ class Tables(Statements):
         prop = decl.properties.get(name)
         if prop is None:
             return None
-        value: Value = self.expr(prop.value)
+        value: Value = self.low.expressions.expr(prop.value)
         if not isinstance(value, ExternObject) or value.decl.name not in expected:
-            raise self.error(prop.value, f"property '{name}' has to be of type {' or '.join(expected)}")
+            raise self.low.error(prop.value, f"property '{name}' has to be of type {' or '.join(expected)}")
         if not value.path:
-            assert self.block is not None
-            value.path = control_name(f"{self.block.path}.{decl.name}.{name}", prop.annotations, "")
+            assert self.low.block is not None
+            value.path = control_name(f"{self.low.block.path}.{decl.name}.{name}", prop.annotations, "")
             value.annotations = prop.annotations
         return value
-
-    def profile(self, extern: ExternObject) -> ir.Profile:
-        raise NotImplementedError
 
     # Actions of tables
 
     def called_directly(self, decl: ast.ActionDecl) -> None:
         """Notes an action that a control calls: the control plane sees its name, though not its parameters."""
-        block = self.block if self.home(decl) is not self.globals else None
+        block = self.low.block if self.low.calls.home(decl) is not self.low.globals else None
         if not any(a.decl is decl and a.block is block for a in self.actions.values()):
             name = control_name(decl.name, decl.annotations, block.path if block is not None else "")
             self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
     def table_action(self, ref: ast.ActionRef, soft: bool) -> ActionObject:
         decl = ref.decl
-        home = self.home(decl)
-        block = self.block if home is not self.globals else None
+        home = self.low.calls.home(decl)
+        block = self.low.block if home is not self.low.globals else None
         bound = tuple(b for b in ref.bound if b is not None)
         key = (block, decl, bound, soft)
         action = self.actions.get(key)
@@ -415,20 +416,29 @@ class Tables(Statements):
 
     def _lower_action(self, action: ActionObject, ref: ast.ActionRef, home: Frame, soft: bool) -> None:
         decl = action.decl
-        saved = self.code, self.return_targets, self.cleanups, self.loops, self.exit_target, self.soft_exit
-        saved_in_action, saved_prefix = self.in_action, self.prefix
+        saved = (
+            self.low.code,
+            self.low.return_targets,
+            self.low.cleanups,
+            self.low.loops,
+            self.low.exit_target,
+            self.low.soft_exit,
+        )
+        saved_in_action, saved_prefix = self.low.in_action, self.low.prefix
         end = ir.Block()
-        self.code, self.exit_target = action.ir.body, end
-        self.return_targets, self.cleanups, self.loops = [], [], []
-        self.in_action, self.soft_exit = True, self._exit_flag() if soft else None
-        self.prefix = f"{action.ir.name}."
+        self.low.code, self.low.exit_target = action.ir.body, end
+        self.low.return_targets, self.low.cleanups, self.low.loops = [], [], []
+        self.low.in_action, self.low.soft_exit = True, self._exit_flag() if soft else None
+        self.low.prefix = f"{action.ir.name}."
         frame = Frame(home)
         given: list[int] = []
         for i, (param, bound) in enumerate(zip(decl.params, ref.bound, strict=True)):
             if bound is None:
-                t = scalar_type(self.resolve(param.type))
+                t = scalar_type(self.low.resolve(param.type))
                 if not isinstance(t, (types.Bits, types.Bool)):
-                    raise self.error(param, f"a parameter of type {param.type} cannot be given by the control plane")
+                    raise self.low.error(
+                        param, f"a parameter of type {param.type} cannot be given by the control plane"
+                    )
                 empty = t == types.Bits(0)  # the control plane gives it, as BMv2 has it; there is nothing to read
                 frame.values[param] = ir.Const(0, t) if empty else ir.Param(len(action.ir.params), t)
                 name = local_name(param)
@@ -436,15 +446,22 @@ class Tables(Statements):
             else:
                 given.append(i)
         params = [decl.params[i] for i in given]
-        copies = self.bind(
-            params, [p.type for p in params], [ref.bound[i] for i in given], frame, self.reach(decl, home)
+        copies = self.low.calls.bind(
+            params, [p.type for p in params], [ref.bound[i] for i in given], frame, self.low.calls.reach(decl, home)
         )
-        with self.activation(frame):
-            self._body(decl.body, None, copies)
-        self.copy_out(copies)
-        self.goto(end)
-        self.code, self.return_targets, self.cleanups, self.loops, self.exit_target, self.soft_exit = saved
-        self.in_action, self.prefix = saved_in_action, saved_prefix
+        with self.low.activation(frame):
+            self.low.calls.body(decl.body, None, copies)
+        self.low.calls.copy_out(copies)
+        self.low.goto(end)
+        (
+            self.low.code,
+            self.low.return_targets,
+            self.low.cleanups,
+            self.low.loops,
+            self.low.exit_target,
+            self.low.soft_exit,
+        ) = saved
+        self.low.in_action, self.low.prefix = saved_in_action, saved_prefix
 
     def is_direct(self, value: Value) -> bool:
         """Whether `value` may be an argument of a primitive as it is."""
@@ -454,4 +471,4 @@ class Tables(Statements):
         """`value`, or a temporary that holds it if primitives do not take it as an argument."""
         while isinstance(value, ir.Op) and value.op == "cast" and _widens(value.args[0].type, value.type):
             value = value.args[0]
-        return value if self.is_direct(value) else self.saved(value)
+        return value if self.is_direct(value) else self.low.copies.saved(value)

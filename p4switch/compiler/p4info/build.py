@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
-from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.p4info.annotations import add_annotations, add_documentation
 from p4switch.compiler.p4info.symbols import Symbols, field_ids
 from p4switch.compiler.p4info.typespecs import TypeSpecs, bitwidth, encode, type_name

@@ -11,7 +11,7 @@ from p4switch import ir
 from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.compiler.frontend import deep_recursion
-from p4switch.compiler.midend.v1model import Lowered, lower
+from p4switch.compiler.midend.whole import Lowered, lower
 from p4switch.compiler.passes import one_site_per_table, parser_conditions, simplify
 from p4switch.compiler.passes.base import Pass
 from p4switch.ir import checker

@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 
@@ -42,7 +42,7 @@ class Parity(ir.ExternOperation):
 
 @EXTERNS.register("parity")
 class ParityFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        result, value = to.call_arguments(call)
-        number = to.scalar_argument(call, 1, value)
-        to.into(call, 0, result, lambda place: Parity(place, number, call.pos))
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        result, value = to.externs.call_arguments(call)
+        number = to.externs.scalar_argument(call, 1, value)
+        to.externs.into(call, 0, result, lambda place: Parity(place, number, call.pos))

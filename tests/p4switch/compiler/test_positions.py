@@ -119,7 +119,7 @@ def test_a_program_without_a_package_is_refused_in_its_own_file(tmp_path: Path) 
 # Where an error is made that has no place yet, or is given one.
 GIVE_A_PLACE = {
     ("diagnostics.py", "CompileError"),  # the reporter, to which every error comes with its place
-    ("midend/base.py", "CompileError"),
+    ("midend/lowering.py", "CompileError"),
     ("bmv2/source.py", "CompileError"),
     ("passes/__init__.py", "CompileError"),
     ("preprocessor.py", "CompileError"),

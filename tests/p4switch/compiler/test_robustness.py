@@ -117,7 +117,7 @@ DOUBLED = {
 
 @pytest.mark.parametrize(("before", "body"), DOUBLED.values(), ids=DOUBLED.keys())
 def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p4switch.compiler.midend.base.MAX_WORK", 5_000)
+    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_WORK", 5_000)
     path = tmp_path / "x.p4"
     parser = "" if PARSER in before else PARSER + "{ state start { transition accept; } }"
     path.write_text(V1MODEL.format(parser=parser, before=before, body=body))
@@ -127,7 +127,7 @@ def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, m
 
 
 def test_time_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p4switch.compiler.midend.base.MAX_CPU_S", 0.0)
+    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_CPU_S", 0.0)
     path = tmp_path / "x.p4"
     parser = PARSER + "{ state start { transition accept; } }"
     before, body = DOUBLED["functions"]

@@ -12,7 +12,7 @@ from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
@@ -26,9 +26,7 @@ class _Assertion(ir.ExternOperation, abstract=True):
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.condition,)
 
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
+    writes = ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -67,15 +65,15 @@ class Assume(_Assertion):
 
 @EXTERNS.register("assert")
 class AssertFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        condition = to.call_arguments(call)[0]
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        condition = to.externs.call_arguments(call)[0]
         assert isinstance(condition, EXPRS)
         to.emit(Assert(condition, call.pos))
 
 
 @EXTERNS.register("assume")
 class AssumeFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        condition = to.call_arguments(call)[0]
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        condition = to.externs.call_arguments(call)[0]
         assert isinstance(condition, EXPRS)
         to.emit(Assume(condition, call.pos))

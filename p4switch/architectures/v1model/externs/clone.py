@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 _SESSION_BITS = 15
@@ -26,9 +26,7 @@ class _Clone(ir.ExternOperation, abstract=True):
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.session,)
 
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
+    writes = ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -63,12 +61,12 @@ class CloneEgress(_Clone):
 @EXTERNS.register("clone")
 @EXTERNS.register("clone_preserving_field_list")
 class Clone(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        args = to.call_arguments(call)
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        args = to.externs.call_arguments(call)
         kind = args[0]
         if not isinstance(kind, ir.Const):
             raise to.error(call, "the clone type has to be a compile-time constant")
-        to.only_in(call, "ingress" if kind.member == "I2E" else "egress")
+        to.externs.only_in(call, "ingress" if kind.member == "I2E" else "egress")
         clone = CloneIngress if kind.member == "I2E" else CloneEgress
-        fields = to.field_list_index(call, args[2]) if len(args) > 2 else -1
-        to.emit(clone(to.scalar_argument(call, 1, args[1]), to.field_list(fields), call.pos))
+        fields = to.externs.field_list_index(call, args[2]) if len(args) > 2 else -1
+        to.emit(clone(to.externs.scalar_argument(call, 1, args[1]), to.externs.field_list(fields), call.pos))

@@ -13,7 +13,7 @@ from p4switch.architectures.v1model import EXTERNS
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -26,14 +26,11 @@ class Count(ir.ExternOperation):
     span: int | None = None
     primitive = "count"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -55,12 +52,12 @@ class Counter(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"count": self._count}
 
-    def _count(self, call: ast.Call, extern: ExternObject, to: Externs) -> None:
-        index = to.scalar_argument(call, 0, to.call_arguments(call)[0])
+    def _count(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
         to.emit(Count(extern.path, index, call.pos))
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
-        to.out.counters.append(ir.Counter(extern.path, to.size_argument(extern), span=extern.node.pos))
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        to.out.counters.append(ir.Counter(extern.path, to.externs.size_argument(extern), span=extern.node.pos))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.counters.add()
@@ -79,8 +76,8 @@ class DirectCounter(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"count": lambda call, extern, to: None}
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
-        table = to.table_of(extern)
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table = to.externs.table_of(extern)
         if table is not None:
             to.out.counters.append(ir.Counter(extern.path, table.size, table.name, extern.node.pos))
 

@@ -14,7 +14,7 @@ from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 
@@ -27,14 +27,11 @@ class Digest(ir.ExternOperation):
     span: int | None = None
     primitive = "generate_digest"
     effects = frozenset({ir.Effect.DIGEST})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.receiver,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -46,24 +43,24 @@ class Digest(ir.ExternOperation):
 
 @EXTERNS.register("digest")
 class DigestFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        to.only_in(call, "ingress")
-        receiver, data = to.call_arguments(call)
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress")
+        receiver, data = to.externs.call_arguments(call)
         t = to.resolve(call.param_types[1])
         name = "digest"
         if isinstance(t, types.Struct):
             name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), t.name)
         # simple_switch reads the fields at the end of ingress: what the program means is their values now.
         copies: list[ir.Expr] = []
-        values = to.fields_of(data, call)
+        values = to.externs.fields_of(data, call)
         for field, value in zip(_member_names(t, len(values)), values, strict=True):
             place = to.storage.allocate(value.type, f"{to.prefix}{name}.{field}")
-            to.assign(place, value, call.pos)
+            to.copies.assign(place, value, call.pos)
             assert isinstance(place, EXPRS)
             copies.append(place)
         to.out.learn_lists.append(ir.FieldList(name, copies))
-        to.emit(Digest(to.scalar_argument(call, 0, receiver), len(to.out.learn_lists), call.pos))
-        to.digests.append(t)
+        to.emit(Digest(to.externs.scalar_argument(call, 0, receiver), len(to.out.learn_lists), call.pos))
+        to.externs.digests.append(t)
 
 
 def _member_names(t: types.Type, count: int) -> list[str]:

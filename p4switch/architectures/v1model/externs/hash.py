@@ -12,7 +12,7 @@ from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -54,25 +54,25 @@ class Hash(ir.ExternOperation):
 
 @EXTERNS.register("hash")
 class HashFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        result, algorithm, base, data, modulus = to.call_arguments(call)
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        result, algorithm, base, data, modulus = to.externs.call_arguments(call)
         if not isinstance(algorithm, ir.Const):
             raise to.error(call, "the hash algorithm has to be a compile-time constant")
-        inputs = [self._input(value, to) for value in to.fields_of(data, call)]
+        inputs = [self._input(value, to) for value in to.externs.fields_of(data, call)]
         name = f"calc_{len(to.out.calculations)}"
         calculation = ir.Calculation(name, algorithm.member, inputs, span=call.pos)
         to.out.calculations.append(calculation)
-        low, size = to.scalar_argument(call, 2, base), to.scalar_argument(call, 4, modulus)
-        to.into(call, 0, result, lambda place: Hash(place, low, calculation, size, call.pos))
+        low, size = to.externs.scalar_argument(call, 2, base), to.externs.scalar_argument(call, 4, modulus)
+        to.externs.into(call, 0, result, lambda place: Hash(place, low, calculation, size, call.pos))
 
     @staticmethod
-    def _input(value: ir.Expr, to: Externs) -> ir.Expr:
+    def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
         """Calculations read fields and constants alone."""
         if isinstance(value, (ir.FieldRef, ir.Const)):
             return value
         if not isinstance(value, ir.Param):
-            return to.saved(value)
+            return to.copies.saved(value)
         place = to.temp(value.type)
-        to.assign(place, value)
+        to.copies.assign(place, value)
         assert isinstance(place, EXPRS)
         return place

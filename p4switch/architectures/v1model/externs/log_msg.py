@@ -12,7 +12,7 @@ from p4switch.compiler.midend.values import EXPRS, HeaderValue, StructValue, Tex
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -26,14 +26,11 @@ class LogMsg(ir.ExternOperation):
     span: int | None = None
     primitive = "log_msg"
     effects = frozenset({ir.Effect.LOG})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return tuple(self.values)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -48,8 +45,8 @@ class LogMsg(ir.ExternOperation):
 
 @EXTERNS.register("log_msg")
 class LogMsgFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        args = to.call_arguments(call)
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        args = to.externs.call_arguments(call)
         text = args[0]
         if not isinstance(text, Text):
             raise to.error(call, "the message has to be a compile-time constant")
@@ -61,18 +58,18 @@ class LogMsgFunction(ExternFunction):
         message = parts[0]
         for i, part in enumerate(parts[1:]):
             message += (_format(items[i], call, to) if i < len(items) else "{}") + part
-        values = [leaf for item in items for leaf in to.fields_of(item, call)]
+        values = [leaf for item in items for leaf in to.externs.fields_of(item, call)]
         to.emit(LogMsg(message, values, call.pos))
 
 
-def _format(value: Value, node: ast.Node, to: Externs) -> str:
+def _format(value: Value, node: ast.Node, to: Lowering) -> str:
     """Placeholders for the scalars in `value`, with the names of fields."""
     if isinstance(value, StructValue):
         inner = [f"{name}:{_format(v, node, to)}" for name, v in value.fields.items()]
     elif isinstance(value, (ir.HeaderRef, HeaderValue)):
-        inner = [f"{name}:{{}}" for name in to.header_leaves(value) or ()]
+        inner = [f"{name}:{{}}" for name in to.copies.header_leaves(value) or ()]
     elif isinstance(value, EXPRS):
         return "{}"
     else:
-        inner = ["{}" for _ in to.fields_of(value, node)]
+        inner = ["{}" for _ in to.externs.fields_of(value, node)]
     return f"({','.join(inner)})"

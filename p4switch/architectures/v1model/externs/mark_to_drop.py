@@ -14,7 +14,7 @@ from p4switch.ports import DROP_PORT
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
 
@@ -24,10 +24,7 @@ class MarkToDrop(ir.ExternOperation):
     span: int | None = None
     primitive = "mark_to_drop"
     effects = frozenset({ir.Effect.DROP})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return ()
+    reads = ()
 
     @property
     def writes(self) -> tuple[ir.Written, ...]:
@@ -48,11 +45,11 @@ class MarkToDrop(ir.ExternOperation):
 
 @EXTERNS.register("mark_to_drop")
 class MarkToDropFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        to.only_in(call, "ingress", "egress")
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress", "egress")
         to.emit(MarkToDrop(call.pos))
-        for arg in to.call_arguments(call):
+        for arg in to.externs.call_arguments(call):
             # In a copy of the standard metadata the fields have to follow: it is copied back later.
             if isinstance(arg, StructValue):
                 for field in (EGRESS_SPEC, MCAST_GRP):
-                    to.assign(arg.fields[field.name], to.standard.fields[field.name], call.pos)
+                    to.copies.assign(arg.fields[field.name], to.externs.standard.fields[field.name], call.pos)

@@ -13,7 +13,7 @@ from p4switch.architectures.v1model import EXTERNS
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -59,14 +59,14 @@ class Meter(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"execute_meter": self._execute}
 
-    def _execute(self, call: ast.Call, extern: ExternObject, to: Externs) -> None:
-        index_value, result = to.call_arguments(call)
-        index = to.scalar_argument(call, 0, index_value)
-        to.into(call, 1, result, lambda place: ExecuteMeter(extern.path, index, place, call.pos))
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index_value, result = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 0, index_value)
+        to.externs.into(call, 1, result, lambda place: ExecuteMeter(extern.path, index, place, call.pos))
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
-        unit = to.enum_argument(extern, "type")
-        to.out.meters.append(ir.Meter(extern.path, to.size_argument(extern), unit, span=extern.node.pos))
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        unit = to.externs.enum_argument(extern, "type")
+        to.out.meters.append(ir.Meter(extern.path, to.externs.size_argument(extern), unit, span=extern.node.pos))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.meters.add()
@@ -85,13 +85,13 @@ class DirectMeter(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"read": self._read}
 
-    def _read(self, call: ast.Call, extern: ExternObject, to: Externs) -> None:
-        to.assign(to.call_arguments(call)[0], to.direct_meter_result(extern), call.pos)
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        to.copies.assign(to.externs.call_arguments(call)[0], to.externs.direct_meter_result(extern), call.pos)
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
-        table, unit = to.table_of(extern), to.enum_argument(extern, "type")
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type")
         if table is not None:
-            result = to.direct_meter_result(extern)
+            result = to.externs.direct_meter_result(extern)
             to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:

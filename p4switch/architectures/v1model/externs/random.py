@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
@@ -55,7 +55,7 @@ class Random(ir.ExternOperation):
 
 @EXTERNS.register("random")
 class RandomFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        result, low, high = to.call_arguments(call)
-        least, most = to.scalar_argument(call, 1, low), to.scalar_argument(call, 2, high)
-        to.into(call, 0, result, lambda place: Random(place, least, most, call.pos))
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        result, low, high = to.externs.call_arguments(call)
+        least, most = to.externs.scalar_argument(call, 1, low), to.externs.scalar_argument(call, 2, high)
+        to.externs.into(call, 0, result, lambda place: Random(place, least, most, call.pos))

@@ -14,7 +14,7 @@ from p4switch.compiler.midend.storage import scalar_type
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -66,14 +66,11 @@ class RegisterWrite(ir.ExternOperation):
     span: int | None = None
     primitive = "register_write"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -96,22 +93,22 @@ class Register(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"read": self._read, "write": self._write}
 
-    def _read(self, call: ast.Call, extern: ExternObject, to: Externs) -> None:
-        result, index_value = to.call_arguments(call)
-        index = to.scalar_argument(call, 1, index_value)
-        to.into(call, 0, result, lambda place: RegisterRead(place, extern.path, index, call.pos))
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        result, index_value = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 1, index_value)
+        to.externs.into(call, 0, result, lambda place: RegisterRead(place, extern.path, index, call.pos))
 
-    def _write(self, call: ast.Call, extern: ExternObject, to: Externs) -> None:
-        index_value, value = to.call_arguments(call)
-        index = to.scalar_argument(call, 0, index_value)
-        to.emit(RegisterWrite(extern.path, index, to.scalar_argument(call, 1, value), call.pos))
+    def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index_value, value = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 0, index_value)
+        to.emit(RegisterWrite(extern.path, index, to.externs.scalar_argument(call, 1, value), call.pos))
 
-    def declare(self, extern: ExternObject, to: Externs) -> None:
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
         t = scalar_type(extern.type_args[0])
         if not isinstance(t, ir.Bits):
             what = f"a register of {extern.type_args[0]}"
             raise to.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
-        to.out.registers.append(ir.Register(extern.path, to.size_argument(extern), t.width, extern.node.pos))
+        to.out.registers.append(ir.Register(extern.path, to.externs.size_argument(extern), t.width, extern.node.pos))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()

@@ -11,21 +11,15 @@ from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 
 class _Again(ir.ExternOperation, abstract=True):
     __slots__ = ()
     fields: int
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return ()
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
+    reads = ()
+    writes = ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -57,15 +51,15 @@ class Recirculate(_Again):
 
 @EXTERNS.register("resubmit_preserving_field_list")
 class ResubmitFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        to.only_in(call, "ingress")
-        index = to.field_list_index(call, to.call_arguments(call)[0])
-        to.emit(Resubmit(to.field_list(index), call.pos))
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress")
+        index = to.externs.field_list_index(call, to.externs.call_arguments(call)[0])
+        to.emit(Resubmit(to.externs.field_list(index), call.pos))
 
 
 @EXTERNS.register("recirculate_preserving_field_list")
 class RecirculateFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        to.only_in(call, "egress")
-        index = to.field_list_index(call, to.call_arguments(call)[0])
-        to.emit(Recirculate(to.field_list(index), call.pos))
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "egress")
+        index = to.externs.field_list_index(call, to.externs.call_arguments(call)[0])
+        to.emit(Recirculate(to.externs.field_list(index), call.pos))

@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
-    from p4switch.compiler.midend.externs import Externs
+    from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
 
 
@@ -23,14 +23,11 @@ class Truncate(ir.ExternOperation):
     span: int | None = None
     primitive = "truncate"
     effects = frozenset({ir.Effect.TRUNCATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.length,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:
@@ -43,6 +40,6 @@ class Truncate(ir.ExternOperation):
 
 @EXTERNS.register("truncate")
 class TruncateFunction(ExternFunction):
-    def lower(self, call: ast.Call, to: Externs) -> None:
-        to.only_in(call, "ingress", "egress")
-        to.emit(Truncate(to.scalar_argument(call, 0, to.call_arguments(call)[0]), call.pos))
+    def lower(self, call: ast.Call, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress", "egress")
+        to.emit(Truncate(to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0]), call.pos))

@@ -1,26 +1,26 @@
-"""What all parts of the lowering share: the code being built, the environment, errors."""
+"""From the checked tree to code over scalars: what its parts share, and the parts, which know each other through it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.midend.assign import Assignments
+from p4switch.compiler.midend.calls import Calls
+from p4switch.compiler.midend.elaborate import Block, Elaboration
+from p4switch.compiler.midend.expressions import Expressions
+from p4switch.compiler.midend.externs import Externs
+from p4switch.compiler.midend.limits import MAX_STACK
+from p4switch.compiler.midend.parsers import Parsers
+from p4switch.compiler.midend.statements import Statements
 from p4switch.compiler.midend.storage import Storage
+from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
-if TYPE_CHECKING:
-    from p4switch.compiler.midend.elaborate import Block
-
-
-MAX_STACK = 255
-MAX_CELLS = 1 << 28
-MAX_SIZE = (1 << 31) - 1
-"""Of header stacks; of counters, meters and registers; of tables, profiles and value sets: what the engine loads."""
 MAX_WORK = 400_000
 """Expressions and statements that are lowered in one program, those of a call each time anew."""
 MAX_CPU_S = 60.0
@@ -28,8 +28,8 @@ MAX_CPU_S = 60.0
 _WORK_A_LOOK = 256  # at the clock
 
 
-class Base:
-    """State of the lowering of one program."""
+class Lowering:
+    """The lowering of one program: the code being built, the environment, errors, and the parts."""
 
     def __init__(self, program: ast.Program) -> None:
         self.source = program
@@ -53,6 +53,14 @@ class Base:
         self._storable: set[types.Type] = set()
         self.rewinds: list[ir.MoveStack] = []  # of stacks in the parser whose variable begins anew
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
+        self.copies = Assignments(self)
+        self.expressions = Expressions(self)
+        self.instances = Elaboration(self)
+        self.calls = Calls(self)
+        self.statements = Statements(self)
+        self.tables = Tables(self)
+        self.externs = Externs(self)
+        self.parsers = Parsers(self)
 
     # Errors
 

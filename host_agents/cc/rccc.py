@@ -1,0 +1,359 @@
+"""RCCC, the receiver's congestion control of Ultra Ethernet: it draws data from all its senders by credit.
+
+A sender may send while its credit is above 0; a packet's bytes are deducted, so that the last one may overdraw it. It
+starts with speculative credit, one and a half BDP, what is left of which it loses for good with the first ACK, NACK or
+pull. Each of its data packets says how far it wants to be pulled: the pull target, which covers what waits to be sent
+and its credit does not. Credit is counted in quanta of 256 bytes, cumulatively, so that a lost pull is made good by the
+next.
+
+The receivers of a NIC take turns at its pull pacer, which draws 99% of what the link carries: each grants up to 64
+quanta of what it owes, its target less what was granted. When none owes anything, those who have been served go on by
+turns, beyond the target, by up to the largest credit: what is lost, or waits at the sender, needs no time-out then. A
+trimmed packet is not owed by itself; its sender's next data packet says that it waits to be sent. A sender that nobody
+hears from, and that has no credit, sends a request (RTS) after a time-out, and so does one that begins again without
+credit.
+
+`rccc+nscc` needs credit and room in NSCC's window, and asks for no more than a packet beyond the window. It follows the
+consortium's reference simulator but for this: an RTS is a control packet here, where there it takes a sequence number
+of the data and is acknowledged; and a queue pair that is served again leaves the idle list (the simulator lists it
+anew each time, so that it sends many empty pulls). Frames: docs/wire-formats.md, "Ultra Ethernet's credit".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents import wire
+from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.config import SCOPE_QP
+from host_agents.lb.base import ENTROPY_COUNT, FIRST_ENTROPY
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
+from host_agents.pull_pacer import PullPacer
+from host_agents.ranges import POSITIVE, SHARE
+from host_agents.registry import Protocol, ProtocolInfo, register
+from host_agents.template import Wrapper
+from host_agents.timers import Timer
+
+QUANTUM_BYTES: Final = 256
+
+_TARGET_HEADER: Final = Header(
+    "pull_target",
+    (Field("target", 32, "how far the sender wants to be pulled, since the queue pair was opened", unit="256 bytes"),),
+    "Pull target of RCCC.",
+)
+DATA: Final = Packet(
+    "data with target",
+    0xF0,
+    (_TARGET_HEADER,),
+    opcodes=8,
+    wraps=True,
+    meaning="data of RCCC: reliable-connection opcode n as 0xF0 + n",
+)
+RTS: Final = Packet(
+    "target",
+    0xE6,
+    (_TARGET_HEADER,),
+    to=TO_NOTIFICATION_POINT,
+    meaning="RTS of RCCC: a pull target without data",
+)
+PULL: Final = Packet(
+    "pull of quanta",
+    0xE7,
+    (
+        Header(
+            "granted_quanta",
+            (Field("granted", 64, "what the receiver has granted since the queue pair was opened", unit="256 bytes"),),
+            "Pull of RCCC.",
+        ),
+    ),
+    to=TO_REACTION_POINT,
+    meaning="credit of RCCC for the sender",
+)
+_TARGET: Final = DATA.place("target")
+_REQUESTED: Final = RTS.place("target")
+_GRANTED: Final = PULL.place("granted")
+_WRAPPED_MASK: Final = 0xF8
+_FASTER: Final = 8.0  # a receiver's link may be so many times as fast as the sender's
+_HALF: Final = 1 << 31  # a target that is further ahead is an old one, modulo 2^32
+
+
+@dataclass(frozen=True)
+class RcccParameters:
+    """Defaults are the reference simulator's."""
+
+    most_credit_bdp: float = field(default=1.5, metadata=POSITIVE)  # the largest credit, and the speculative one
+    quanta_per_pull: int = field(default=64, metadata=POSITIVE)  # of 256 bytes, that one pull grants at most
+    pull_rate: float = field(default=0.99, metadata=SHARE)  # what pulls draw, as a part of the line rate
+    # A pull that grants nothing takes the time of so many quanta.
+    empty_pull_quanta: int = field(default=4, metadata=POSITIVE)
+    pull_entropies: int = field(default=128, metadata=ENTROPY_COUNT)  # pulls take so many paths by turns
+
+
+def credit_quanta(parameters: RcccParameters, path: Path) -> int:
+    """Return the largest credit, in whole quanta and at least a full packet's."""
+    most_bytes = max(parameters.most_credit_bdp * path.bdp_bytes, float(path.wire_bytes))
+    return -(-int(most_bytes) // QUANTUM_BYTES)
+
+
+class Senders:
+    """Those of a NIC's queue pairs that wait for its link: they have data to send, and may send it."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+
+class Rccc(CompositeReactionPoint):
+    """The sender. It holds `credit_bytes`."""
+
+    def __init__(self, parameters: RcccParameters, path: Path, parts: list[ReactionPoint]) -> None:
+        super().__init__(path, parts)  # NSCC, which limits the sender too
+        self.own_headers = True
+        self.most_credit_bytes = credit_quanta(parameters, path) * QUANTUM_BYTES
+        self.credit_bytes = self.most_credit_bytes
+        self.speculating = True
+        self.pulled_quanta = 0
+        self._wrapper = Wrapper(DATA)
+        self._waits = False  # counted among those that wait for the link
+        self._requested_ns = -1  # when the last RTS left; -1: never
+        self._heard_ns = 0  # when the last pull came, or the last RTS left
+        self._pulled_ns = 0  # when the last pull came
+        self._bytes_per_ns = _FASTER * path.line_rate_bps / 8e9
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        senders = self.host.part("RCCC senders", Senders)
+        assert isinstance(senders, Senders)
+        self._senders = senders
+        self._retry = self.timer()
+
+    def close(self) -> None:
+        super().close()
+        self._count(False)
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        return self.credit_bytes > 0 and super().may_send(inflight_bytes)
+
+    def on_start(self, now_ns: int) -> None:
+        super().on_start(now_ns)
+        if not self._retry.is_armed():
+            self._heard_ns = now_ns
+            self._retry.arm(now_ns + self.host.rto_ns)
+
+    def on_post(self, now_ns: int) -> None:
+        super().on_post(now_ns)
+        self._look()
+        if self.credit_bytes <= 0:
+            self._request(now_ns)
+
+    def on_idle(self, now_ns: int) -> None:
+        super().on_idle(now_ns)
+        self._look()
+        self._retry.cancel()
+
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
+        size = self.path.wire_bytes  # it is still among what waits, and not yet deducted
+        target = self._target(max(0, self.traffic.waiting_bytes - size), self.credit_bytes - size)
+        return self._wrapper.wrap(headers, (target & 0xFFFFFFFF).to_bytes(4, "big"))
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self.credit_bytes -= wire_bytes
+        super().on_sent(now_ns, wire_bytes)
+        self._look()
+
+    def on_ack(self, feedback: Feedback) -> None:
+        self._stop_speculating()
+        super().on_ack(feedback)
+        self._look()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._stop_speculating()
+        super().on_nack(now_ns, wire_bytes, trimmed)
+        self._look()
+
+    def on_timeout(self, now_ns: int) -> None:
+        self._stop_speculating()
+        super().on_timeout(now_ns)
+        self._request(now_ns)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A pull: what it says beyond the last one is credit."""
+        super().on_control(now_ns, opcode, frame, offset)
+        if opcode != PULL.opcode:
+            return
+        pulled = _GRANTED.get(frame, offset)
+        more = pulled - self.pulled_quanta
+        if more < 0:
+            return  # an older one, overtaken
+        # A receiver's pacer grants no more than its link carries, whether the sender uses it or not.
+        most_bytes = float(self.most_credit_bytes) + self._bytes_per_ns * float(now_ns - self._pulled_ns)
+        if float(more * QUANTUM_BYTES) > most_bytes:
+            self.outlet.count_malformed()
+            return
+        self._stop_speculating()
+        self._heard_ns = now_ns
+        self._pulled_ns = now_ns
+        self.pulled_quanta = pulled
+        self.credit_bytes = min(self.credit_bytes + more * QUANTUM_BYTES, self.most_credit_bytes)
+        self._look()
+        self.outlet.window_opened()
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """Without credit, and nothing heard for a time-out: the RTS or the last pulls are lost."""
+        due_ns = self._heard_ns + self.host.rto_ns
+        if due_ns <= now_ns:
+            due_ns = now_ns + self.host.rto_ns
+            if self.traffic.waiting_bytes > 0 and self.credit_bytes <= 0:
+                if not self.outlet.may_retry(now_ns):
+                    return
+                self._request(now_ns)
+        timer.arm(due_ns)
+
+    def _stop_speculating(self) -> None:
+        if self.speculating:
+            self.speculating = False
+            self.credit_bytes = min(self.credit_bytes, 0)
+
+    def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
+        """The pull target in quanta, of what waits beyond the credit."""
+        wanted = min(waiting_bytes, self.most_credit_bytes)
+        if self.parts:
+            wanted = min(wanted, int(self.window_bytes) + self.path.wire_bytes)
+        wanted = max(wanted - credit_bytes, 0)
+        if self.speculating and waiting_bytes > 0:
+            wanted = max(wanted, self.path.wire_bytes)
+        if self._senders.waiting > 1:
+            wanted = int(wanted / self._senders.waiting)
+        return self.pulled_quanta + -(-wanted // QUANTUM_BYTES)
+
+    def _request(self, now_ns: int) -> None:
+        """Ask for credit by itself, at most once in a base RTT."""
+        if self.traffic.waiting_bytes == 0:
+            return
+        if self._requested_ns >= 0 and now_ns - self._requested_ns < self.path.base_rtt_ns:
+            return
+        self._requested_ns = now_ns
+        self._heard_ns = now_ns
+        target = self._target(self.traffic.waiting_bytes, self.credit_bytes)
+        self.outlet.send_control(
+            RTS, RTS.encode(target=target & 0xFFFFFFFF), entropy=self.outlet.control_entropy(now_ns)
+        )
+
+    def _look(self) -> None:
+        """Whether it waits for the link may have changed."""
+        self._count(self.traffic.waiting_bytes > 0 and self.may_send(self.traffic.inflight_bytes))
+
+    def _count(self, waits: bool) -> None:
+        if waits != self._waits:
+            self._waits = waits
+            self._senders.waiting += 1 if waits else -1
+
+
+class RcccReceiver(NotificationPoint):
+    """Owes its sender the target less what was granted, in quanta."""
+
+    def __init__(self, parameters: RcccParameters, path: Path) -> None:
+        super().__init__(path)
+        self.pulls_ahead = True
+        self.target_quanta = 0
+        self.granted_quanta = 0
+        self._most_ahead_quanta = credit_quanta(parameters, path)
+        # No sender asks for more beyond what was granted: the largest credit, and what the last packet has overdrawn.
+        self._most_owed_quanta = self._most_ahead_quanta + -(-2 * path.wire_bytes // QUANTUM_BYTES)
+        self._quanta_per_pull = parameters.quanta_per_pull
+        self._empty_pull_quanta = parameters.empty_pull_quanta
+        self._turn_bytes = float(QUANTUM_BYTES) / parameters.pull_rate  # of the link, that a quantum takes
+        self._asked = False  # it answers, even with nothing
+        self._entropies = parameters.pull_entropies
+        self._next_entropy = 0
+        self._open = True
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        pacer = self.host.part("pull pacer", self._make_pacer)
+        assert isinstance(pacer, PullPacer)
+        self._pacer = pacer
+
+    def close(self) -> None:
+        super().close()
+        self._open = False
+
+    def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        if frame[wire.BTH] & _WRAPPED_MASK == DATA.opcode:  # the transport has seen that it is whole
+            self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), False)
+
+    def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
+        if len(frame) >= wire.AFTER_BTH + DATA.size_bytes:
+            self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), True)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        if opcode == RTS.opcode:
+            self._hear(now_ns, _REQUESTED.get(frame, offset), True)
+
+    def on_turn(self, now_ns: int) -> int:
+        owed = self.target_quanta - self.granted_quanta
+        if not self._open or (owed <= 0 and not self._asked):
+            return 0
+        self._asked = False
+        return self._grant(max(0, min(owed, self._quanta_per_pull)))
+
+    def on_idle_turn(self, now_ns: int) -> int:
+        ahead = self.granted_quanta - self.target_quanta
+        if not self._open or self.pulling or not 0 <= ahead < self._most_ahead_quanta:
+            return 0
+        return self._grant(self._quanta_per_pull)
+
+    def _grant(self, quanta: int) -> int:
+        self.granted_quanta += quanta
+        entropy = FIRST_ENTROPY + self._next_entropy
+        self._next_entropy = (self._next_entropy + 1) % self._entropies
+        self.outlet.send_counter(PULL, self.granted_quanta, entropy)
+        return int(float(quanta if quanta > 0 else self._empty_pull_quanta) * self._turn_bytes)
+
+    def _hear(self, now_ns: int, low: int, asked: bool) -> None:
+        """The pull target modulo 2^32 of a packet that arrived; `asked`: an answer is due, whatever it says."""
+        more = (low - self.target_quanta) & 0xFFFFFFFF
+        if 0 < more < _HALF:
+            if self.target_quanta + more - self.granted_quanta > self._most_owed_quanta:
+                self.outlet.count_malformed()
+                return
+            self.target_quanta += more
+        elif not asked:
+            return
+        if asked:
+            self._asked = True
+        if self._open:
+            self._pacer.add(now_ns, self)
+
+    def _make_pacer(self) -> PullPacer:
+        return PullPacer(self.host.timers, self.path.line_rate_bps)
+
+
+def reaction_point(parameters: RcccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    parts = [added.reaction_point(path) for added in mechanisms.values() if isinstance(added, Protocol)]
+    return Rccc(parameters, path, parts)
+
+
+def notification_point(parameters: RcccParameters, path: Path) -> NotificationPoint:
+    return RcccReceiver(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="rccc",
+        summary="Ultra Ethernet's receiver: draws data with paced pulls of credit in quanta",
+        source="Ultra Ethernet Consortium, specification 1.0, and its reference simulator uet-htsim",
+        program="trim",
+        parameters=RcccParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        mechanisms=("nscc",),
+        scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
+        packets=(DATA, RTS, PULL),
+        selective=True,
+    )
+)

@@ -1,0 +1,91 @@
+"""Bitmap of Ultra Ethernet's reference simulator: all entropies in turn, but for those that have a penalty.
+
+Each mark, trimmed packet and time-out of an entropy adds to its penalty. When the turn of one with a penalty comes, the
+penalty shrinks by one, and the packet takes the next entropy that has none. A time-out is told without the entropy of
+the packet that was lost, so it adds to no penalty here. (The simulator has it add to that of entropy 0, whichever path
+lost the packet.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents.cc.base import Path
+from host_agents.draws import Draws
+from host_agents.lb.base import ENTROPY_COUNT, LoadBalancer
+from host_agents.lb.oblivious import Rounds, check_power_of_two
+from host_agents.registry import LoadBalancerInfo, register
+
+MOST_PENALTY: Final = 15
+
+
+@dataclass(frozen=True)
+class BitmapParameters:
+    entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
+    mark_penalty: int = 1  # what a marked packet adds
+    trim_penalty: int = 4  # what a trimmed packet adds
+
+
+class Penalties:
+    """Penalties of entropies by number, and whose turn it is."""
+
+    def __init__(self, parameters: BitmapParameters, rounds: Rounds) -> None:
+        self._mark = parameters.mark_penalty
+        self._trim = parameters.trim_penalty
+        self._rounds = rounds
+        self.penalties = [0] * rounds.entropies
+
+    def next(self) -> int:
+        """The number of the next entropy without a penalty; any, when all have one."""
+        number = self._rounds.next()
+        if self.penalties[number] == 0:
+            return number
+        self.penalties[number] -= 1
+        for _ in range(self._rounds.entropies):
+            number = self._rounds.next()
+            if self.penalties[number] == 0:
+                break
+        return number
+
+    def on_mark(self, number: int) -> None:
+        self._add(number, self._mark)
+
+    def on_trim(self, number: int) -> None:
+        self._add(number, self._trim)
+
+    def _add(self, number: int, penalty: int) -> None:
+        self.penalties[number] = min(self.penalties[number] + penalty, MOST_PENALTY)
+
+
+class Bitmap(LoadBalancer):
+    def __init__(self, parameters: BitmapParameters, seed: int) -> None:
+        self.rounds = Rounds(parameters.entropies, Draws(seed))
+        self.penalties = Penalties(parameters, self.rounds)
+
+    def next_entropy(self, now_ns: int) -> int:
+        return self.rounds.port(self.penalties.next())
+
+    def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
+        if marked:
+            self.penalties.on_mark(self.rounds.number(entropy))
+
+    def on_nack(self, now_ns: int, entropy: int) -> None:
+        self.penalties.on_trim(self.rounds.number(entropy))
+
+
+def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:
+    check_power_of_two("bitmap", parameters.entropies)
+    return Bitmap(parameters, seed)
+
+
+register(
+    LoadBalancerInfo(
+        name="bitmap",
+        summary="all paths in turn, but for those that were congested lately",
+        source="Ultra Ethernet's reference simulator uet-htsim",
+        parameters=BitmapParameters,
+        create=create,
+        per_packet=True,
+    )
+)

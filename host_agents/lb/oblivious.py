@@ -1,0 +1,84 @@
+"""Oblivious spraying as Ultra Ethernet's reference simulator has it: all entropies in turn, in an order that changes.
+
+Each round of N packets takes every one of N entropies once, the i-th packet entropy i xor x; x is drawn for each round.
+So the entropies of a queue pair are used evenly, and two of its packets on one path are far apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from host_agents.cc.base import Path
+from host_agents.draws import Draws
+from host_agents.errors import ParameterError
+from host_agents.lb.base import ENTROPIES, ENTROPY_COUNT, FIRST_ENTROPY, LoadBalancer
+from host_agents.registry import LoadBalancerInfo, register
+
+
+@dataclass(frozen=True)
+class ObliviousParameters:
+    entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
+
+
+def check_power_of_two(owner: str, entropies: int) -> None:
+    """Raises ParameterError: of others, `i xor x` would leave the range."""
+    if entropies & (entropies - 1) != 0:
+        raise ParameterError(f"{owner}: parameter entropies: should be a power of two (got {entropies})")
+
+
+class Rounds:
+    """Numbers of entropies, 0 to N - 1: each once in a round of N."""
+
+    def __init__(self, entropies: int, draws: Draws) -> None:
+        self.entropies = entropies
+        self._draws = draws
+        # The bits of a port that no number has are drawn once for a queue pair: others take other paths.
+        self._first = FIRST_ENTROPY + int(draws.random() * float(ENTROPIES // entropies)) * entropies
+        self._place = entropies
+        self._order = 0
+
+    def next(self) -> int:
+        """The number of the next entropy."""
+        if self._place == self.entropies:
+            self._place = 0
+            self._order = self.any()
+        number = self._place ^ self._order
+        self._place += 1
+        return number
+
+    def any(self) -> int:
+        """Any number, at random."""
+        return int(self._draws.random() * float(self.entropies))
+
+    def port(self, number: int) -> int:
+        """The UDP source port that stands for this number."""
+        return self._first + number
+
+    def number(self, port: int) -> int:
+        """The number of a port that came back."""
+        return (port - self._first) & (self.entropies - 1)
+
+
+class Oblivious(LoadBalancer):
+    def __init__(self, entropies: int, seed: int) -> None:
+        self.rounds = Rounds(entropies, Draws(seed))
+
+    def next_entropy(self, now_ns: int) -> int:
+        return self.rounds.port(self.rounds.next())
+
+
+def create(parameters: ObliviousParameters, seed: int, path: Path) -> LoadBalancer:
+    check_power_of_two("oblivious", parameters.entropies)
+    return Oblivious(parameters.entropies, seed)
+
+
+register(
+    LoadBalancerInfo(
+        name="oblivious",
+        summary="all paths in turn, in an order that changes, whatever comes back",
+        source="Ultra Ethernet's reference simulator uet-htsim",
+        parameters=ObliviousParameters,
+        create=create,
+        per_packet=True,
+    )
+)
