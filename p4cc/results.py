@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import p4cc._hosts  # noqa: F401  # isort: split
+from harness.columns.flows import totals
 from harness.errors import CheckError
 from harness.measure import results as stored
 from harness.measure.output_folder import copy_content, new_folder
@@ -26,7 +27,6 @@ from p4switch.errors import UserError, suggest
 __all__ = ["CheckError", "Result", "Results"]
 
 _FIGURES = ("ended", "end_ns", "flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent")
-_COUNTS = ("retransmitted", "timeouts", "cnps", "ecn_marked")
 
 
 class Result:
@@ -273,7 +273,7 @@ def _row(run: Result) -> dict[str, Any]:
         **{f"fct_{name}_ns": value for name, value in summary["fct_ns"].items()},
         **{f"slowdown_{name}": value for name, value in summary["slowdown"].items()},
         "jain_mean": summary["jain"]["mean"],
-        **{name: summary[name] for name in _COUNTS},
+        **{total.name: summary.get(total.name) for total in totals()},
         "drops": sum(summary["drops"].values()),
         "pfc_pauses": summary["pfc"]["pauses_sent"],
         "failed_checks": len(run.failed),
