@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,8 +14,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import p4cc._hosts  # noqa: F401  # isort: split
+from harness.columns.flows import totals
 from harness.errors import CheckError
 from harness.measure import results as stored
+from harness.measure.output_folder import copy_content, new_folder
 from harness.measure.summary import delivered, unfinished
 from harness.report import write_report
 from harness.report.figures import figures
@@ -24,7 +27,6 @@ from p4switch.errors import UserError, suggest
 __all__ = ["CheckError", "Result", "Results"]
 
 _FIGURES = ("ended", "end_ns", "flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent")
-_COUNTS = ("retransmitted", "timeouts", "cnps", "ecn_marked")
 
 
 class Result:
@@ -215,17 +217,21 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """A copy of all files in a folder that must not exist yet; `load` reads it. Raises FileExistsError.
+        """Copy all files, or those of a selection's runs, to a folder that must not exist yet; `load` reads it.
 
-        Of a selection it has the files of its runs.
+        The folder is there as a whole or not at all. Raises FileExistsError, and UserError for what is no regular file.
         """
-        if not self._selected:
-            return Path(shutil.copytree(self.folder, folder))
         target = Path(folder)
-        target.mkdir()
-        for run in self._runs:
-            shutil.copytree(run.folder, target / run.name)
-        stored.note_order(target, [run.name for run in self._runs])
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        with new_folder(target) as scratch:
+            if self._selected:
+                for run in self._runs:
+                    (scratch / run.name).mkdir()
+                    copy_content(run.folder, scratch / run.name)
+                stored.note_order(scratch, [run.name for run in self._runs])
+            else:
+                copy_content(self.folder, scratch)
         return target
 
     def _together(self, name: str) -> pd.DataFrame:
@@ -267,7 +273,7 @@ def _row(run: Result) -> dict[str, Any]:
         **{f"fct_{name}_ns": value for name, value in summary["fct_ns"].items()},
         **{f"slowdown_{name}": value for name, value in summary["slowdown"].items()},
         "jain_mean": summary["jain"]["mean"],
-        **{name: summary[name] for name in _COUNTS},
+        **{total.name: summary.get(total.name) for total in totals()},
         "drops": sum(summary["drops"].values()),
         "pfc_pauses": summary["pfc"]["pauses_sent"],
         "failed_checks": len(run.failed),

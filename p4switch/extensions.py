@@ -25,9 +25,11 @@ from typing import Any, NamedTuple
 from p4switch import cache
 from p4switch.errors import UserError, raised_at, suggest
 from p4switch.registry import Registry, forget
+from p4switch.regular_file import read_regular
 
 _REFERENCE = re.compile(r"(?P<file>.+?\.py)(?::(?P<name>[^:+]+))?(?P<added>\+.+)?")
 _loaded: dict[Path, str] = {}  # digest of the text
+_MOST_BYTES = 16 << 20
 _NOTES = "extensions"  # in the cache: one for each path and content that the user has named
 
 
@@ -119,9 +121,7 @@ def _read(file: Path) -> tuple[Path, bytes]:
     """Return the absolute path and the content. Raises UserError."""
     try:
         file = file.resolve()
-        if file.exists() and not file.is_file():
-            raise UserError(f"{file}: expected a regular file")
-        return file, file.read_bytes()
+        return file, read_regular(file, _MOST_BYTES)
     except FileNotFoundError:
         raise UserError(f"no Python file {str(file)!r}") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness import interruption
 from harness.measure import results
 from harness.measure.inputs import How, inputs
+from harness.measure.output_folder import copy_content
 from harness.measure.results import Result
 from harness.measure.summary import delivered, disagreement
 from harness.plan.run import Run
@@ -58,7 +59,9 @@ def complete(
     early: BaseException | None = None
     try:
         for number, earlier in taken.items():
-            found[number] = results.load(shutil.copytree(earlier.folder, folders[number]))
+            folders[number].mkdir()
+            copy_content(earlier.folder, folders[number])
+            found[number] = results.load(folders[number])
             tell(number, found[number], f"taken from {earlier.folder}")
         with closing(make([number for number in range(len(folders)) if number not in taken])) as made:
             for number, result in made:

@@ -1,61 +1,33 @@
-"""What became of one flow, in any world: its sender and its receiver tell, the record keeps it."""
+"""What became of one flow, in any world: its senders and its receivers tell, the record keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.columns.column import Column, Joining, Receiver
+from harness.columns.flows import of_receivers, of_senders
 
 if TYPE_CHECKING:
     from harness.workloads import Flow
-    from host_agents.messages import Message, QpStats
 
-COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
-# Of the table `flows`, in order; not every run has all of them.
-COLUMNS = (
-    *("flow", "piece", "source", "destination", "group", "role", "qp", "pieces", "size_bytes"),
-    *("start_ns", "first_sent_ns", "delivered_ns", "completed_ns", "fct_ns", "ideal_fct_ns", "slowdown"),
-    *COUNTS,
-)
-COUNTS_PREFIX = "stats."  # of a further column that is a count of the flow's queue pair
-
-
-def column_of(attribute: str) -> str:
-    """The further column that an attribute of a reaction point, or a count, is put into."""
-    return attribute.rpartition(".")[2]
+Values = Mapping[str, float]  # by column
+Counts = Mapping[str, int]  # of a receiver's queue pair, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a sender knows of a message: done, or how far it got (completed_ns -1). Counts are of its queue pair."""
+    """What a sender knows of a message: done, or how far it got (completed_ns -1), and its columns' values."""
 
     size_bytes: int
     first_sent_ns: int
     completed_ns: int
-    packets_sent: int
-    retransmitted: int
-    timeouts: int
-    naks: int
-    cnps: int
-    columns: tuple[float, ...] = ()  # what the scenario asked for; NaN: no value
+    columns: Values
 
     @classmethod
-    def of(cls, message: Message, columns: tuple[float, ...] = ()) -> Sent:
-        stats = message.qp.stats
-        return cls(
-            size_bytes=message.size_bytes,
-            first_sent_ns=message.first_sent_ns,
-            completed_ns=message.completed_ns,
-            packets_sent=stats.packets_sent,
-            retransmitted=stats.packets_retransmitted,
-            timeouts=stats.timeouts,
-            naks=stats.naks_received,
-            cnps=stats.cnps_received,
-            columns=columns,
-        )
-
-    @classmethod
-    def joined(cls, parts: Collection[Sent]) -> Sent:
+    def joined(cls, parts: Collection[Sent], columns: Sequence[Column]) -> Sent:
         """Of a flow of several senders, each of which sends it all: from the first to the last of them."""
         if len(parts) == 1:
             return next(iter(parts))
@@ -64,53 +36,54 @@ class Sent:
             size_bytes=max(part.size_bytes for part in parts),
             first_sent_ns=min(begun, default=-1),
             completed_ns=-1 if any(part.completed_ns < 0 for part in parts) else max(p.completed_ns for p in parts),
-            packets_sent=sum(part.packets_sent for part in parts),
-            retransmitted=sum(part.retransmitted for part in parts),
-            timeouts=sum(part.timeouts for part in parts),
-            naks=sum(part.naks for part in parts),
-            cnps=sum(part.cnps for part in parts),
-            columns=next(iter(parts)).columns,
+            columns={
+                column.name: _joined(column, [part.columns[column.name] for part in parts])
+                for column, _ in of_senders(columns)
+            },
         )
 
 
-class Received(NamedTuple):
-    """What a receiver has counted of a queue pair's packets; added up over several receivers."""
-
-    packets: int = 0
-    marked: int = 0
-    links: int = 0  # that all of them have crossed
-    max_latency_ns: int = -1  # -1: not measured, or none arrived
-
-    @classmethod
-    def of(cls, stats: QpStats) -> Received:
-        return cls(stats.packets_received, stats.marked_received, stats.links_crossed, stats.max_latency_ns)
-
-    @classmethod
-    def joined(cls, parts: Iterable[Received]) -> Received:
-        packets, marked, links, latencies_ns = zip(*[cls(), *parts], strict=True)
-        return cls(sum(packets), sum(marked), sum(links), max(latencies_ns))
+def _joined(column: Column, values: Sequence[float]) -> float:
+    if column.parts is Joining.SUM:
+        return sum(values)
+    return max(values) if column.parts is Joining.MAX else values[0]
 
 
-NOTHING_RECEIVED = Received()
+def received(source: Receiver, column: Column, parts: Iterable[Counts]) -> float:
+    """Return the value of a column that receivers fill, of the counts that each of them has told."""
+    told = list(parts)
+    if not told:
+        return _unknown(column)
+    join = max if column.parts is Joining.MAX else sum
+    count = join(part[source.count] for part in told)
+    if source.over is None:
+        return count
+    over = sum(part[source.over] for part in told)
+    return count / over if over else math.nan
+
+
+def _unknown(column: Column) -> float:
+    """Return the value of a column where nobody has told one."""
+    if column.type == "float64":
+        return math.nan
+    return -1 if column.parts is Joining.MAX else 0
+
+
+def unknown(columns: Sequence[Column]) -> dict[str, float]:
+    """Return the columns that senders and receivers fill, before any of them has told what it knows."""
+    return {column.name: _unknown(column) for column, _ in (*of_senders(columns), *of_receivers(columns))}
 
 
 @dataclass(slots=True)
 class FlowRecord:
-    """One flow. Times are ns, -1: never. Counts are of its queue pairs when it was done, or at the end of the run."""
+    """One flow. Times are ns, -1: never. Columns are of its queue pairs when it was done, or at the end of the run."""
 
     flow: Flow
     qp: int
     first_sent_ns: int = -1
     delivered_ns: int = -1  # every receiver has the last byte
     completed_ns: int = -1  # every sender has the last acknowledgement
-    packets_sent: int = 0
-    retransmitted: int = 0
-    timeouts: int = 0
-    naks: int = 0
-    cnps: int = 0
-    marked: int = 0  # packets that arrived with a mark
-    columns: tuple[float, ...] = ()
-    received: Received = NOTHING_RECEIVED  # of its queue pair, at the end of the run
+    columns: dict[str, float] = field(default_factory=dict)  # those that senders and receivers fill, by name
     delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:
@@ -118,21 +91,18 @@ class FlowRecord:
         self.flow.size_bytes = sent.size_bytes  # less than was asked for if it was stopped
         self.first_sent_ns = sent.first_sent_ns
         self.completed_ns = sent.completed_ns
-        self.packets_sent = sent.packets_sent
-        self.retransmitted = sent.retransmitted
-        self.timeouts = sent.timeouts
-        self.naks = sent.naks
-        self.cnps = sent.cnps
-        self.columns = sent.columns
+        self.columns.update(sent.columns)
 
-    def note_delivered(self, time_ns: int, marked: int) -> None:
-        """The receiver has all of it."""
+    def note_delivered(self, time_ns: int, told: Sequence[Counts], columns: Sequence[Column]) -> None:
+        """Every receiver has all of it, and has told those of its counts that are of this time."""
         self.delivered_ns = time_ns
-        self.marked = marked
+        for column, source in of_receivers(columns):
+            if source.when_delivered:
+                self.columns[column.name] = received(source, column, told)
 
-    def note_end(self, received: Received, delivered_wire_bytes: int) -> None:
+    def note_end(self, told: Sequence[Counts], delivered_wire_bytes: int, columns: Sequence[Column]) -> None:
         """The run is over: what the receivers have counted on the queue pair."""
-        self.received = received
         self.delivered_wire_bytes = delivered_wire_bytes
-        if self.delivered_ns < 0:
-            self.marked = received.marked
+        for column, source in of_receivers(columns):
+            if not source.when_delivered or self.delivered_ns < 0:
+                self.columns[column.name] = received(source, column, told)

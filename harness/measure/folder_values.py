@@ -10,6 +10,7 @@ Each function raises UserError that names the file, and what is wrong in it.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from harness.plan import scenario
 from p4switch.errors import UserError, validate
 from p4switch.printable import hidden
+from p4switch.regular_file import read_regular
 
 TABLE = ".parquet"
 MOST_JSON_BYTES = 64 << 20
@@ -35,6 +37,7 @@ _MOST_VALUES = 2_000_000  # in a JSON file
 _MOST_DEPTH = 50
 _MOST_CHARACTERS = 1 << 20  # of one text
 _MOST_NAME_BYTES = 200
+_MOST_EXTENSIONS = 1000
 _KINDS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_null)  # of columns without text
 _AS_WRITTEN = "expected a folder as p4cc writes it"
 
@@ -54,6 +57,7 @@ def _plain(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_shown), Field(max_length=_MOST_CHARACTERS)]
+PathText = Annotated[str, AfterValidator(_shown), Field(max_length=4096)]  # Linux's PATH_MAX
 Name = Annotated[str, AfterValidator(_plain)]
 Count = Annotated[int, Field(ge=0, lt=2**62)]
 Time = Annotated[int, Field(ge=0, lt=2**62)]
@@ -135,7 +139,7 @@ class Scenario(_Kept):
     topology: dict[str, Any]
     nic: _Nic = _Nic()
     claims: list[Text] = []
-    extensions: list[Text] = []
+    extensions: Annotated[list[PathText], Field(max_length=_MOST_EXTENSIONS)] = []
 
 
 def expect_regular(path: Path) -> None:
@@ -149,11 +153,8 @@ def expect_regular(path: Path) -> None:
 
 def read_text(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> str:
     """Return the content of a text file."""
-    expect_regular(path)
     try:
-        if (size_bytes := path.stat().st_size) > most_bytes:
-            raise UserError(f"{path}: {size_bytes:,} bytes; expected at most {most_bytes:,}")
-        return path.read_text(encoding="utf-8")
+        return io.TextIOWrapper(io.BytesIO(read_regular(path, most_bytes)), encoding="utf-8").read()
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.measure.flow_record import COLUMNS, COUNTS, COUNTS_PREFIX, column_of
+from harness.columns.column import Computed, Joining, Session
+from harness.columns.flows import SHORTEST_LINKS, column_of, in_order
+from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Rate, Recording
 from harness.plan.frame_sizes import HEADER_BYTES
-from harness.plan.run import LATENCY, LINKS, SHORTEST_LINKS, Run
+from harness.plan.run import Run
 from harness.workloads import Flow
 from topologies.model import Neighbour
 from topologies.routing import path
@@ -116,30 +120,23 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     hosts = run.topology.hosts
     empty = EmptyNetwork(run)
     records = recording.flows
-    table = pd.DataFrame(
-        {
-            "flow": np.array([r.flow.number for r in records], np.int64),
-            "source": [hosts[r.flow.source].name for r in records],
-            "destination": [_destination(run, r.flow) for r in records],
-            "group": [r.flow.group for r in records],
-            "qp": np.array([r.qp for r in records], np.int64),
-            "size_bytes": np.array([r.flow.size_bytes for r in records], np.int64),
-            "start_ns": np.array([r.flow.start_ns for r in records], np.int64),
-            "first_sent_ns": np.array([r.first_sent_ns for r in records], np.int64),
-            "delivered_ns": np.array([r.delivered_ns for r in records], np.int64),
-            "completed_ns": np.array([r.completed_ns for r in records], np.int64),
-            "ideal_fct_ns": np.array([empty.fct_ns(r.flow, r.flow.size_bytes) for r in records], np.float64),
-            **{name: np.array([getattr(r, name) for r in records], np.int64) for name in COUNTS},
-        }
-    )
-    if LATENCY in run.columns:
-        table[LATENCY] = np.array([r.received.max_latency_ns for r in records], np.int64)
-    if LINKS in run.columns:
-        table[LINKS] = [r.received.links / r.received.packets if r.received.packets else math.nan for r in records]
-    if SHORTEST_LINKS in run.columns:
-        table[SHORTEST_LINKS] = [empty.links(r.flow) for r in records]
-    for i, name in enumerate(run.point_columns):
-        table[column_of(name)] = [r.columns[i] if r.columns else math.nan for r in records]
+    computed: dict[str, Callable[[FlowRecord], object]] = {
+        "source": lambda record: hosts[record.flow.source].name,
+        "destination": lambda record: _destination(run, record.flow),
+        "ideal_fct_ns": lambda record: empty.fct_ns(record.flow, record.flow.size_bytes),
+        SHORTEST_LINKS: lambda record: empty.links(record.flow),
+    }
+    columns: dict[str, Any] = {}
+    for column in run.flow_columns:
+        name = column.name
+        if isinstance(column.source, Computed) and name not in computed:
+            continue  # of the whole table
+        if isinstance(column.source, Session):
+            values = list(map(attrgetter(column.source.attribute), records))
+        else:
+            values = [computed[name](r) if name in computed else r.columns[name] for r in records]
+        columns[name] = values if column.type is None else np.array(values, column.type)
+    table = pd.DataFrame(columns)
     if run.attack is not None:
         table["piece"] = table.groupby("flow").cumcount()
         table["role"] = [r.flow.role for r in records]
@@ -174,17 +171,15 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     for name in ("delivered_ns", "completed_ns"):
         done = pieces[name].min().to_numpy() >= 0
         table[name] = np.where(done, pieces[name].max().to_numpy(), -1)
-    for name in COUNTS:
-        table[name] = pieces[name].sum().to_numpy()
     sizes = table["size_bytes"].tolist()
     table["ideal_fct_ns"] = [empty.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
-    for asked in run.columns:
-        name = column_of(asked)
-        if asked == LATENCY:
-            table[name] = pieces[name].max().to_numpy()
-        elif asked.startswith(COUNTS_PREFIX):
+    for column in run.flow_columns:
+        name = column.name
+        if column.parts is Joining.SUM:
             table[name] = pieces[name].sum().to_numpy()
-        elif asked != SHORTEST_LINKS:  # of which all pieces have the same
+        elif column.parts is Joining.MAX:
+            table[name] = pieces[name].max().to_numpy()
+        elif column.parts is Joining.MEAN_OVER_BYTES:
             known = messages["size_bytes"].where(messages[name].notna())
             weighted = (messages[name] * known).groupby(messages["flow"]).sum()
             table[name] = (weighted / known.groupby(messages["flow"]).sum().replace(0, math.nan)).to_numpy()
@@ -196,7 +191,7 @@ def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
     table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
     table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
     further = map(column_of, run.columns)
-    return table[[*(name for name in COLUMNS if name in table.columns), *further]]
+    return table[[*(name for name in in_order() if name in table.columns), *further]]
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:

@@ -19,6 +19,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from p4switch import cache
 from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
 from p4switch.processes import SignalsWait
+from p4switch.regular_file import open_regular
 
 _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
@@ -144,6 +146,30 @@ def for_user(target: Path, error: BaseException) -> BaseException:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _refused(target, error)
     return error
+
+
+def copy_content(source: Path, target: Path) -> None:
+    """Copy what is in a folder, which may be somebody else's, into `target`, which is there.
+
+    Files get the owner and the mode that those have which this process makes: one that is to run as whoever owns it
+    (set-user-ID), or a folder that everybody may write to, is none in the copy. Links to files are followed. Raises
+    UserError for links to folders, pipes, sockets and devices, and for what cannot be read.
+    """
+    folders = [Path()]
+    for below in folders:  # grows
+        try:
+            for name in sorted(os.listdir(source / below)):
+                path = source / below / name
+                if stat.S_ISDIR(path.lstat().st_mode):
+                    (target / below / name).mkdir()
+                    folders.append(below / name)
+                    continue
+                with open_regular(path) as file, (target / below / name).open("xb") as copy:
+                    shutil.copyfileobj(file, copy)
+        except OSError as error:
+            if for_user(target, error) is not error:
+                raise
+            raise UserError(f"{source / below}: cannot be copied: {error.strerror}") from None
 
 
 def is_taken(target: Path) -> bool:

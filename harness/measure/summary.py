@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from harness.columns.flows import FLOWS, MAX_LATENCY, MEAN_LINKS, MEAN_WEIGHT, SHORTEST_LINKS
 from harness.control import program_ledger
 from harness.measure.metrics import fair_from, jain_table
 from harness.measure.recording import Integers, Recording
-from harness.plan.run import LATENCY, LINKS, SHORTEST_LINKS, Run
+from harness.plan.run import Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -22,7 +23,6 @@ _CONGESTED = 0.1  # of the base RTT, in the queue
 _WORST = 8  # queues that are named
 _MOST_TOLD = 3  # flows, and queues, of those that stand still
 ROLES = ("attacker", "victim")
-WEIGHT = "mean_weight"  # a column of s-PERC: 1/n
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -78,11 +78,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         },
         "bottleneck": bottleneck(run, recording, messages),
         "queues": congestion(run, recording, flows),
-        "packets_sent": int(messages.groupby("qp")["packets_sent"].max().sum()),
-        "retransmitted": _per_qp(messages, "retransmitted"),
-        "timeouts": _per_qp(messages, "timeouts"),
-        "cnps": _per_qp(messages, "cnps"),
-        "ecn_marked": _per_qp(messages, "marked"),
+        **{c.total.name: _per_qp(messages, c.name) for c in FLOWS.columns if c.total is not None},
         "drops": _drops(recording.conservation),
         "pfc": {
             "pauses_sent": _total(recording, "pauses_sent"),
@@ -155,13 +151,13 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
             "flow_rate_bps": distribution(_flow_rates_bps(own)),
             "slowdown": distribution(own["slowdown"]),
         }
-        if LATENCY in own:
-            found[each.name][LATENCY] = distribution(own[LATENCY].where(own[LATENCY] >= 0))
-        for name in (LINKS, SHORTEST_LINKS):
+        if MAX_LATENCY in own:
+            found[each.name][MAX_LATENCY] = distribution(own[MAX_LATENCY].where(own[MAX_LATENCY] >= 0))
+        for name in (MEAN_LINKS, SHORTEST_LINKS):
             if name in own:
                 found[each.name][name] = distribution(own[name])["mean"]
-        if WEIGHT in own:
-            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[WEIGHT])
+        if MEAN_WEIGHT in own:
+            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[MEAN_WEIGHT])
     return found
 
 
@@ -182,7 +178,7 @@ def _total(recording: Recording, column: str) -> int:
 def performance(recording: Recording) -> dict[str, Any]:
     """What the run cost on this machine."""
     # Counts are cumulative for a queue pair: those of its last message are all.
-    delivered = sum({r.qp: r.packets_sent - r.retransmitted for r in recording.flows}.values())
+    delivered = sum({r.qp: r.columns["packets_sent"] - r.columns["retransmitted"] for r in recording.flows}.values())
     return {
         "set_up_cpu_s": recording.set_up_s,
         "run_cpu_s": recording.cpu_s,
@@ -474,7 +470,7 @@ def _stuck(run: Run, recording: Recording) -> str:
     hosts = run.topology.hosts
     flows = [
         f"flow {record.flow.number} from {hosts[record.flow.source].name} to {hosts[record.flow.destination].name} "
-        f"({record.packets_sent} packets sent, {record.retransmitted} of them again)"
+        f"({record.columns['packets_sent']} packets sent, {record.columns['retransmitted']} of them again)"
         for record in recording.flows
         if record.completed_ns < 0
     ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.columns.flows import COUNTS_PREFIX, column_of, in_order, is_of_hosts
 from harness.measure import probes
-from harness.measure.flow_record import COLUMNS, COUNTS_PREFIX, column_of
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.measure.probes.reaction_point import expect_number
-from harness.plan.run import FILLED, Run
+from harness.plan.run import Run
 from p4switch.errors import UserError, suggest
 
 
@@ -42,7 +42,7 @@ def with_columns(runs: Sequence[Run]) -> list[Run]:
     found: set[str] = set()
     for run in runs:
         possible: list[str] = []
-        taken = dict.fromkeys(COLUMNS, "")
+        taken = dict.fromkeys(in_order(), "")
         for name in dict.fromkeys(run.scenario.record.columns):
             other = taken.setdefault(column_of(name), name)
             if other != name:
@@ -51,7 +51,7 @@ def with_columns(runs: Sequence[Run]) -> list[Run]:
             try:
                 if name.startswith(COUNTS_PREFIX):
                     _expect_count(name)
-                elif name not in FILLED:
+                elif is_of_hosts(name):
                     expect_number(run, name)
             except UserError as error:
                 missing.setdefault(name, error)

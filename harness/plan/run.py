@@ -11,6 +11,8 @@ from typing import Any
 
 import topologies
 from harness import workloads
+from harness.columns.column import Column
+from harness.columns.flows import MAX_LATENCY, all_columns
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
@@ -28,13 +30,7 @@ from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 
-# Columns of flows that worlds fill.
-LATENCY = "max_latency_ns"
-LINKS = "mean_links"
-SHORTEST_LINKS = "shortest_links"
-FILLED = (LATENCY, LINKS, SHORTEST_LINKS)
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
-
 
 
 @dataclass(frozen=True)
@@ -67,10 +63,10 @@ class Run:
     columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
     probes: tuple[ProbeSettings, ...] = ()  # those of the scenario's that this run has something for
 
-    @property
-    def point_columns(self) -> tuple[str, ...]:
-        """Those that senders fill, of reaction points and queue pairs."""
-        return tuple(name for name in self.columns if name not in FILLED)
+    @cached_property
+    def flow_columns(self) -> list[Column]:
+        """The columns of its table `flows`; those of an attack's pieces are not among them."""
+        return all_columns(self.columns)
 
     @property
     def seed(self) -> int:
@@ -224,7 +220,7 @@ class Run:
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
             cell_bytes=scenario.switch.cell_bytes,
-            stamps=LATENCY in self.columns,
+            stamps=MAX_LATENCY in self.columns,
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,

@@ -6,6 +6,7 @@ Everything is validated before anything starts; a mistake is a UserError that na
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -39,6 +40,9 @@ Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]  # that each packet may take
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of tables and lists in each other
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""  # of a dotted key
+# Of more parts than tables may be nested: tomllib takes memory in proportion to the square of their number.
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MAX_DEPTH}}}")
 
 
 def _in_ppm(share: float) -> float:
@@ -292,6 +296,8 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 def parse(text: str) -> dict[str, Any]:
     """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply, and numbers of thousands of digits."""
+    if _LONG_KEY.search(text) is not None:
+        raise tomllib.TOMLDecodeError(_TOO_DEEP)
     try:
         tables = tomllib.loads(text)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What a run writes: the words of `recorded.toml`, by table or file, and by column or key."""
+"""What a run writes: the words of `harness/columns` and of `recorded.toml`, by table or file, and by column or key."""
 
 from __future__ import annotations
 
@@ -8,16 +8,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from harness.columns.flows import FLOWS, PIECES, totals
 from harness.plan.scenario import read
 
 TABLES = ("flows", "pieces", "queues", "rates", "links", "operations", "peaks")
+DECLARED = (FLOWS, PIECES)
+_TOTALS = "@totals"
 FILES = ("summary", "performance", "provenance")
 
 
 @cache
 def recorded() -> Mapping[str, Mapping[str, str]]:
     """By section and name; names may have `*` for any part, and `[]` after a list."""
-    return read(Path(__file__).with_name("recorded.toml"))
+    tables = {table.name: {column.name: column.meaning for column in table.columns} for table in DECLARED}
+    said = read(Path(__file__).with_name("recorded.toml"))
+    return tables | {
+        section: with_totals(words, {t.name: t.meaning for t in totals()}) for section, words in said.items()
+    }
+
+
+def with_totals(words: Mapping[str, str], totals: Mapping[str, str]) -> dict[str, str]:
+    """Return the words of a section with those of the counts' totals in the place of `@totals`."""
+    found: dict[str, str] = {}
+    for name, said in words.items():
+        found |= totals if name == _TOTALS else {name: said}
+    return found
 
 
 def meaning(section: str, name: str) -> str:

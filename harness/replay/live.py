@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import attrgetter
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from harness.columns.flows import of_session, replayed
 from harness.measure.flow_record import FlowRecord
 from harness.plan.run import Run
 from harness.replay.network import Network
@@ -121,6 +123,7 @@ class Watch:
             "network": self._network.drawn(),
             "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in run.link_changes()],
             "texts": [],
+            "counts": [[column.name, column.replayed] for column in replayed()],
         }
         self._files[self._data] = ("application/octet-stream", packed(head, {**self._links(), **_flows(records)}))
 
@@ -142,15 +145,11 @@ class Watch:
 def _flows(records: Sequence[FlowRecord]) -> dict[str, Array]:
     known = [record for record in records if record.flow.start_ns >= 0]
     columns: dict[str, list[float]] = {
-        "flow": [record.flow.number for record in known],
+        **{column.name: list(map(attrgetter(source.attribute), known)) for column, source in of_session()},
         "source": [record.flow.source for record in known],
         "destination": [record.flow.destinations[0] if len(record.flow.destinations) == 1 else -1 for record in known],
-        "size_bytes": [record.flow.size_bytes for record in known],
-        "start_ns": [record.flow.start_ns for record in known],
+        **{column.name: [record.columns[column.name] for record in known] for column in replayed()},
     }
-    for name in ("qp", "first_sent_ns", "delivered_ns", "completed_ns", "packets_sent", "retransmitted", "timeouts",
-                 "cnps", "marked"):  # fmt: skip
-        columns[name] = [getattr(record, name) for record in known]
     whole: dict[str, Array] = {name: np.array(values, np.int64) for name, values in columns.items()}
     over = whole["delivered_ns"] >= 0
     fct_ns = np.where(over, whole["delivered_ns"] - whole["start_ns"], np.nan)

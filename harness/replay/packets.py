@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import numpy as np
 from harness.replay.network import Network
 from harness.replay.pack import Array
 from p4switch.errors import UserError
+from p4switch.regular_file import open_regular
 
 MOST_EVENTS = 400_000  # of more, later packets are left out
 HOPS = ("send", "receive", "enqueue", "transmit", "drop")
@@ -64,7 +66,7 @@ def packets(path: Path, network: Network) -> Trace | None:
     if not path.is_file():
         return None
     follower = _Follower(network)
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             try:
                 follower.note(json.loads(line))

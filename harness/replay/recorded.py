@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.columns.flows import of_session, replayed
 from harness.measure.folder_values import most_bytes
 from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
@@ -24,8 +25,6 @@ from p4switch.errors import UserError
 TRACE = "trace.jsonl"
 Integers = NDArray[np.int64]
 _MOST_RATES = 1_000_000  # rows: of more, intervals are joined
-_TIMES = ("start_ns", "first_sent_ns", "delivered_ns", "completed_ns")
-_COUNTS = ("flow", "qp", "size_bytes", *_TIMES, "packets_sent", "retransmitted", "timeouts", "cnps", "marked")
 _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
 
 
@@ -69,6 +68,8 @@ class Recorded:
         self.network = Network(result.topology)
         self.trace: Trace | None = packets(result.folder / TRACE, self.network) if traced else None
         self._result = result
+        # Results of before may lack one.
+        self._counts = [column for column in replayed() if column.name in result.messages.columns]
 
     def head(self, joined: int) -> dict[str, Any]:
         summary = self._result.summary
@@ -84,6 +85,7 @@ class Recorded:
             "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in self._result.link_changes],
             "texts": [] if self.trace is None else self.trace.texts,
             "left_out": 0 if self.trace is None else self.trace.left_out,
+            "counts": [[column.name, column.replayed] for column in self._counts],
             "joined": joined,
             "joined_rates": self._joined_rates(joined),
         }
@@ -171,7 +173,9 @@ class Recorded:
 
     def flows(self) -> dict[str, Array]:
         table = self._result.messages
-        found: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in _COUNTS}
+        counts = [column.name for column in self._counts]
+        whole = [*(column.name for column, _ in of_session()), *counts]
+        found: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in whole}
         found |= {name: table[name].to_numpy(float) for name in _MEASURED}
         index = self.network.index
         for end in ("source", "destination"):

@@ -135,7 +135,7 @@ class Recording {
   flow(i) {
     const of = {i};
     for (const name of ["flow", "qp", "source", "destination", "size_bytes", "start_ns", "first_sent_ns", "delivered_ns",
-      "completed_ns", "packets_sent", "retransmitted", "timeouts", "cnps", "marked", "fct_ns", "slowdown"]) of[name] = this.arrays[name][i];
+      "completed_ns", "fct_ns", "slowdown", ...this.head.counts.map(([name]) => name)]) of[name] = this.arrays[name][i];
     return of;
   }
   under(flow, time) { return flow.start_ns <= time && (flow.completed_ns < 0 || time <= flow.completed_ns); }
@@ -797,7 +797,7 @@ class Page {
     const r = this.recording, time = (name, key) => this.row(name, key, flow[key] < 0 ? "not yet" : this.to("time", flow[key], us(flow[key])));
     const node = (name, i) => this.row(name, name, i < 0 ? "a group" : this.to("node", i, r.nodes[i].name));
     return `<table><tbody>${node("from", flow.source)}${node("to", flow.destination)}${this.row("size", "size_bytes", bytes(flow.size_bytes))}${time("starts", "start_ns")}${time("first sent", "first_sent_ns")}${time("delivered", "delivered_ns")}${time("acknowledged", "completed_ns")}
-      ${this.row("completion time", "fct_ns", isNaN(flow.fct_ns) ? "–" : us(flow.fct_ns))}${this.row("slowdown", "slowdown", isNaN(flow.slowdown) ? "–" : fine(flow.slowdown))}${this.row("packets, sent again", "packets", `${whole(flow.packets_sent)}, ${whole(flow.retransmitted)}`)}${this.row("marked, time-outs", "marked", `${whole(flow.marked)}, ${whole(flow.timeouts)}`)}</tbody></table>`;
+      ${this.row("completion time", "fct_ns", isNaN(flow.fct_ns) ? "–" : us(flow.fct_ns))}${this.row("slowdown", "slowdown", isNaN(flow.slowdown) ? "–" : fine(flow.slowdown))}${r.head.counts.map(([name, words]) => this.row(words, name, whole(flow[name]))).join("")}</tbody></table>`;
   }
   ofPacket(i) {
     const r = this.recording, packet = r.packet(i), hops = [];

@@ -13,6 +13,7 @@ from typing import Any
 
 import jinja2
 
+from harness.columns.flows import totals
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
@@ -113,9 +114,7 @@ _ROWS = (
     _Row("most congested port: queue, mean (KB)", _worst("queue_mean_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, 99% (KB)", _worst("queue_p99_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, most (KB)", _worst("queue_max_bytes"), 1e-3, best=min),
-    _Row("packets sent", _OfFlows("packets_sent"), digits=0),
-    _Row("retransmitted", _OfFlows("retransmitted"), digits=0),
-    _Row("packets ECN-marked", _OfFlows("ecn_marked"), digits=0),
+    *(_Row(total.row.words, _OfFlows(total.name), digits=0) for total in totals() if total.row is not None),
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
     _Row("PFC pauses", _At("pfc.pauses_sent"), digits=0),
     _Row("wall-clock time of a unit of model time", _At("fidelity.dilation"), digits=0),

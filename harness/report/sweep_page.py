@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from harness.columns.flows import swept
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.measure.summary import distribution
@@ -28,7 +29,7 @@ from harness.report.plots import line, plain, plain_logarithmic, styled, svg
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart
-_FIGURES = ("flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent", "retransmitted", "timeouts")
+_FIGURES = ("flows", "flows_delivered", "last_delivery_ns", "goodput_bps")
 _COLLECTIVES = ("operations", "unanswered", "repeats", "cycles", "effective_bandwidth")
 
 
@@ -54,6 +55,7 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
                 "folder": entry.result.folder.name,
                 "ended": summary["ended"],
                 **{name: summary[name] for name in _FIGURES},
+                **{total.name: summary.get(total.name) for total in swept()},
                 "busy": (summary["bottleneck"] or {}).get("busy"),
                 "drops": sum(summary["drops"].values()),
                 "pfc_pauses": summary["pfc"]["pauses_sent"],
@@ -179,7 +181,7 @@ def write_sweep(
     plots = folder / "plots"
     plots.mkdir()
     of_flows = bool(runs["flows"].any())
-    shown = fct if of_flows else runs.drop(columns=["folder", "busy", *_FIGURES])
+    shown = fct if of_flows else runs.drop(columns=["folder", "busy", *_FIGURES, *(total.name for total in swept())])
     drawn = []
     for name, (caption, figure) in {**_of_all_runs(entries), **(figures(fct, axes_names) if of_flows else {})}.items():
         drawn.append((caption, svg(figure, plots / f"{name}.svg")))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
+from harness.columns.column import Column
+from harness.columns.flows import of_receivers, of_senders
 from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import COUNTS_PREFIX, Received, Sent
+from harness.measure.flow_record import Counts, Sent
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
 from host_agents.collective.packets import PAYLOAD_BYTES
 from host_agents.collective.program import Program
-from host_agents.messages import Delivery, IncastGroup, Message
+from host_agents.messages import Delivery, IncastGroup, Message, QpStats
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 
@@ -60,7 +62,7 @@ class Delivered(NamedTuple):
     number: int
     sequence: int
     time_ns: int
-    marked: int  # packets of the connection so far
+    counts: Counts  # of the connection so far: those that columns of flows have of this time
 
 
 class Completed(NamedTuple):
@@ -101,7 +103,7 @@ class HostReport:
     """What a host knows when the run is over."""
 
     unfinished: dict[int, Sent]  # by flow
-    received: dict[int, Received]  # by connection
+    received: dict[int, Counts]  # by connection: those that columns of flows have
     delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
     collectives: CollectiveReport | None = None
 
@@ -109,11 +111,12 @@ class HostReport:
 class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
-    def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[str] = ()) -> None:
-        """`columns`: what is wanted of each flow: numbers of reaction points, and `stats.NAME` of queue pairs."""
-        self._columns = [
-            attrgetter(name if name.startswith(COUNTS_PREFIX) else f"reaction_point.{name}") for name in columns
-        ]
+    def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[Column]) -> None:
+        """`columns`: those of flows, of which senders and receivers fill some."""
+        self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in of_senders(columns)]
+        sources = [source for _, source in of_receivers(columns)]
+        self._counts = _names(count for source in sources for count in source.counts)
+        self._delivered_counts = _names(count for source in sources if source.when_delivered for count in source.counts)
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
@@ -210,22 +213,22 @@ class HostSession:
         """`delivered_bytes`: on this host's link, framing included, by connection."""
         return HostReport(
             unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
-            received={number: Received.of(qp.stats) for number, qp in self._queue_pairs.items()},
+            received={number: _told(qp.stats, self._counts) for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
             collectives=None if self._program is None else _report(self._program),
         )
 
     def _sent(self, message: Message) -> Sent:
-        if not self._columns:
-            return Sent.of(message)
-        request = message.tag
-        assert isinstance(request, Post)
-        values = [get(self._queue_pairs[request.number]) for get in self._columns]
-        return Sent.of(message, tuple(math.nan if value is None else float(value) for value in values))
+        return Sent(
+            size_bytes=message.size_bytes,
+            first_sent_ns=message.first_sent_ns,
+            completed_ns=message.completed_ns,
+            columns={column.name: _number(column, get(message.qp)) for column, get in self._sent_columns},
+        )
 
     def _on_delivered(self, delivery: Delivery) -> None:
         qp = delivery.qp
-        self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, qp.stats.marked_received))
+        self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _told(qp.stats, self._delivered_counts)))
 
     def _on_complete(self, message: Message) -> None:
         self._tell(Completed(self._forget(message), self._sent(message)))
@@ -240,6 +243,21 @@ class HostSession:
         del self._messages[request.flow]
         self._active[request.number] -= 1
         return request.flow
+
+
+def _names(counts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(counts))
+
+
+def _told(stats: QpStats, counts: Iterable[str]) -> Counts:
+    return {name: getattr(stats, name) for name in counts}
+
+
+def _number(column: Column, value: float | None) -> float:
+    """Return what a sender tells of a column; NaN: it has no value."""
+    if value is None:
+        return math.nan
+    return float(value) if column.type == "float64" else value
 
 
 def _report(program: Program) -> CollectiveReport:

@@ -3,7 +3,7 @@
 It tells hosts what to do through `carry`, and is told what they report; a world brings both to their places and calls
 `start_due` when a flow's start is near:
 
-    session = Session(traffic, addresses, carry)
+    session = Session(traffic, addresses, carry, columns)
     session.begin()
     session.start_due(now_ns)                   # not later than session.next_start_ns
     session.note(host, event)                   # a workload may answer with flows, which changes next_start_ns
@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from harness.columns.column import Column
 from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import FlowRecord, Received, Sent
+from harness.measure.flow_record import FlowRecord, Sent, unknown
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import (
@@ -70,11 +71,12 @@ class Session:
         traffic: Traffic,
         addresses: Addresses,
         carry: Carry,
+        columns: Sequence[Column],
         os_overhead_ns: int = 0,
     ) -> None:
         """`addresses`: where a connection's frames come from and go to, by its sources and its destinations.
 
-        Flows reach the NIC `os_overhead_ns` after their start.
+        `columns`: those of flows, as hosts have them. Flows reach the NIC `os_overhead_ns` after their start.
         """
         self.traffic = traffic
         self.connections: list[Connection] = []
@@ -87,6 +89,7 @@ class Session:
         self._at_work: set[int] = set()  # hosts whose collectives are not over
         self._addresses = addresses
         self._carry = carry
+        self._columns = columns
         self._os_overhead_ns = os_overhead_ns
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced, of which no flow was handed over
@@ -172,25 +175,23 @@ class Session:
                 self._progress[flow].sent[host] = sent
         for flow, progress in self._progress.items():
             if progress.sent and self.records[flow].completed_ns < 0:
-                self.records[flow].note_sent(Sent.joined(progress.sent.values()))
+                self.records[flow].note_sent(Sent.joined(progress.sent.values(), self._columns))
         for record in self.records:
             if record.flow.stop_ns is not None and record.qp < 0:
                 record.flow.size_bytes = 0  # what it has sent
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
-            received = Received.joined(
-                report.received[connection.number] for report in ends if connection.number in report.received
-            )
+            counts = [report.received[connection.number] for report in ends if connection.number in report.received]
             delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
             for record in connection.flows:
-                record.note_end(received, delivered_bytes)
+                record.note_end(counts, delivered_bytes, self._columns)
 
     # Flows
 
     def _add(self, flows: Iterable[Flow]) -> None:
         for flow in flows:
             flow.index = len(self.records)
-            record = FlowRecord(flow, -1)
+            record = FlowRecord(flow, -1, columns=unknown(self._columns))
             self.records.append(record)
             if flow.incast is not None:
                 self._incasts.setdefault((*flow.incast, flow.destinations), []).append(record)
@@ -246,7 +247,7 @@ class Session:
         told[host] = event
         if len(told) == len(connection.destinations):
             time_ns = max(each.time_ns for each in told.values())
-            record.note_delivered(time_ns, sum(each.marked for each in told.values()))
+            record.note_delivered(time_ns, [each.counts for each in told.values()], self._columns)
             if record.completed_ns >= 0:
                 self._finish(record)
             self._add(self.traffic.on_delivered(record.flow, time_ns))
@@ -256,7 +257,7 @@ class Session:
         told = self._progress[event.flow].sent
         told[host] = event.sent
         if len(told) == len(record.flow.sources):
-            record.note_sent(Sent.joined(told.values()))
+            record.note_sent(Sent.joined(told.values(), self._columns))
             if record.delivered_ns >= 0:  # word of that may come later, from another host
                 self._finish(record)
             self._add(self.traffic.on_completed(record.flow, record.completed_ns))

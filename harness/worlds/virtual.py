@@ -160,7 +160,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
+        self._session = Session(traffic, run.addresses, self._carry, run.flow_columns, run.scenario.nic.os_overhead_ns)
         self._starts_ns: set[int] = set()  # when `_start_due` will be called
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
@@ -203,7 +203,7 @@ class VirtualWorld:
         for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
-            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
+            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.flow_columns))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
             self._tell_built(1)
 

@@ -32,7 +32,10 @@ __all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "load", "so
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
 # What generated pipelines include; the digest of these is the version of what library and extension share.
-_HEADERS = ("allocate.h", "hash.h", "pipeline.h", "runtime.h", "switch.h", "trace.h", "wide.h")
+_HEADERS = (
+    "actions.h", "allocate.h", "apply.h", "hash.h", "packet.h", "pipeline.h", "runtime.h", "switch.h", "trace.h",
+    "wide.h",
+)  # fmt: skip
 PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
 # The engine without Python.
 _RUNTIME = (
@@ -70,11 +73,14 @@ def load() -> ModuleType:
     return module
 
 
-def source(document: Mapping[str, Any]) -> str:
-    """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
+def source(document: Mapping[str, Any], *, traced: bool = False) -> str:
+    """Return the C source of the pipeline that a BMv2 JSON describes. Raises JsonError.
+
+    traced: it is to be built with -DP4_TRACE.
+    """
     from p4switch.engine.codegen import generate
 
-    return generate(document).text
+    return generate(document, traced=traced).text
 
 
 def build(document: Mapping[str, Any]) -> Path:
@@ -100,13 +106,13 @@ def build_traced(document: Mapping[str, Any]) -> Traced:
     how often it passes which point, which costs time."""
     from p4switch.engine.codegen import generate
 
-    made = generate(document)
+    made = generate(document, traced=True)
     return Traced(_build(document, made.text, *_TRACED), document, made.program, made.control)
 
 
 def _build(document: Mapping[str, Any], text: str, *more: str) -> Path:
     # Compilers clear a packet by a slow instruction; a call of memset makes whole pipelines an eighth faster.
-    flags = [abi_flag(), "-Wno-unused-label", "-fno-builtin-memset", *more]
+    flags = [abi_flag(), "-Wno-unused", "-fno-builtin-memset", *more]
     return native.build_text(str(document.get("program", "program")), text, headers=PIPELINE_HEADERS, flags=flags)
 
 

@@ -1,10 +1,11 @@
 """Calculations: hashes and checksums over fields, headers and payload, one C function each."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from p4switch.bits.checksums import CRCS, Crc
-from p4switch.engine import schema
+from p4switch.bits.checksums import CRCS, reflect
+from p4switch.engine import cnodes, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value
 from p4switch.engine.program import Field, Program, numbered
@@ -22,26 +23,16 @@ _SIMPLE = {
 ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 
 
-def _crc_tables(crc: Crc) -> list[list[int]]:
-    """table[k][b]: the CRC register after byte b and k zero bytes."""
-    tables = [[crc.step(byte) for byte in range(256)]]
-    if crc.reflected and crc.width <= 32:
-        for _ in range(7):
-            tables.append([tables[0][r & 255] ^ r >> 8 for r in tables[-1]])
-    return tables
-
-
 def tables(algorithms: Sequence[str]) -> str:
-    """C tables for the CRCs among the algorithms."""
+    """Return the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
     out = []
     for name in sorted(set(algorithms) & set(CRCS)):
         crc = CRCS[name]
-        rows = _crc_tables(crc)
-        if len(rows) == 1:
-            out.append(f"static const uint64_t {name}_table[256] = {{{', '.join(f'0x{v:x}' for v in rows[0])}}};")
+        if not crc.reflected:
+            out.append(f"P4_CRC_PLAIN({name}, 0x{crc.polynomial:x}, {crc.width})")
         else:
-            body = ",\n".join("    {" + ", ".join(f"0x{v:x}" for v in row) + "}" for row in rows)
-            out.append(f"static const uint32_t {name}_table[8][256] = {{\n{body}}};")
+            polynomial = reflect(crc.polynomial, crc.width)
+            out.append(f"P4_CRC_REFLECTED{64 if crc.width == 64 else 32}({name}, 0x{polynomial:x}ull)")
     return "\n".join(out)
 
 
@@ -111,23 +102,28 @@ def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return runs
 
 
+def _append_constant(em: Emitter, piece: _Piece, to: str, at: str) -> None:
+    """Puts a constant of any width at bit `at` of the bytes `to`."""
+    for low in range(0, piece.width, 64):
+        take = min(64, piece.width - low)
+        part = piece.value >> low & (1 << take) - 1
+        em.do(f"p4_put_bits({to}, {at} + {piece.width - low - take}, {take}, 0x{part:x}ull)")
+
+
 def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None:
     """Puts a value of any width at bit `at` of b."""
     if piece.ref is None:
-        for low in range(0, piece.width, 64):
-            take = min(64, piece.width - low)
-            part = piece.value >> low & (1 << take) - 1
-            em.line(f"p4_put_bits(b, {at} + {piece.width - low - take}, {take}, 0x{part:x}ull);")
+        _append_constant(em, piece, "b", at)
         return
     assert piece.field is not None
     if not piece.ref.metadata:
-        em.line(f"p4_copy_bits(b, {at}, {piece.ref.base}, {piece.field.bit}, {piece.width});")
+        em.do(f"p4_copy_bits(b, {at}, {piece.ref.base}, {piece.field.bit}, {piece.width})")
         return
     place = piece.ref.place(piece.field)
     if piece.width <= 64:
-        em.line(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width)});")
+        em.do(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width)})")
     elif isinstance(place, Native):
-        em.line(f"p4_big_put(b, {at}, {piece.width}, {place.code});")
+        em.do(f"p4_big_put(b, {at}, {piece.width}, {place.code})")
 
 
 def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
@@ -138,18 +134,20 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
         size = piece.width // 8
         if piece.ref is None or piece.ref.metadata:
             if piece.ref is None:
-                for byte in range(size):
-                    em.line(f"b[n + {at + byte}] = 0x{piece.value >> 8 * (size - 1 - byte) & 255:x};")
+                if size in (1, 2, 4, 8):
+                    em.do(f"p4_st{piece.width}(b + n + {at}, 0x{piece.value:x}ull)")
+                else:
+                    _append_constant(em, piece, "b + n", f"{8 * at}")
             else:
                 assert piece.field is not None
                 place = piece.ref.place(piece.field)
                 if size in (1, 2, 4, 8):
-                    em.line(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width)});")
+                    em.do(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width)})")
                 elif size < 8:
-                    em.line(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width)});")
+                    em.do(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width)})")
                 else:
                     assert isinstance(place, Native)
-                    em.line(f"p4_big_put(b + n, {8 * at}, {piece.width}, {place.code});")
+                    em.do(f"p4_big_put(b + n, {8 * at}, {piece.width}, {place.code})")
             at += size
             index += 1
             continue
@@ -158,9 +156,9 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
         while index < len(run) and (field := run[index].field) is not None and field.bit == end:
             end += field.width
             index += 1
-        em.line(f"memcpy(b + n + {at}, {piece.ref.base} + {first // 8}, {(end - first) // 8});")
+        em.do(f"memcpy(b + n + {at}, {piece.ref.base} + {first // 8}, {(end - first) // 8})")
         at += (end - first) // 8
-    em.line(f"n += {at};")
+    em.do(f"n += {at}")
 
 
 def _is_aligned(run: Sequence[_Piece]) -> bool:
@@ -220,54 +218,51 @@ def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mappi
     result = _result(algorithm)
     em = Emitter()
     runs = _runs(pieces)
+    head = f"P4_UNUSED static uint64_t {name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)"
+    if len(runs) == 1 and not payload and algorithm in ("csum16", "cksum16"):
+        in_place = _checksum_in_place(runs[0])
+        if in_place:
+            assert runs[0][0].ref is not None
+            em.leave(f"P4_LIKELY({runs[0][0].ref.valid}) ? {in_place} : p4_csum_fold(0)")
+            return cnodes.function(head, em.body)
     size = sum((piece.width + 7) // 8 + 1 for piece in pieces) + 16
     if payload:
-        em.line(f"uint8_t *b = p4_scratch(sw, {size} + (size_t)payload_len(p));")
-        em.line("if (!b)")
-        em.line("    return 0;")
+        em.declare(f"uint8_t *b = p4_scratch(sw, {size} + (size_t)payload_len(p))")
+        with em.when("!b"):
+            em.leave("0")
     else:
-        em.line(f"uint8_t b[{size}];")
+        em.declare(f"uint8_t b[{size}]")
     if all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs):
-        em.line("size_t n = 0;")
         asked = [run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata]
-        in_place = _checksum_in_place(runs[0]) if len(runs) == 1 and algorithm in ("csum16", "cksum16") else None
-        if in_place and not payload:
-            em.line(f"if (P4_LIKELY({asked[0]}))")
-            em.line(f"    return {in_place};")
-        elif asked and not payload:
+        em.declare("size_t n = 0")
+        if asked and not payload:
             # The usual case has all headers: n is a constant then, and the hash's loops unroll.
-            em.open(f"if (P4_LIKELY({' & '.join(dict.fromkeys(asked))}))")
-            for run in runs:
+            with em.when(f"P4_LIKELY({' & '.join(dict.fromkeys(asked))})"):
+                for run in runs:
+                    _append_aligned(em, run)
+                em.leave(result)
+        for run in runs:
+            with _if_valid(em, run[0].ref):
                 _append_aligned(em, run)
-            em.line(f"return {result};")
-            em.close()
-        for run in runs:
-            ref = run[0].ref
-            em.open(f"if ({ref.valid})" if ref and not ref.metadata else "")
-            _append_aligned(em, run)
-            em.close()
     else:
-        em.line("uint32_t bit = 0;")
-        em.line(f"memset(b, 0, {size});")
+        em.declare("uint32_t bit = 0")
+        em.do(f"memset(b, 0, {size})")
         for run in runs:
-            ref = run[0].ref
-            em.open(f"if ({ref.valid})" if ref and not ref.metadata else "")
-            for piece in run:
-                if piece.field and piece.field.varbit and piece.ref:
-                    width = f"8 * p->varbytes[{piece.ref.slot}]"
-                    em.line(f"p4_copy_bits(b, bit, {piece.ref.base}, {piece.field.bit}, {width});")
-                    em.line(f"bit += {width};")
-                else:
-                    _append_value(program, em, piece, "bit")
-                    em.line(f"bit += {piece.width};")
-            em.close()
-        em.line("size_t n = (bit + 7) / 8;")
+            with _if_valid(em, run[0].ref):
+                for piece in run:
+                    if piece.field and piece.field.varbit and piece.ref:
+                        width = f"8 * p->varbytes[{piece.ref.slot}]"
+                        em.do(f"p4_copy_bits(b, bit, {piece.ref.base}, {piece.field.bit}, {width})")
+                        em.do(f"bit += {width}")
+                    else:
+                        _append_value(program, em, piece, "bit")
+                        em.do(f"bit += {piece.width}")
+        em.declare("size_t n = (bit + 7) / 8")
     if payload:
-        em.line("n += payload_copy(p, b + n);")
-    em.line(f"return {result};")
-    return (
-        f"static __attribute__((unused)) uint64_t {name}(p4_switch *sw, phv *p)\n{{\n"
-        f"    (void)sw, (void)p;\n{em.text()}\n}}\n"
-    )
+        em.do("n += payload_copy(p, b + n)")
+    em.leave(result)
+    return cnodes.function(head, em.body)
 
 
+def _if_valid(em: Emitter, ref: HeaderRef | None) -> AbstractContextManager[None]:
+    return em.when(ref.valid) if ref and not ref.metadata else em.block()

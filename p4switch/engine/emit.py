@@ -1,65 +1,129 @@
-"""Text of C functions and constants."""
+"""Builds the body of one C function, statement by statement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-_COMMENT_CHARS = 100
+from p4switch.engine.cnodes import (
+    Block,
+    Case,
+    Comment,
+    Declare,
+    Do,
+    Goto,
+    If,
+    Label,
+    Return,
+    Statement,
+    Switch,
+    commented,
+)
 
 
 class Emitter:
-    """Collects the lines of one C function body and names its temporaries."""
+    """Collects the statements of one function and names its temporaries.
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._depth = 1
+    `traced`: whether it is of a pipeline that tells what it does with each packet; else notes are left out.
+    """
+
+    def __init__(self, *, traced: bool = False) -> None:
+        self.traced = traced
+        self.body: list[Statement] = []
         self._temps = 0
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self._depth + text)
+    # --- statements ---
+
+    def add(self, *statements: Statement) -> None:
+        self.body += statements
+
+    def do(self, text: str) -> None:
+        self.body.append(Do(text))
+
+    def declare(self, text: str) -> None:
+        self.body.append(Declare(text))
+
+    def note(self, text: str) -> None:
+        """Add a statement that tells what becomes of a packet."""
+        if self.traced:
+            self.body.append(Do(text))
 
     def comment(self, text: str) -> None:
-        """The first line of a piece of source, for readers."""
-        first = text.strip().partition("\n")[0].strip()
-        if first:
-            plain = first[:_COMMENT_CHARS].encode("ascii", "replace").decode()
-            self.line(f"/* {plain.replace('*/', '* /').replace('/*', '/ *')} */")
-
-    def open(self, text: str) -> None:
-        """A line that begins a block: `if (x)`, or nothing for a bare one."""
-        self.line(f"{text} {{".lstrip())
-        self._depth += 1
-
-    def close(self, text: str = "") -> None:
-        self._depth -= 1
-        self.line(f"}}{text}")
+        """Add the first line of a piece of source, for readers."""
+        if first := commented(text):
+            self.body.append(Comment(first))
 
     def label(self, name: str) -> None:
-        self.lines.append(f"{name}:;")
+        self.body.append(Label(name))
+
+    def goto(self, name: str) -> None:
+        self.body.append(Goto(name))
+
+    def leave(self, value: str = "") -> None:
+        """Add a return."""
+        self.body.append(Return(value))
+
+    # --- blocks ---
+
+    @contextmanager
+    def inside(self, body: list[Statement]) -> Iterator[None]:
+        """Add to another block meanwhile."""
+        outer, self.body = self.body, body
+        try:
+            yield
+        finally:
+            self.body = outer
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Add to a block of its own, for names that end with it."""
+        made = Block()
+        self.body.append(made)
+        with self.inside(made.body):
+            yield
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Add what happens if a condition holds."""
+        made = If(condition)
+        self.body.append(made)
+        with self.inside(made.then):
+            yield
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Add what happens if the condition of the `when` just before does not hold."""
+        made = self.body[-1]
+        assert isinstance(made, If)
+        with self.inside(made.otherwise):
+            yield
+
+    @contextmanager
+    def switch(self, value: str) -> Iterator[Switch]:
+        made = Switch(value)
+        yield made
+        if made.cases:
+            self.body.append(made)
+
+    @contextmanager
+    def case(self, switch: Switch, value: str) -> Iterator[None]:
+        made = Case(value)
+        switch.cases.append(made)
+        with self.inside(made.body):
+            yield
+
+    # --- names ---
 
     def name(self) -> str:
         self._temps += 1
         return f"t{self._temps}"
 
     def temp(self, c_type: str, value: str) -> str:
-        """A constant with that value; returns its name."""
+        """Declare a constant with that value; returns its name."""
         name = self.name()
-        self.line(f"const {c_type} {name} = {value};")
+        self.declare(f"const {c_type} {name} = {value}")
         return name
 
     def limbs(self, count: int) -> str:
-        """An array for a wide integer; returns its name."""
+        """Declare an array for a wide integer; returns its name."""
         name = self.name()
-        self.line(f"uint64_t {name}[{count}];")
+        self.declare(f"uint64_t {name}[{count}]")
         return name
-
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-
-def initialiser(members: Mapping[str, object]) -> str:
-    """Of a C struct, by the names of its members, on one line."""
-    return "{" + ", ".join(f".{name} = {value}" for name, value in members.items()) + "}"
-
-
-def long_initialiser(members: Mapping[str, object], indent: str = "") -> str:
-    """As `initialiser`, a member a line."""
-    return "{\n" + "".join(f"{indent}    .{name} = {value},\n" for name, value in members.items()) + f"{indent}}}"

@@ -41,6 +41,7 @@ class HeaderRef:
     base: str
     siblings: tuple[str, ...] = ()
     metadata: Header | None = None
+    at: str = ""  # where it begins in `H`, where that is known
 
     @property
     def valid(self) -> str:
@@ -57,8 +58,8 @@ class HeaderRef:
         if self.metadata:
             return
         for sibling in self.siblings:
-            em.line(f"p->valid[{sibling}] = 0;")
-        em.line(f"p->valid[{self.slot}] = 1;")
+            em.do(f"p->valid[{sibling}] = 0")
+        em.do(f"p->valid[{self.slot}] = 1")
 
     def length(self) -> str:
         """Bytes on the wire if it is valid."""
@@ -134,7 +135,7 @@ class Expressions:
         if header.union:
             members = self.program.union(header.union).headers
             siblings = tuple(m.is_valid for m in members if m.slot != header.slot)
-        return HeaderRef(header.type, header.is_valid, f"(p->H + {header.at})", siblings)
+        return HeaderRef(header.type, header.is_valid, f"(p->H + {header.at})", siblings, at=header.at)
 
     def element(self, stack: Stack, index: str) -> HeaderRef:
         """The element at a C index that is known to be at most `stack.size`."""
@@ -305,7 +306,7 @@ class Expressions:
             if not rep.limbs:
                 return f"(~{a})"
             name = self.em.limbs(rep.limbs)
-            self.em.line(f"p4_big_not({name}, {a}, {rep.limbs});")
+            self.em.do(f"p4_big_not({name}, {a}, {rep.limbs})")
             return name
         if op == "<<":
             return self._shift_left(self.low(left, width), self._amount(right), rep)
@@ -330,7 +331,7 @@ class Expressions:
             code = convert(self.em, a, rep)
             if rep.limbs:
                 name = self.em.limbs(rep.limbs)
-                self.em.line(f"p4_big_not({name}, {code}, {rep.limbs});")
+                self.em.do(f"p4_big_not({name}, {code}, {rep.limbs})")
                 return self._narrow(name, rep, ~a.high, ~a.low)
             return self._narrow(f"(~{code})", rep, ~a.high, ~a.low)
         if op == "<<":
@@ -374,7 +375,7 @@ class Expressions:
             return Value(code, low, high)
         if want.limbs:
             name = self.em.limbs(want.limbs)
-            self.em.line(f"p4_big_resize({name}, {want.limbs}, {code}, {rep.limbs});")
+            self.em.do(f"p4_big_resize({name}, {want.limbs}, {code}, {rep.limbs})")
             return Value(name, low, high)
         if rep.limbs:
             low_part = f"{code}[0]" if want.width == 64 else f"p4_big_low({code})"
@@ -384,7 +385,7 @@ class Expressions:
     def _big(self, op: str, a: str, b: str, limbs: int) -> str:
         names = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
         name = self.em.limbs(limbs)
-        self.em.line(f"p4_big_{names[op]}({name}, {a}, {b}, {limbs});")
+        self.em.do(f"p4_big_{names[op]}({name}, {a}, {b}, {limbs})")
         return name
 
     def _binary(self, op: str, a: Value, b: Value, low: int, high: int) -> Value:
@@ -411,7 +412,7 @@ class Expressions:
         x, y = convert(self.em, a, rep), convert(self.em, b, rep)
         if rep.limbs:
             quotient, remainder = self.em.limbs(rep.limbs), self.em.limbs(rep.limbs)
-            self.em.line(f"p4_big_divide({quotient}, {remainder}, {x}, {y}, {rep.limbs});")
+            self.em.do(f"p4_big_divide({quotient}, {remainder}, {x}, {y}, {rep.limbs})")
             return self._narrow(quotient if op == "/" else remainder, rep, low, high)
         if not b.constant:
             y = self.em.temp(rep.c_type, y)
@@ -464,7 +465,7 @@ class Expressions:
     def _shift_left(self, code: str, amount: int | str, rep: Rep) -> str:
         if rep.limbs:
             name = self.em.limbs(rep.limbs)
-            self.em.line(f"p4_big_shl({name}, {code}, {rep.limbs}, {amount});")
+            self.em.do(f"p4_big_shl({name}, {code}, {rep.limbs}, {amount})")
             return name
         unsigned = code if not rep.signed else f"(uint{rep.width}_t)({code})" if rep == I64 else f"(p4_u128)({code})"
         if isinstance(amount, int):
@@ -483,7 +484,7 @@ class Expressions:
             high = -1
         if rep.limbs:
             name = self.em.limbs(rep.limbs)
-            self.em.line(f"p4_big_sar({name}, {a.code}, {rep.limbs}, {amount});")
+            self.em.do(f"p4_big_sar({name}, {a.code}, {rep.limbs}, {amount})")
             return self._narrow(name, rep, low, high)
         if isinstance(amount, int):
             if amount >= rep.width:
@@ -501,7 +502,7 @@ class Expressions:
             code = f"(p4_big_cmp({code}, {least}, {rep.limbs}) < 0 ? {least} : " \
                    f"p4_big_cmp({code}, {most}, {rep.limbs}) > 0 ? {most} : {code})"
             name = self.em.name()
-            self.em.line(f"const uint64_t *{name} = {code};")
+            self.em.declare(f"const uint64_t *{name} = {code}")
             return self._narrow(name, rep, low, high)
         name = self.em.temp(rep.c_type, code)
         code = name

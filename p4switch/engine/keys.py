@@ -6,7 +6,8 @@ Fields of up to 64 bits share a word while they fit; wider ones take whole words
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p4switch.engine.emit import Emitter, initialiser
+from p4switch.engine.cnodes import initialiser
+from p4switch.engine.emit import Emitter
 from p4switch.engine.program import c_string
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, low_bits
@@ -69,13 +70,13 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
                 code = f"({condition} ? {code} : 0)"
             parts[field.word + i].append(f"{code} << {field.shift}" if field.shift else code)
     name = em.name()
-    em.line(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(' | '.join(p) or '0' for p in parts)}}};")
+    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(' | '.join(p) or '0' for p in parts)}}}")
     return name
 
 
-def description(fields: Sequence[KeyField]) -> str:
-    """Initialisers of p4_key_info."""
-    rows = (
+def description(fields: Sequence[KeyField]) -> list[str]:
+    """Return the initialisers of p4_key_info."""
+    return [
         initialiser({
             "name": c_string(f.name),
             "width": f.width,
@@ -85,8 +86,7 @@ def description(fields: Sequence[KeyField]) -> str:
             "mask": "NULL" if f.mask is None else byte_array(f.mask.to_bytes(f.nbytes, "big")),
         })
         for f in fields
-    )
-    return "".join(f"    {row},\n" for row in rows)
+    ]
 
 
 def byte_array(data: bytes) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import networkx as nx
 from pydantic import ValidationError
 
-from p4switch.engine import keys, schema
+from p4switch.engine import cnodes, keys, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, mask_value, pair, unwrap
-from p4switch.engine.primitives import Primitives, source_text
+from p4switch.engine.primitives import Primitives, source_note
 from p4switch.engine.program import Field, Program, numbered
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import InHeader, Value, low_bits, low_rep
@@ -21,7 +21,7 @@ class ParserGenerator:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.em = Emitter()
+        self.em = Emitter(traced=program.traced)
         self.x = Expressions(program, self.em)
         self.vset_keys: dict[str, tuple[list[keys.KeyField], int]] = {}
         parsers = [p for p in program.json.parsers if p.name == "parser"] or program.json.parsers[:1]
@@ -42,59 +42,50 @@ class ParserGenerator:
             if len(component) > 1 or graph.has_edge(name, name)
         }
         em = self.em
-        em.line("const p4_frame *frame = p->base.frame;")
-        em.line("const uint32_t len = frame->wire_len, have = frame->data_len;")
-        em.line("uint32_t at = 0;")
+        em.declare("const p4_frame *frame = p->base.frame")
+        em.declare("const uint32_t len = frame->wire_len, have = frame->data_len")
+        em.declare("uint32_t at = 0")
         if self.looping:
-            em.line(f"uint32_t steps = {_MAX_STEPS};")
-        em.line(f"p->error = {self.program.errors['NoError']};")
-        em.line(self._goto(self.parser.init_state))
+            em.declare(f"uint32_t steps = {_MAX_STEPS}")
+        em.do(f"p->error = {self.program.errors['NoError']}")
+        self._goto(self.parser.init_state)
         for state in states:
             self._state(state)
-        if any("goto failed;" in line for line in em.lines):
-            em.line("goto done;")
-            em.label("failed")
-            em.line("TRACE(P4_TRACE_PARSER_ERROR, P4_NO_POINT, p->error, 0, NULL, 0);")
         em.label("done")
-        em.line("p->parsed = at;")
-        return (
-            "static void parse(p4_switch *sw, phv *p)\n{\n"
-            f"    (void)sw;\n{em.text()}\n    (void)have, (void)len;\n}}\n"
-        )
+        em.do("p->parsed = at")
+        return cnodes.function("static void parse(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
-    def _goto(self, name: str | None) -> str:
-        if name is None:
-            return "goto done;"
-        if name not in self.numbers:
+    def _goto(self, name: str | None) -> None:
+        if name is not None and name not in self.numbers:
             raise JsonError(f"BMv2 JSON: there is no parser state {name}")
-        return f"goto {self._label(name)};"
+        self.em.goto("done" if name is None else self._label(name))
 
     def _label(self, name: str) -> str:
         return numbered("state_", self.numbers[name], name)
 
-    def _fail(self, error: str) -> str:
-        return f"{{ p->error = {self.program.errors[error]}; goto failed; }}"
+    def _fail(self, condition: str, error: str) -> None:
+        """Stop parsing with an error if a condition holds."""
+        with self.em.when(condition):
+            self.em.leave(f"parser_error(sw, p, at, {self.program.errors[error]})")
 
     def _state(self, state: schema.ParseState) -> None:
         em = self.em
         em.label(self._label(state.name))
-        em.open("")
-        point = self.program.points.add("state", state.name, state.source_info)
-        em.line(f"PASS({point});")
-        em.line(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0);")
-        if state.name in self.looping:
-            em.line(f"if (!--steps) {self._fail('ParserTimeout')}")
-        fresh = state.name == self.parser.init_state and state.name not in self.looping
-        for op in state.parser_ops:
-            # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
-            fresh = fresh and op.op == "primitive" and self._primitive(op).op == "remove_header"
-            if fresh:
-                continue
-            em.open("")
-            self._operation(op)
-            em.close()
-        self._keyed_transitions(state)
-        em.close()
+        with em.block():
+            point = self.program.points.add("state", state.name, state.source_info)
+            em.note(f"PASS({point})")
+            em.note(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0)")
+            if state.name in self.looping:
+                self._fail("!--steps", "ParserTimeout")
+            fresh = state.name == self.parser.init_state and state.name not in self.looping
+            for op in state.parser_ops:
+                # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
+                fresh = fresh and op.op == "primitive" and self._primitive(op).op == "remove_header"
+                if fresh:
+                    continue
+                with em.block():
+                    self._operation(op)
+            self._keyed_transitions(state)
 
     # --- operations ---
 
@@ -112,17 +103,15 @@ class ParserGenerator:
         if op.op == "primitive":
             source = self._primitive(op).source_info
         point = self.program.points.add("statement", op.op, source, op.op)
-        self.em.comment(source_text(source, ""))
-        self.em.line(f"PASS({point});")
+        self.em.comment(source_note(source, ""))
+        self.em.note(f"PASS({point})")
         if op.op == "set":
             self._set(args[0], args[1])
         elif op.op == "verify":
             code = self.x.data(args[1])
             condition = self.x.bool(args[0])
-            self.em.open(f"if (!{condition})")
-            self.em.line(f"p->error = (uint32_t)({low_bits(self.em, code, 64)});")
-            self.em.line("goto failed;")
-            self.em.close()
+            with self.em.when(f"!{condition}"):
+                self.em.leave(f"parser_error(sw, p, at, (uint32_t)({low_bits(self.em, code, 64)}))")
         elif op.op == "advance":
             self._advance(self.x.data(args[0]))
         elif op.op == "shift":
@@ -132,7 +121,7 @@ class ParserGenerator:
             self._advance(Value(f"{8 * count}ull", 8 * count, 8 * count))
         else:
             Primitives(self.program, self.em, (), "m").primitive(self._primitive(op))
-        self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
+        self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
 
     @staticmethod
     def _primitive(op: schema.ParserOp) -> schema.Primitive:
@@ -147,15 +136,15 @@ class ParserGenerator:
         em = self.em
         bits = em.temp("uint64_t", low_bits(em, nbits, 64))
         if nbits.constant is None or nbits.constant % 8:
-            em.line(f"if ({bits} % 8) {self._fail('ParserInvalidArgument')}")
-        em.line(f"if ({bits} / 8 > len - at) {self._fail('PacketTooShort')}")
-        em.line(f"at += (uint32_t)({bits} / 8);")
+            self._fail(f"{bits} % 8", "ParserInvalidArgument")
+        self._fail(f"{bits} / 8 > len - at", "PacketTooShort")
+        em.do(f"at += (uint32_t)({bits} / 8)")
 
     def _extract(self, target: Json, length: Json, source: Json) -> None:
         em = self.em
         point = self.program.points.add("extract", "", source)
-        em.comment(source_text(source, ""))
-        em.line(f"PASS({point});")
+        em.comment(source_note(source, ""))
+        em.note(f"PASS({point})")
         kind, value = (target.get("type"), target.get("value")) if isinstance(target, dict) else (None, None)
         if kind == "regular":
             self._extract_header(self.x.header(str(value)), length, point)
@@ -175,9 +164,9 @@ class ParserGenerator:
             ref = self.x.union_element(union_stack, index).members[union_stack.order.index(str(member))]
         else:
             raise JsonError(f"BMv2 JSON: cannot extract to {kind}")
-        em.line(f"if ({index} >= {size}) {self._fail('StackOutOfBounds')}")
+        self._fail(f"{index} >= {size}", "StackOutOfBounds")
         self._extract_header(ref, length, point)
-        em.line(f"p->next[{next_index}] = {index} + 1;")
+        em.do(f"p->next[{next_index}] = {index} + 1")
 
     def _extract_header(self, ref: HeaderRef, length: Json, point: int) -> None:
         em = self.em
@@ -188,18 +177,11 @@ class ParserGenerator:
         if ref.type.varbit:
             self._extract_varbit(ref, ref.type.varbit, length)
         else:
-            if size:
-                em.open(f"if (P4_LIKELY((uint64_t)at + {size} <= have))")
-                em.line(f"memcpy({ref.base}, frame->data + at, {size});")
-                em.close(f" else if ({size} <= len - at) {{")
-                em.line(f"    p4_copy_padded({ref.base}, frame, at, {size});")
-                em.line("} else")
-                em.line(f"    {self._fail('PacketTooShort')}")
-            em.line(f"at += {size};")
+            self._fail(f"!p4_extract({ref.base}, frame, &at, len, have, {size})", "PacketTooShort")
         ref.set_valid(em)
         varbytes = f"p->varbytes[{ref.slot}]" if ref.type.varbit else "0"
-        em.line(f"TRACE(P4_TRACE_EXTRACT, {point}, {ref.slot}, {varbytes}, {ref.base}, {ref.type.nbytes});")
-        em.line("NOTE(p);")
+        em.note(f"TRACE(P4_TRACE_EXTRACT, {point}, {ref.slot}, {varbytes}, {ref.base}, {ref.type.nbytes})")
+        em.note("NOTE(p)")
 
     def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: Json) -> None:
         """The wire has the varbit at its actual length; in memory it has room for the longest."""
@@ -208,14 +190,14 @@ class ParserGenerator:
         before = sum(f.width for f in fields[:varbit.index])
         after = sum(f.width for f in fields[varbit.index + 1:])
         size, limit = ref.type.fixed_bytes, ref.type.fixed_bytes + varbit.width // 8
-        em.line(f"uint8_t buffer[{limit} + 16];")
+        em.declare(f"uint8_t buffer[{limit} + 16]")
         if length is None:
             # The type's own expression, over the fields before the varbit.
             if ref.type.length_exp is None:
                 raise JsonError(f"BMv2 JSON: header type {ref.type.name} needs a length to be extracted")
-            em.line(f"if ({size} > len - at) {self._fail('PacketTooShort')}")
-            em.line(f"p4_copy_padded(buffer, frame, at, {size});")
-            em.line(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before});")
+            self._fail(f"{size} > len - at", "PacketTooShort")
+            em.do(f"p4_copy_padded(buffer, frame, at, {size})")
+            em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
             own = Expressions(self.program, em, [
                 InHeader(f.width, f.signed, ref.base, f) for f in fields[:varbit.index]
             ])
@@ -223,16 +205,16 @@ class ParserGenerator:
         else:
             nbits = self.x.data(length)
         bits = em.temp("uint64_t", low_bits(em, nbits, 64))
-        em.line(f"if ({bits} % 8) {self._fail('ParserInvalidArgument')}")
-        em.line(f"if ({bits} / 8 > len - at || {size} > len - at - {bits} / 8) {self._fail('PacketTooShort')}")
-        em.line(f"if ({bits} > {varbit.width}) {self._fail('HeaderTooShort')}")
+        self._fail(f"{bits} % 8", "ParserInvalidArgument")
+        self._fail(f"{bits} / 8 > len - at || {size} > len - at - {bits} / 8", "PacketTooShort")
+        self._fail(f"{bits} > {varbit.width}", "HeaderTooShort")
         count = em.temp("uint32_t", f"(uint32_t){bits}")
-        em.line(f"p4_copy_padded(buffer, frame, at, {size} + {count} / 8);")
-        em.line(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before});")
-        em.line(f"p4_copy_bits({ref.base}, {varbit.bit}, buffer, {before}, {count});")
-        em.line(f"p4_copy_bits({ref.base}, {varbit.bit + varbit.width}, buffer, {before} + {count}, {after});")
-        em.line(f"p->varbytes[{ref.slot}] = (uint16_t)({count} / 8);")
-        em.line(f"at += {size} + {count} / 8;")
+        em.do(f"p4_copy_padded(buffer, frame, at, {size} + {count} / 8)")
+        em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
+        em.do(f"p4_copy_bits({ref.base}, {varbit.bit}, buffer, {before}, {count})")
+        em.do(f"p4_copy_bits({ref.base}, {varbit.bit + varbit.width}, buffer, {before} + {count}, {after})")
+        em.do(f"p->varbytes[{ref.slot}] = (uint16_t)({count} / 8)")
+        em.do(f"at += {size} + {count} / 8")
 
     def _lookahead(self, value: Json) -> InHeader:
         """Bits that lie ahead, as a place in a copy of them."""
@@ -242,11 +224,11 @@ class ParserGenerator:
             raise JsonError(f"BMv2 JSON: bad lookahead {value}")
         first, count = offset // 8, (offset % 8 + width + 7) // 8
         em = self.em
-        em.line(f"if ({first + count} > len - at) {self._fail('PacketTooShort')}")
+        self._fail(f"{first + count} > len - at", "PacketTooShort")
         name = em.name()
-        em.line(f"uint8_t {name}[{count} + 8];")
-        em.line(f"p4_copy_padded({name}, frame, at + {first}, {count});")
-        em.line(f"memset({name} + {count}, 0, 8);")
+        em.declare(f"uint8_t {name}[{count} + 8]")
+        em.do(f"p4_copy_padded({name}, frame, at + {first}, {count})")
+        em.do(f"memset({name} + {count}, 0, 8)")
         return InHeader(width, False, name, Field("", 0, width, False, offset % 8))
 
     def _set(self, target: Json, source: Json) -> None:
@@ -259,56 +241,56 @@ class ParserGenerator:
 
     # --- transitions ---
 
-    def _take(self, state: schema.ParseState, transition: schema.Transition | None) -> str:
-        """Goes where a transition of the state leads; None: there is none, which ends parsing."""
+    def _take(self, state: schema.ParseState, transition: schema.Transition | None) -> None:
+        """Go where a transition of the state leads; None: there is none, which ends parsing."""
         target = transition.next_state if transition is not None else None
         source = transition.source_info if transition is not None else None
         point = self.program.points.add("transition", state.name, source, target or "accept")
         key = "key, sizeof key" if state.transition_key else "NULL, 0"
-        return f"{{ PASS({point}); TRACE(P4_TRACE_TRANSITION, {point}, 0, 0, {key}); {self._goto(target)} }}"
+        self.em.note(f"PASS({point})")
+        self.em.note(f"TRACE(P4_TRACE_TRANSITION, {point}, 0, 0, {key})")
+        self._goto(target)
 
     def _keyed_transitions(self, state: schema.ParseState) -> None:
         if not state.transition_key:
             default = [t for t in state.transitions if t.type == "default"]
-            self.em.line(self._take(state, default[0] if default else None))
+            self._take(state, default[0] if default else None)
             return
         pieces, widths, values = self._key(state.transition_key)
-        self.em.line(f"const uint64_t key[] = {{{', '.join(pieces)}}};")
-        self.em.line("(void)key;")
+        if self.em.traced:
+            self.em.declare(f"const uint64_t key[] = {{{', '.join(pieces)}}}")
         self._transitions(state, pieces, widths, values)
 
     def _transitions(
         self, state: schema.ParseState, pieces: Sequence[str], widths: Sequence[int], values: Sequence[Value]
     ) -> None:
         em = self.em
-        done = False
         simple = len(pieces) == 1 and all(
             t.type == "default" or (t.type == "hexstr" and t.mask is None) for t in state.transitions
         )
         if simple and len(state.transitions) > 4:
             seen: set[int] = set()
-            em.open(f"switch ({pieces[0]})")
-            for t in state.transitions:
-                if t.type == "default":
-                    continue
-                value = hex_value(t.value)
-                if value not in seen and 0 <= value < 1 << widths[0]:
-                    em.line(f"case 0x{value:x}ull: {self._take(state, t)}")
-                seen.add(value)
-            em.close()
+            with em.switch(pieces[0]) as switch:
+                for t in state.transitions:
+                    if t.type == "default":
+                        continue
+                    value = hex_value(t.value)
+                    if value not in seen and 0 <= value < 1 << widths[0]:
+                        with em.case(switch, f"0x{value:x}ull"):
+                            self._take(state, t)
+                    seen.add(value)
         else:
             for t in state.transitions:
                 if t.type == "default":
                     continue
                 condition = self._vset(t, widths, values) if t.type == "parse_vset" else self._match(t, pieces, widths)
                 if condition == "1":
-                    em.line(self._take(state, t))
-                    done = True
-                    break
-                em.line(f"if ({condition}) {self._take(state, t)}")
-        if not done:
-            default = [t for t in state.transitions if t.type == "default"]
-            em.line(self._take(state, default[0] if default else None))
+                    self._take(state, t)
+                    return
+                with em.when(condition):
+                    self._take(state, t)
+        default = [t for t in state.transitions if t.type == "default"]
+        self._take(state, default[0] if default else None)
 
     def _key(self, items: Sequence[dict[str, Json]]) -> tuple[list[str], list[int], list[Value]]:
         """64-bit pieces of the key, the most significant first; widths of its fields; their values."""

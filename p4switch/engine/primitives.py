@@ -1,14 +1,21 @@
 """Primitives of actions, parser states and deparsers in C."""
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal
 
 from p4switch.engine import calc, schema
+from p4switch.engine.cnodes import Statement
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, unwrap
+from p4switch.engine.flow import Node, statements
+from p4switch.engine.points import place_of
 from p4switch.engine.program import Program, Stack, UnionStack, c_string
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import Native, Place, low_bits, low_rep
+
+_JUMPS = ("_jump", "_jump_if_zero")
 
 
 class Primitives:
@@ -23,56 +30,71 @@ class Primitives:
         self.loops = False
         self._source: Mapping[str, Json] | None = None  # of the primitive at hand
 
-    def body(self, primitives: Sequence[schema.Primitive]) -> None:
-        """All primitives, with their jumps. `goto <prefix>_end` is where an exit goes."""
-        targets: set[int] = set()
-        for at, primitive in enumerate(primitives):
-            if primitive.op in ("_jump", "_jump_if_zero"):
-                target = self._target(primitive, len(primitives))
-                targets.add(target)
-                self.loops |= target <= at
+    def body(self, primitives: Sequence[schema.Primitive]) -> list[Statement]:
+        """Return the statements of all primitives, with their jumps and exits."""
+        jumps = {i: self._target(p, len(primitives)) for i, p in enumerate(primitives) if p.op in _JUMPS}
+        self.loops |= any(target <= at for at, target in jumps.items())
         self.exits |= self.loops
-        for at, primitive in enumerate(primitives):
-            if at in targets:
-                self.em.label(f"{self.prefix}_{at}")
-            self.em.open("")
-            if primitive.op in ("_jump", "_jump_if_zero"):
-                target = self._target(primitive, len(primitives))
-                condition = "" if primitive.op == "_jump" else f"if (!{self._test(primitive)}) "
-                if target <= at:
-                    endless = "p->exit = p->endless = 1; return;"
-                    self.em.line(
-                        f"{condition}{{ if (++p->steps < P4_MAX_STEPS) goto {self.prefix}_{target}; {endless} }}"
-                    )
-                else:
-                    self.em.line(f"{condition}goto {self.prefix}_{target};")
-            elif primitive.op == "exit":
+        if not primitives:
+            return []
+        firsts = sorted({0, *jumps.values(), *(at + 1 for at in jumps)} - {len(primitives)})
+        nodes: dict[str, Node] = {}
+        for first, after in zip(firsts, [*firsts[1:], len(primitives)], strict=True):
+            node = nodes[str(first)] = Node(next=self._place(after, primitives))
+            for at in range(first, after):
+                with self.em.inside(node.body):
+                    if at in jumps:
+                        self._jump(node, nodes, primitives, at, jumps[at])
+                    else:
+                        self.statement(primitives[at])
+        return statements(nodes, self._place(0, primitives), lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
+
+    @staticmethod
+    def _place(at: int, primitives: Sequence[schema.Primitive]) -> str | None:
+        """The name of the node that begins at a primitive."""
+        return str(at) if at < len(primitives) else None
+
+    def _jump(
+        self, node: Node, nodes: dict[str, Node], primitives: Sequence[schema.Primitive], at: int, target: int
+    ) -> None:
+        """The end of a node by a jump; one that goes back counts its rounds."""
+        to = self._place(target, primitives)
+        if target <= at:
+            again = nodes[f"again {at}"] = Node(next=to)
+            with self.em.inside(again.body), self.em.when("++p->steps >= P4_MAX_STEPS"):
+                self.em.do("p->exit = p->endless = 1")
+                self.em.leave()
+            to = f"again {at}"
+        if primitives[at].op == "_jump":
+            node.next = to
+        else:  # if zero
+            node.condition, node.yes, node.next = self._test(primitives[at]), node.next, to
+            node.note = source_note(primitives[at].source_info, "")
+
+    def statement(self, primitive: schema.Primitive) -> None:
+        """One primitive other than a jump."""
+        with self.em.block():
+            point = self._point(primitive)
+            if primitive.op == "exit":
                 self.exits = True
-                point = self._point(primitive)
-                self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
-                self.em.line("p->exit = 1;")
-                self.em.line("return;")
+                self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
+                self.em.do("p->exit = 1")
+                self.em.leave()
             else:
-                point = self._point(primitive)
                 self.primitive(primitive)
-                self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
-            self.em.close()
-        if len(primitives) in targets:
-            self.em.label(f"{self.prefix}_{len(primitives)}")
+                self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
 
     def _point(self, primitive: schema.Primitive) -> int:
         """Passes the point of a statement."""
         point = self.program.points.add("statement", primitive.op, primitive.source_info, primitive.op)
-        self.em.comment(source_text(primitive.source_info, ""))
-        self.em.line(f"PASS({point});")
+        self.em.comment(source_note(primitive.source_info, ""))
+        self.em.note(f"PASS({point})")
         return point
 
     def _test(self, primitive: schema.Primitive) -> str:
-        """Declares whether the condition of a jump holds."""
-        self.em.comment(source_text(primitive.source_info, ""))
-        value = self.em.temp("int", self.x.bool(primitive.parameters[0]))
-        branch(self.program, self.em, value, source_text(primitive.source_info, "if"), primitive.source_info)
-        return value
+        """The condition of a jump."""
+        text = source_text(primitive.source_info, "if")
+        return branch(self.program, self.em, self.x.bool(primitive.parameters[0]), text, primitive.source_info)
 
     def _target(self, primitive: schema.Primitive, count: int) -> int:
         self._arity(primitive, 1 if primitive.op == "_jump" else 2)
@@ -166,8 +188,8 @@ class Primitives:
         limit = a.width // 8
         if b.width > a.width:
             length = self.em.temp("uint32_t", f"{length} < {limit} ? {length} : {limit}")
-        self.em.line(f"memmove({to.base} + {a.bit // 8}, {of.base} + {b.bit // 8}, {length});")
-        self.em.line(f"p->varbytes[{to.slot}] = (uint16_t){length};")
+        self.em.do(f"memmove({to.base} + {a.bit // 8}, {of.base} + {b.bit // 8}, {length})")
+        self.em.do(f"p->varbytes[{to.slot}] = (uint16_t){length}")
 
     def _copy_header(self, to: HeaderRef, of: HeaderRef) -> None:
         """BMv2's assign_header: values move only from a valid header."""
@@ -177,14 +199,13 @@ class Primitives:
             for a, b in zip(to.type.fields, of.type.fields, strict=True):
                 to.place(a).store(self.em, of.place(b).low(self.em, a.width))
             return
-        self.em.open(f"if ({of.valid})")
-        to.set_valid(self.em)
-        self.em.line(f"memmove({to.base}, {of.base}, {to.type.nbytes});")
-        if to.type.varbit:
-            self.em.line(f"p->varbytes[{to.slot}] = p->varbytes[{of.slot}];")
-        self.em.close(" else {")
-        self.em.line(f"    {to.valid} = 0;")
-        self.em.line("}")
+        with self.em.when(f"{of.valid}"):
+            to.set_valid(self.em)
+            self.em.do(f"memmove({to.base}, {of.base}, {to.type.nbytes})")
+            if to.type.varbit:
+                self.em.do(f"p->varbytes[{to.slot}] = p->varbytes[{of.slot}]")
+        with self.em.otherwise():
+            self.em.do(f"{to.valid} = 0")
 
     def _assign_header(self, target: Json, source: Json) -> None:
         self._copy_header(self.x.header_ref(target), self.x.header_ref(source))
@@ -198,7 +219,7 @@ class Primitives:
         to, of = self.x.any_stack(target), self.x.any_stack(source)
         if to.size != of.size or isinstance(to, Stack) is not isinstance(of, Stack):
             raise JsonError(f"BMv2 JSON: stacks {to.name} and {of.name} cannot be assigned")
-        self.em.line(f"p->next[{to.next}] = p->next[{of.next}];")
+        self.em.do(f"p->next[{to.next}] = p->next[{of.next}]")
         for column_to, column_of in zip(_columns(to), _columns(of), strict=True):
             for i in range(to.size):
                 self._copy_header(self.x.element(column_to, str(i)), self.x.element(column_of, str(i)))
@@ -209,13 +230,12 @@ class Primitives:
         ref = self.x.header_ref(header)
         if ref.metadata:
             return
-        self.em.open(f"if (!{ref.valid})")
-        self.em.line(f"memset({ref.base}, 0, {ref.type.nbytes});")
-        if ref.type.varbit:
-            self.em.line(f"p->varbytes[{ref.slot}] = 0;")
-        ref.set_valid(self.em)
-        self.em.line(f"p->length += {ref.length()};")
-        self.em.close()
+        with self.em.when(f"!{ref.valid}"):
+            self.em.do(f"memset({ref.base}, 0, {ref.type.nbytes})")
+            if ref.type.varbit:
+                self.em.do(f"p->varbytes[{ref.slot}] = 0")
+            ref.set_valid(self.em)
+            self.em.do(f"p->length += {ref.length()}")
 
     def _add_header_fast(self, header: Json) -> None:
         self.x.header_ref(header).set_valid(self.em)
@@ -224,10 +244,9 @@ class Primitives:
         ref = self.x.header_ref(header)
         if ref.metadata:
             return
-        self.em.open(f"if ({ref.valid})")
-        self.em.line(f"{ref.valid} = 0;")
-        self.em.line(f"p->length -= {ref.length()};")
-        self.em.close()
+        with self.em.when(f"{ref.valid}"):
+            self.em.do(f"{ref.valid} = 0")
+            self.em.do(f"p->length -= {ref.length()}")
 
     def _count_arg(self, json: Json, size: int) -> int:
         value = unwrap(json)
@@ -241,9 +260,9 @@ class Primitives:
         kept = stack.size - count
         for column in _columns(stack):
             self._shift(column, 0, count, kept)
-            self.em.line(f"memset(p->valid + {column.is_valid}, 0, {count});")
-        self.em.line(f"p->next[{stack.next}] = p->next[{stack.next}] < {kept} ? "
-                     f"p->next[{stack.next}] + {count} : {stack.size};")
+            self.em.do(f"memset(p->valid + {column.is_valid}, 0, {count})")
+        self.em.do(f"p->next[{stack.next}] = p->next[{stack.next}] < {kept} ? "
+                   f"p->next[{stack.next}] + {count} : {stack.size}")
 
     def _pop(self, stack_json: Json, count_json: Json) -> None:
         stack = self.x.any_stack(stack_json)
@@ -251,23 +270,22 @@ class Primitives:
         kept = stack.size - count
         for column in _columns(stack):
             self._shift(column, count, 0, kept)
-            self.em.line(f"memset(p->valid + {column.is_valid} + {kept}, 0, {count});")
-        self.em.line(f"p->next[{stack.next}] = p->next[{stack.next}] > {count} ? p->next[{stack.next}] - {count} : 0;")
+            self.em.do(f"memset(p->valid + {column.is_valid} + {kept}, 0, {count})")
+        self.em.do(f"p->next[{stack.next}] = p->next[{stack.next}] > {count} ? p->next[{stack.next}] - {count} : 0")
 
     def _shift(self, stack: Stack, source: int, target: int, count: int) -> None:
         """Moves `count` elements within a stack."""
         size = stack.type.nbytes
         to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
-        self.em.line(f"memmove({to}, {of}, {count * size});")
+        self.em.do(f"memmove({to}, {of}, {count * size})")
         for array, width in (("valid", 1), *((("varbytes", 2),) if stack.type.varbit else ())):
             to, of = f"p->{array} + {stack.is_valid} + {target}", f"p->{array} + {stack.is_valid} + {source}"
-            self.em.line(f"memmove({to}, {of}, {count * width});")
+            self.em.do(f"memmove({to}, {of}, {count * width})")
 
     # --- what becomes of the packet ---
 
     def _drop(self) -> None:
-        self.em.line("SET_EGRESS_SPEC(p, sw->drop_port);")
-        self.em.line("SET_MCAST_GRP(p, 0);")
+        self.em.do("mark_to_drop(sw, p)")
 
     def _mark_to_drop(self, json: Json) -> None:
         """`json` is the standard metadata, or a copy that p4c makes for a parameter and copies back."""
@@ -280,15 +298,15 @@ class Primitives:
             header.place(header.type.field("mcast_grp")).store(self.em, "0ull")
 
     def _flag(self, name: str, ident: Json) -> None:
-        self.em.line(f"p->{name} = (uint16_t)({self.x.low(ident, 16)});")
+        self.em.do(f"p->{name} = (uint16_t)({self.x.low(ident, 16)})")
 
     def _clone(self, session: Json, field_list: Json) -> None:
-        self.em.line(f"p->clone_session = (uint16_t)(({self.x.low(session, 16)} & 0x7fff) | 0x8000);")
+        self.em.do(f"p->clone_session = (uint16_t)(({self.x.low(session, 16)} & 0x7fff) | 0x8000)")
         self._flag("clone_list", field_list)
 
     def _truncate(self, length: Json) -> None:
         limit = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(length, 32)})")
-        self.em.line(f"p->truncate = {limit} < p->truncate ? {limit} : p->truncate;")
+        self.em.do(f"p->truncate = {limit} < p->truncate ? {limit} : p->truncate")
 
     # --- computing ---
 
@@ -319,7 +337,7 @@ class Primitives:
         rep = low_rep(place.width)
         if rep.limbs:
             name = self.em.limbs(rep.limbs)
-            self.em.line(f"p4_big_u128({name}, {rep.limbs}, {code});")
+            self.em.do(f"p4_big_u128({name}, {rep.limbs}, {code})")
             code = name
         place.store(self.em, code)
 
@@ -327,11 +345,21 @@ class Primitives:
         place = self.x.place(target)
         a = self.em.temp("uint64_t", self.x.low(low, 64))
         b = self.em.temp("uint64_t", self.x.low(high, 64))
-        self.em.open(f"if ({a} <= {b})")
-        self._store_u64(place, self.em.temp("uint64_t", f"p4_random(sw, {a}, {b})"))
-        self.em.close()
+        with self.em.when(f"{a} <= {b}"):
+            self._store_u64(place, self.em.temp("uint64_t", f"p4_random(sw, {a}, {b})"))
 
     # --- stateful objects ---
+
+    def _index(self, c_type: str, json: Json) -> str:
+        """The 32 bits of an index: a C constant or a temporary."""
+        value = self.x.data(json).constant
+        if value is not None:
+            return str(value & (1 << 32) - 1)
+        return self.em.temp(c_type, f"(uint32_t)({self.x.low(json, 32)})")
+
+    def _within(self, at: str, size: int) -> AbstractContextManager[None]:
+        """What is done only inside of an array."""
+        return self.em.block() if at.isdigit() and int(at) < size else self.em.when(f"{at} < {size}")
 
     def _meter(self, array: Json, index: Json, target: Json) -> None:
         meters = self.program.json.meter_arrays
@@ -339,20 +367,19 @@ class Primitives:
         meter = meters[number]
         if meter.is_direct:
             raise JsonError(f"BMv2 JSON: execute_meter on the direct meter {meter.name}")
-        at = self.em.temp("uint64_t", f"(uint32_t)({self.x.low(index, 32)})")
-        self.em.open(f"if ({at} < {meter.size})")
-        call = f"p4_meter_execute(sw, &sw->meters[{number}][{at}], {meter.rate_count}, " \
-               f"{int(meter.type == 'packets')}, p->ingress_len, p->now)"
-        color = self.em.temp("uint64_t", call)
-        self._touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
-        self._store_u64(self.x.place(target), color)
-        self.em.close()
+        at = self._index("uint64_t", index)
+        with self._within(at, meter.size):
+            call = f"p4_meter_execute(sw, &sw->meters[{number}][{at}], {meter.rate_count}, " \
+                   f"{int(meter.type == 'packets')}, p->ingress_len, p->now)"
+            color = self.em.temp("uint64_t", call)
+            self._touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
+            self._store_u64(self.x.place(target), color)
 
     def _count(self, array: Json, index: Json) -> None:
         counters = self.program.json.counter_arrays
         number = self._number("counter array", [c.name for c in counters], array)
-        at, size = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})"), counters[number].size
-        self.em.line(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len);")
+        at, size = self._index("uint32_t", index), counters[number].size
+        self.em.do(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len)")
         cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
         self._touch("counter", "COUNTER", counters[number].name, at, "0", cell)
 
@@ -360,26 +387,24 @@ class Primitives:
                data: str) -> None:
         """Tells what was done to a cell of an array."""
         point = self.program.points.add(kind, name, self._source, counted=False)
-        self.em.line(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data});")
+        self.em.note(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data})")
 
     def _register_read(self, target: Json, array: Json, index: Json) -> None:
         register = self.program.register(str(unwrap(array).get("value")))
-        at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
-        self.em.open(f"if ({at} < {register.size})")
-        place = self.x.place(target)
-        cell = self.x.cell(register, at)
-        self._touch("register", "REGISTER", register.name, at, "0", _memory(cell))
-        place.store(self.em, cell.low(self.em, place.width))
-        self.em.close()
+        at = self._index("uint32_t", index)
+        with self._within(at, register.size):
+            place = self.x.place(target)
+            cell = self.x.cell(register, at)
+            self._touch("register", "REGISTER", register.name, at, "0", _memory(cell))
+            place.store(self.em, cell.low(self.em, place.width))
 
     def _register_write(self, array: Json, index: Json, source: Json) -> None:
         register = self.program.register(str(unwrap(array).get("value")))
-        at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
-        self.em.open(f"if ({at} < {register.size})")
-        cell = self.x.cell(register, at)
-        cell.store(self.em, self.x.low(source, register.width))
-        self._touch("register", "REGISTER", register.name, at, "1", _memory(cell))
-        self.em.close()
+        at = self._index("uint32_t", index)
+        with self._within(at, register.size):
+            cell = self.x.cell(register, at)
+            cell.store(self.em, self.x.low(source, register.width))
+            self._touch("register", "REGISTER", register.name, at, "1", _memory(cell))
 
     # --- for people ---
 
@@ -392,25 +417,23 @@ class Primitives:
         parts = template.split("{}")
         if len(parts) != len(arguments) + 1:
             raise JsonError(f"BMv2 JSON: log_msg: {len(parts) - 1} values expected, got {len(arguments)}")
-        self.em.open("if (P4_UNLIKELY(HEARD(sw)))")
-        fmt, codes = parts[0].replace("%", "%%"), []
-        for argument, part in zip(arguments, parts[1:], strict=True):
-            value = self.x.data(argument)
-            signed = value.low < 0
-            codes.append(f"({'long long' if signed else 'unsigned long long'})({low_bits(self.em, value, 64)})")
-            fmt += ("%lld" if signed else "%llu") + part.replace("%", "%%")
-        self.em.line("char text[512];")
-        self.em.line(f"snprintf(text, sizeof text, {', '.join([c_string(fmt), *codes])});")
-        self.em.line("p4_log(sw, text);")
-        self.em.line("TRACE(P4_TRACE_LOG, P4_NO_POINT, 0, 0, text, strlen(text));")
-        self.em.close()
+        with self.em.when("P4_UNLIKELY(HEARD(sw))"):
+            fmt, codes = parts[0].replace("%", "%%"), []
+            for argument, part in zip(arguments, parts[1:], strict=True):
+                value = self.x.data(argument)
+                signed = value.low < 0
+                codes.append(f"({'long long' if signed else 'unsigned long long'})({low_bits(self.em, value, 64)})")
+                fmt += ("%lld" if signed else "%llu") + part.replace("%", "%%")
+            self.em.declare("char text[512]")
+            self.em.do(f"snprintf(text, sizeof text, {', '.join([c_string(fmt), *codes])})")
+            self.em.do("p4_log(sw, text)")
+            self.em.note("TRACE(P4_TRACE_LOG, P4_NO_POINT, 0, 0, text, strlen(text))")
 
     def _assert(self, condition: Json) -> None:
         text = c_string(_place(self._source))
-        self.em.open(f"if (P4_UNLIKELY(!{self.x.bool(condition)}))")
-        self.em.line(f"p4_assert_failed(sw, {text});")
-        self.em.line(f"TRACE(P4_TRACE_LOG, P4_NO_POINT, 1, 0, {text}, sizeof {text} - 1);")
-        self.em.close()
+        with self.em.when(f"P4_UNLIKELY(!{self.x.bool(condition)})"):
+            self.em.do(f"p4_assert_failed(sw, {text})")
+            self.em.note(f"TRACE(P4_TRACE_LOG, P4_NO_POINT, 1, 0, {text}, sizeof {text} - 1)")
 
 
 def _place(source: Mapping[str, Json] | None) -> str:
@@ -424,12 +447,21 @@ def source_text(source: Mapping[str, Json] | None, otherwise: str) -> str:
     return str((source or {}).get("source_fragment") or otherwise)
 
 
-def branch(program: Program, em: Emitter, value: str, text: str, source: Mapping[str, Json] | None) -> None:
-    """Tells which way a condition goes; `value` is the C variable that has it."""
+def source_note(source: Mapping[str, Json] | None, otherwise: str) -> str:
+    """Return the name of the file, the line and the text of a piece of source."""
+    text, place = source_text(source, otherwise), place_of(source)
+    return f"{posixpath.basename(place.file)}:{place.line}: {text}" if place and text else text
+
+
+def branch(program: Program, em: Emitter, condition: str, text: str, source: Mapping[str, Json] | None) -> str:
+    """Tell which way a condition goes; returns the condition."""
     yes = program.points.add("branch", text, source, "true")
     no = program.points.add("branch", text, source, "false")
-    em.line(f"PASS({value} ? {yes} : {no});")
-    em.line(f"TRACE(P4_TRACE_CONDITION, {yes}, {value}, 0, NULL, 0);")
+    if em.traced:
+        condition = em.temp("int", condition)
+        em.note(f"PASS({condition} ? {yes} : {no})")
+        em.note(f"TRACE(P4_TRACE_CONDITION, {yes}, {condition}, 0, NULL, 0)")
+    return condition
 
 
 def _memory(cell: Native) -> str:

@@ -26,8 +26,8 @@ _CORE_ERRORS = (
 
 
 def identifier(name: str) -> str:
-    """`name` as part of a C identifier, for readers: of a long one the end, which tells most. Not unique."""
-    words = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    """Return `name` as part of a C identifier, for readers: its end, which tells most. It is not unique."""
+    words = re.sub(r"[^A-Za-z0-9]+", "_", name.rpartition(".")[2]).strip("_")
     end = words[-_NAME_CHARS:]
     return end if end == words else end.partition("_")[2] or end
 
@@ -200,6 +200,7 @@ class Program:
     registers: list[Register] = field(default_factory=list)
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
+    traced: bool = False  # its pipeline tells what it does with each packet
 
     def __post_init__(self) -> None:
         for item in self.json.header_types:

@@ -1,6 +1,6 @@
 """C types and descriptions of register arrays and their banks (`p4switch.engine.program`)."""
 
-from p4switch.engine.emit import initialiser
+from p4switch.engine.cnodes import initialiser
 from p4switch.engine.program import Program, c_string
 from p4switch.engine.value import c_member, storage_bytes
 

@@ -5,6 +5,7 @@ generated, and gets the narrowest representation that holds it: 64 or 128 bits, 
 Where only the low bits of a result matter (they are stored, masked or cast) they are all that is computed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4switch.engine.emit import Emitter
@@ -90,7 +91,7 @@ def constant(em: Emitter, value: int) -> Value:
         return Value(literal(value, rep), value, value)
     name = em.name()
     limbs = ", ".join(f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range(rep.limbs))
-    em.line(f"static const uint64_t {name}[{rep.limbs}] = {{{limbs}}};")
+    em.declare(f"static const uint64_t {name}[{rep.limbs}] = {{{limbs}}}")
     return Value(name, value, value)
 
 
@@ -106,9 +107,9 @@ def convert(em: Emitter, value: Value, rep: Rep) -> str:
         return f"({rep.c_type})({value.code})"
     name = em.limbs(rep.limbs)
     if have.limbs:
-        em.line(f"p4_big_resize({name}, {rep.limbs}, {value.code}, {have.limbs});")
+        em.do(f"p4_big_resize({name}, {rep.limbs}, {value.code}, {have.limbs})")
     else:
-        em.line(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code});")
+        em.do(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code})")
     return name
 
 
@@ -146,8 +147,8 @@ def from_low(em: Emitter, code: str, width: int, signed: bool) -> Value:
         source = code
         if want > rep.limbs:
             source = em.limbs(want)
-            em.line(f"p4_big_resize({source}, {want}, {code}, {rep.limbs});")
-        em.line(f"p4_big_cut({name}, {source}, {want}, {width}, {int(signed)});")
+            em.do(f"p4_big_resize({source}, {want}, {code}, {rep.limbs})")
+        em.do(f"p4_big_cut({name}, {source}, {want}, {width}, {int(signed)})")
         return Value(name, low, high)
     if not signed:
         return Value(cut(code, width), low, high)
@@ -194,11 +195,11 @@ class Native(Place):
     def store(self, em: Emitter, code: str) -> None:
         if self.width <= 64:
             exact = self.width in (8, 16, 32, 64)
-            em.line(f"{self.code} = {c_storage(self.width)}{'(' + code + ')' if exact else cut(code, self.width)};")
+            em.do(f"{self.code} = {c_storage(self.width)}{'(' + code + ')' if exact else cut(code, self.width)}")
         elif self.width <= 128:
-            em.line(f"p4_big_u128({self.code}, 2, {cut(code, self.width)});")
+            em.do(f"p4_big_u128({self.code}, 2, {cut(code, self.width)})")
         else:
-            em.line(f"p4_big_cut({self.code}, {code}, {(self.width + 63) // 64}, {self.width}, 0);")
+            em.do(f"p4_big_cut({self.code}, {code}, {(self.width + 63) // 64}, {self.width}, 0)")
 
 
 def c_storage(width: int) -> str:
@@ -216,6 +217,17 @@ def c_member(width: int, name: str) -> str:
     if width <= 64:
         return f"{c_storage(width)[1:-1]} {name};"
     return f"uint64_t {name}[{(width + 63) // 64}];"
+
+
+def struct_bytes(widths: Sequence[int]) -> int:
+    """Return the size of a struct of `Native` members of these widths."""
+    size, align = 0, 1
+    for width in widths:
+        member = storage_bytes(width)
+        unit = min(member, 8)
+        size = -(-size // unit) * unit + member
+        align = max(align, unit)
+    return -(-size // align) * align
 
 
 @dataclass(frozen=True)
@@ -250,7 +262,7 @@ class InHeader(Place):
             return from_low(em, f"p4_ld128({self.base} + {first})", 128, self.signed)
         count = (self.width + 63) // 64
         name = em.limbs(count)
-        em.line(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width});")
+        em.do(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width})")
         return from_low(em, f"p4_big_low({name})" if count == 2 else name, self.width, self.signed)
 
     def store(self, em: Emitter, code: str) -> None:
@@ -258,13 +270,13 @@ class InHeader(Place):
         aligned = self.field.bit % 8 == 0 and below == 0
         if self.width > 64:
             if self.width == 128 and aligned:
-                em.line(f"p4_st128({self.base} + {first}, {code});")
+                em.do(f"p4_st128({self.base} + {first}, {code})")
                 return
             if self.width <= 128:
                 name = em.limbs(2)
-                em.line(f"p4_big_u128({name}, 2, {code});")
+                em.do(f"p4_big_u128({name}, 2, {code})")
                 code = name
-            em.line(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {code});")
+            em.do(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {code})")
         elif aligned:
             if span not in (1, 2, 4, 8):
                 code = em.temp("uint64_t", code)
@@ -273,14 +285,14 @@ class InHeader(Place):
                 while rest >= size:
                     rest -= size
                     part = f"{code} >> {8 * rest}" if rest else code
-                    em.line(f"p4_st{8 * size}({self.base} + {first + span - rest - size}, {part});")
+                    em.do(f"p4_st{8 * size}({self.base} + {first + span - rest - size}, {part})")
         elif span <= 8:
             size = next(s for s in (1, 2, 4, 8) if span <= s)
             shift = 8 * (size - span) + below
             mask = (1 << self.width) - 1 << shift
             keep = ~mask & (1 << 8 * size) - 1
             at = f"{self.base} + {first}"
-            em.line(f"p4_st{8 * size}({at}, (p4_ld{8 * size}({at}) & 0x{keep:x}ull) | "
-                    f"({code} << {shift} & 0x{mask:x}ull));")
+            em.do(f"p4_st{8 * size}({at}, (p4_ld{8 * size}({at}) & 0x{keep:x}ull) | "
+                  f"({code} << {shift} & 0x{mask:x}ull))")
         else:
-            em.line(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {code});")
+            em.do(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {code})")

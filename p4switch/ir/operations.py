@@ -113,10 +113,7 @@ class SetValid(Operation):
     header: HeaderRef
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return ()
+    reads = ()
 
     @property
     def writes(self) -> tuple[Written, ...]:
@@ -131,10 +128,7 @@ class SetInvalid(Operation):
     header: HeaderRef
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return ()
+    reads = ()
 
     @property
     def writes(self) -> tuple[Written, ...]:
@@ -232,14 +226,8 @@ class Exit(Operation):
 
     span: int | None = None
     effects = frozenset({Effect.LEAVE})
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return ()
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return ()
+    reads = ()
+    writes = ()
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.exit(self)
@@ -272,14 +260,11 @@ class Advance(Operation):
     bits: Expr
     span: int | None = None
     effects = frozenset({Effect.TAKE, Effect.FAIL})
+    writes = ()
 
     @property
     def reads(self) -> tuple[Read, ...]:
         return (self.bits,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return ()
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.advance(self)
@@ -291,14 +276,11 @@ class Verify(Operation):
     error: Expr
     span: int | None = None
     effects = frozenset({Effect.FAIL})
+    writes = ()
 
     @property
     def reads(self) -> tuple[Read, ...]:
         return self.condition, self.error
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return ()
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.verify(self)

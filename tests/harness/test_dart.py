@@ -204,7 +204,7 @@ def test_what_a_broken_link_of_a_detour_loses_arrives_after_the_time_out_by_the_
     )
     outcome = carried_out(run)
     assert outcome.recording.ended == "done"
-    late = [record for record in outcome.recording.flows if record.timeouts > 0]
+    late = [record for record in outcome.recording.flows if record.columns["timeouts"] > 0]
     assert late
     assert min(record.completed_ns for record in late) > 25_000 - run.base_rtt_ns() + 300_000  # since it was sent
     assert outcome.counts["allocated"] == outcome.counts["freed"] + outcome.counts["expired"] + outcome.held
@@ -235,7 +235,7 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
     assert first.loc[start_ns + 1.5 * rtt_ns : stop_ns].between(4.75, 5).all()
     assert second.loc[start_ns + 2 * rtt_ns : stop_ns].between(4.75, 5).all()
     assert (first.loc[recording.flows[1].delivered_ns + 1.5 * rtt_ns : 600_000] == 10).all()
-    assert sum(record.cnps for record in recording.flows) == 0
+    assert sum(record.columns["cnps"] for record in recording.flows) == 0
 
 
 def test_each_sender_has_its_share_within_a_loaded_rtt_and_its_own_packet_gap() -> None:
@@ -370,7 +370,7 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
     assert later.min() > 2.5
     assert 8 < later.sum() < 10
     assert recording.conservation["drop_credit"] > 0
-    assert sum(record.retransmitted for record in recording.flows) == 0
+    assert sum(record.columns["retransmitted"] for record in recording.flows) == 0
 
 
 def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000) -> float:

@@ -32,4 +32,4 @@ def test_no_more_is_sent_again_than_was_lost(cc: str, rate_bps: float, loss: flo
     (flow,) = recording.flows
     lost = recording.conservation["drop_lost_in"] + recording.conservation["drop_lost_out"]
     assert lost > 0
-    assert flow.retransmitted <= 1.2 * lost
+    assert flow.columns["retransmitted"] <= 1.2 * lost

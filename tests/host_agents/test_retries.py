@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.columns.flows import all_columns
 from harness.worlds.host_session import Connect, Event, Failed, HostSession, Post
 from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
@@ -120,7 +121,7 @@ def test_nothing_can_be_posted_to_a_queue_pair_in_error() -> None:
 def test_a_flow_on_a_connection_that_has_failed_fails_at_once() -> None:
     a, b = pair(rto_ns=RTO_NS, retry_count=0)
     told: list[Event] = []
-    session = HostSession(a, told.append, ["rate_bps"])
+    session = HostSession(a, told.append, all_columns(["rate_bps"]))
     session.connect(Connect(1, "10.0.0.3", 0))
     session.post(Post(1, 7, 1000, 0, None), 0)
     Wire(a, b, hook=lost).run(2 * RTO_NS)

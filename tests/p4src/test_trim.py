@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
 from harness.control import programs
+from harness.control.programs.base import PortView
 from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
@@ -70,6 +71,23 @@ def test_a_queue_is_one_bdp_of_its_port_and_marks_from_20_to_80_percent_of_it() 
     for port, bdp in ((1, 100_000), (2, 400_000)):
         assert limits[port].params["limit_bytes"] == bdp
         assert (marks[port].params["kmin_cells"], marks[port].params["kmax_cells"]) == (0.2 * bdp, 0.8 * bdp)
+
+
+def test_ports_to_hosts_may_be_told_not_to_mark() -> None:
+    """Port 1 leads to a host, ports 2 and 3 to switches."""
+    neighbours = {
+        1: PortView("h1", RATE_BPS, 0),
+        2: PortView("agg0", RATE_BPS, 0, tier=1),
+        3: PortView("agg1", RATE_BPS, 0, tier=1),
+    }
+    view = replace(VIEW, port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
+    for mark_host_ports, unmarked in ((True, set()), (False, {Exact(1)})):
+        entries = programs.parameters("trim", {"mark_host_ports": mark_host_ports}).entries(view)
+        (usual,) = [entry.action for entry in entries if isinstance(entry, DefaultAction)]
+        assert usual.name == "red"
+        found = [entry for entry in entries if isinstance(entry, TableEntry) and entry.table == "ecn_threshold"]
+        assert {entry.match["port"] for entry in found if entry.action == Action("no_marking")} == unmarked
+        assert len(found) == 8 * len(unmarked)
 
 
 def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> None:

@@ -38,6 +38,8 @@ class TrimParameters(ProgramParameters):
     kmin_fraction: Fraction01 = 0.2  # of the queue limit, from which on packets are marked by lot
     kmax_fraction: Fraction01 = 0.8  # of the queue limit, from which on all packets are marked
     pmax: Probability = 1.0  # probability of a mark just below Kmax
+    # Whether ports to hosts mark; off: where receivers draw what comes, marks tell of what is not theirs to draw.
+    mark_host_ports: bool = True
     trimming: bool = True  # off: what finds its queue full is dropped
     # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
     # else, of flows that send in step, always the same one would be. 1: at the full queue only.
@@ -69,11 +71,14 @@ class TrimParameters(ProgramParameters):
             priority = Action("set_priority", {"priority": self.trim_priority})
             entries.append(TableEntry("dscp_to_priority", {"dscp": Exact(self.trim_dscp)}, priority))
         thresholds = {}
+        host_ports = switch.ports_to_tier(None)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
             limit = round(self.queue_bytes * scale if self.queue_bytes else rate_bps * switch.base_rtt_ns / 8e9)
             kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
+            if not self.mark_host_ports and port in host_ports:
+                thresholds[port] = Action("no_marking")
             entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps)
         return [*entries, *marking_entries(switch, thresholds)]
 

@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TypeVar
 
+from harness.columns.column import Column
 from harness.errors import CheckError, CodeError
 from harness.measure.recording import Progress
 from harness.workloads import Traffic
@@ -45,8 +46,10 @@ class Coordinator:
         addresses: Addresses,
         launcher: Launcher,
         folder: Path,
+        columns: Sequence[Column],
         os_overhead_ns: int = 0,
     ) -> None:
+        """`columns`: those of flows."""
         self._hosts = hosts
         self._launcher = launcher
         self.address = str(folder / "hosts")
@@ -56,7 +59,7 @@ class Coordinator:
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
         self._advanced_bytes = [0] * len(hosts)
-        self.session = Session(traffic, addresses, self._carry, os_overhead_ns)
+        self.session = Session(traffic, addresses, self._carry, columns, os_overhead_ns)
 
     def close(self) -> None:
         for agent in self._agents:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.columns.column import Column
 from harness.measure.probes.base import HostProbe, Values
 from harness.worlds.host_session import HostReport, RateSample
 from host_agents.config import NicConfig
@@ -42,7 +43,7 @@ class Configure:
     dilation: int
     rate_interval_ns: int
     probes: list[HostProbe]
-    columns: tuple[str, ...]  # of flows, read from reaction points
+    columns: tuple[Column, ...]  # of flows
     capture: bool
     changes: list[PortChange]
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from harness.columns.flows import usual
 from harness.errors import CheckError
-from harness.measure.flow_record import FlowRecord
+from harness.measure.flow_record import FlowRecord, unknown
 from harness.workloads import Flow, Traffic
 from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.launcher import Launcher
@@ -30,7 +31,6 @@ from p4switch.errors import UserError, suggest
 
 _LEAD_S = 0.2  # between the word to start and time 0
 _LATEST_NS = 1 << 60
-_COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
 
 
 class Transfer(NamedTuple):
@@ -84,6 +84,7 @@ def carry_out(
         nics = [NicConfig(places[name].address, seed=1 + number, **nic) for number, name in enumerate(names)]
     except HostError as error:
         raise UserError(str(error)) from None
+    columns = tuple(usual())
     configurations = {
         name: Configure(
             nic=config,
@@ -99,7 +100,7 @@ def carry_out(
             dilation=1,
             rate_interval_ns=0,
             probes=[],
-            columns=(),
+            columns=columns,
             capture=False,
             changes=[],
         )
@@ -115,7 +116,7 @@ def carry_out(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-agents-")))
         launcher = stack.enter_context(Launcher(folder))
         launcher.wait_ready()
-        coordinator = Coordinator(names, Traffic(flows), addresses, launcher, folder)
+        coordinator = Coordinator(names, Traffic(flows), addresses, launcher, folder, columns)
         stack.callback(coordinator.close)
         for name in names:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=places[name].pid)
@@ -159,6 +160,6 @@ def _check(transfers: Sequence[Transfer], places: Mapping[str, Place]) -> None:
 def _table(transfers: Sequence[Transfer], records: Sequence[FlowRecord]) -> pd.DataFrame:
     table = pd.DataFrame(transfers, columns=Transfer._fields)
     table["fct_ns"] = [record.delivered_ns - record.flow.start_ns for record in records]
-    for name in _COUNTS:
-        table[name] = [getattr(record, name) for record in records]
+    for name in unknown(usual()):
+        table[name] = [record.columns[name] for record in records]
     return table

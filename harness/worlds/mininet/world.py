@@ -141,7 +141,9 @@ class MininetWorld:
         hosts = run.topology.hosts
         names = [host.name for host in hosts]
         overhead_ns = run.scenario.nic.os_overhead_ns
-        coordinator = Coordinator(names, run.traffic(), run.addresses, launcher, folder.path, overhead_ns)
+        coordinator = Coordinator(
+            names, run.traffic(), run.addresses, launcher, folder.path, run.flow_columns, overhead_ns
+        )
         stack.callback(coordinator.close)
         for name in names:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
@@ -223,7 +225,7 @@ class MininetWorld:
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
                 probes=[probe for probe in run.probes if isinstance(probe, HostProbe) and probe.covers(host.name)],
-                columns=run.point_columns,
+                columns=tuple(run.flow_columns),
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
             )

@@ -1,4 +1,5 @@
-/* Hash algorithms of v1model over n bytes. Tables of CRCs are generated where they are used. */
+/* Hash algorithms of v1model over n bytes. A program defines the CRCs that it uses, by P4_CRC_*; their tables are filled
+ * in when its library is loaded. */
 #ifndef P4CC_HASH_H
 #define P4CC_HASH_H
 
@@ -89,5 +90,48 @@ P4_INLINE uint64_t p4_crc_plain(const uint64_t table[256], const uint8_t *b, siz
         crc = (table[(crc >> (width - 8) ^ *b++) & 255] ^ crc << 8) & p4_mask64(width);
     return crc;
 }
+
+P4_INLINE uint64_t p4_crc_bits(uint64_t crc, uint64_t reversed)
+{
+    for (int bit = 0; bit < 8; bit++)
+        crc = crc >> 1 ^ (crc & 1 ? reversed : 0);
+    return crc;
+}
+
+P4_FUNCTION void p4_crc_fill32(uint32_t table[8][256], uint64_t reversed)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        table[0][b] = (uint32_t)p4_crc_bits(b, reversed);
+        for (int k = 1; k < 8; k++)
+            table[k][b] = (uint32_t)p4_crc_bits(table[k - 1][b], reversed);
+    }
+}
+
+P4_FUNCTION void p4_crc_fill64(uint64_t table[256], uint64_t reversed)
+{
+    for (uint32_t b = 0; b < 256; b++)
+        table[b] = p4_crc_bits(b, reversed);
+}
+
+P4_FUNCTION void p4_crc_fill_plain(uint64_t table[256], uint64_t polynomial, uint32_t width)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        uint64_t crc = (uint64_t)b << (width - 8);
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc << 1 ^ (crc >> (width - 1) & 1 ? polynomial : 0)) & p4_mask64(width);
+        table[b] = crc;
+    }
+}
+
+/* Reflected CRCs have the bits of their polynomial in reverse order. */
+#define P4_CRC_REFLECTED32(name, reversed)                                                                            \
+    static uint32_t name##_table[8][256];                                                                             \
+    __attribute__((constructor)) static void name##_fill(void) { p4_crc_fill32(name##_table, reversed); }
+#define P4_CRC_REFLECTED64(name, reversed)                                                                            \
+    static uint64_t name##_table[256];                                                                                \
+    __attribute__((constructor)) static void name##_fill(void) { p4_crc_fill64(name##_table, reversed); }
+#define P4_CRC_PLAIN(name, polynomial, width)                                                                         \
+    static uint64_t name##_table[256];                                                                                \
+    __attribute__((constructor)) static void name##_fill(void) { p4_crc_fill_plain(name##_table, polynomial, width); }
 
 #endif

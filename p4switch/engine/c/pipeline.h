@@ -1,7 +1,6 @@
 /* What happens around parser, pipelines and deparser: BMv2's simple_switch, packet by packet.
  *
- * Included once by every generated pipeline, after its packet struct, its functions and the macros SET_* and GET_* for
- * intrinsic metadata. SET_* of a field that the program does not have is nothing, GET_* is 0.
+ * Included once by every generated pipeline, after its packet struct, its functions and its INTRINSIC fields.
  */
 
 enum { NORMAL = 0, INGRESS_CLONE = 1, EGRESS_CLONE = 2, RECIRCULATED = 4, REPLICA = 5, RESUBMITTED = 6 };
@@ -141,7 +140,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     p->base.egress_port = port;
     p->base.ingress_port = p->ingress_port;
     p->base.len = min32(header_bytes(p) + payload_len(p), p->truncate);
-    p->base.priority = (uint32_t)GET_PRIORITY(p);
+    p->base.priority = (uint32_t)get_priority(p);
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
@@ -157,10 +156,10 @@ static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *ma
     *made += group->count - 1;
     for (uint32_t i = 0; i + 1 < group->count; i++) {
         phv *q = packet_copy(sw, p);
-        SET_EGRESS_RID(q, group->replicas[i].instance);
+        set_egress_rid(q, group->replicas[i].instance);
         enqueue(sw, q, group->replicas[i].port);
     }
-    SET_EGRESS_RID(p, group->replicas[group->count - 1].instance);
+    set_egress_rid(p, group->replicas[group->count - 1].instance);
     enqueue(sw, p, group->replicas[group->count - 1].port);
 }
 
@@ -195,11 +194,11 @@ static void clone_ingress(p4_switch *sw, phv *p)
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
     q->ingress_len = p->ingress_len;
     q->length = q->base.frame->wire_len;
-    SET_INGRESS_PORT(q, p->ingress_port);
+    set_ingress_port(q, p->ingress_port);
     parse(sw, q);
     memset(&q->m, 0, sizeof q->m);
     copy_field_list(q, p, p->clone_list);
-    SET_INSTANCE_TYPE(q, INGRESS_CLONE);
+    set_instance_type(q, INGRESS_CLONE);
     emit_clone(sw, q, session);
 }
 
@@ -212,7 +211,7 @@ static void clone_egress(p4_switch *sw, phv *p)
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
     memset(&q->m, 0, sizeof q->m);
     copy_field_list(q, p, p->clone_list);
-    SET_INSTANCE_TYPE(q, EGRESS_CLONE);
+    set_instance_type(q, EGRESS_CLONE);
     q->clone_session = q->clone_list = q->digest = q->resubmit = q->recirculate = 0;
     q->exit = 0;
     q->truncate = group && group->truncate ? group->truncate : NO_TRUNCATION;
@@ -227,9 +226,9 @@ static void ingress(p4_switch *sw, phv *p)
     for (;;) {
         p->length = p->ingress_len = p->base.frame->wire_len;
         parse(sw, p);
-        SET_PARSER_ERROR(p, p->error);
+        set_parser_error(p, p->error);
         verify_checksums(sw, p);
-        SET_CHECKSUM_ERROR(p, p->checksum_error);
+        set_checksum_error(p, p->checksum_error);
         NOTE(p);
         TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 0, 0, NULL, 0);
         run_ingress(sw, p);
@@ -262,27 +261,27 @@ static void ingress(p4_switch *sw, phv *p)
         q->ingress_port = p->ingress_port;
         family_join(q, p);
         copy_field_list(q, p, p->resubmit);
-        SET_INSTANCE_TYPE(q, RESUBMITTED);
-        SET_PACKET_LENGTH(q, p->base.frame->wire_len);
+        set_instance_type(q, RESUBMITTED);
+        set_packet_length(q, p->base.frame->wire_len);
         packet_release(p);
         p = q;
     }
 
-    uint32_t group = (uint32_t)GET_MCAST_GRP(p);
+    uint32_t group = (uint32_t)get_mcast_grp(p);
     if (P4_UNLIKELY(group)) {
         TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, group, 0, NULL, 0);
-        SET_INSTANCE_TYPE(p, REPLICA);
+        set_instance_type(p, REPLICA);
         p->truncate = NO_TRUNCATION; /* what ingress said is of the packet, which ends here; as in simple_switch */
         replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
         return;
     }
-    uint32_t port = (uint32_t)GET_EGRESS_SPEC(p);
+    uint32_t port = (uint32_t)get_egress_spec(p);
     if (P4_UNLIKELY(port == sw->drop_port)) {
         drop(sw, p, p->ingress_port, P4_DROP_PROGRAM_INGRESS);
         packet_delete(sw, p);
         return;
     }
-    SET_INSTANCE_TYPE(p, NORMAL);
+    set_instance_type(p, NORMAL);
     enqueue(sw, p, port);
 }
 
@@ -292,10 +291,10 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     sw->counts.received++;
     p->now = now;
     p->ingress_port = port;
-    SET_INGRESS_PORT(p, port);
-    SET_PACKET_LENGTH(p, frame->wire_len);
-    SET_INSTANCE_TYPE(p, NORMAL);
-    SET_INGRESS_TIMESTAMP(p, now);
+    set_ingress_port(p, port);
+    set_packet_length(p, frame->wire_len);
+    set_instance_type(p, NORMAL);
+    set_ingress_timestamp(p, now);
     NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
     TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     ingress(sw, p);
@@ -331,15 +330,15 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
     __builtin_prefetch((const uint8_t *)p->base.frame + P4_CACHE_LINE, 1);
     p->now = now;
-    SET_EGRESS_TIMESTAMP(p, now);
-    SET_ENQ_TIMESTAMP(p, packet->enq_time);
-    SET_ENQ_QDEPTH(p, packet->enq_depth);
-    SET_DEQ_TIMEDELTA(p, packet->deq_time - packet->enq_time);
-    SET_DEQ_QDEPTH(p, packet->deq_depth);
-    SET_QID(p, packet->priority);
-    SET_EGRESS_PORT(p, packet->egress_port);
-    SET_EGRESS_SPEC(p, sw->drop_port + 1);
-    SET_PACKET_LENGTH(p, p->length);
+    set_egress_timestamp(p, now);
+    set_enq_timestamp(p, packet->enq_time);
+    set_enq_qdepth(p, packet->enq_depth);
+    set_deq_timedelta(p, packet->deq_time - packet->enq_time);
+    set_deq_qdepth(p, packet->deq_depth);
+    set_qid(p, packet->priority);
+    set_egress_port(p, packet->egress_port);
+    set_egress_spec(p, sw->drop_port + 1);
+    set_packet_length(p, p->length);
     TRACE(P4_TRACE_DEQUEUE, P4_NO_POINT, packet->egress_port, packet->deq_depth, NULL, 0);
     NOTE(p);
     TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 1, 0, NULL, 0);
@@ -355,7 +354,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         clone_egress(sw, p);
         p->clone_session = 0;
     }
-    if (P4_UNLIKELY((uint32_t)GET_EGRESS_SPEC(p) == sw->drop_port)) {
+    if (P4_UNLIKELY((uint32_t)get_egress_spec(p) == sw->drop_port)) {
         drop(sw, p, packet->egress_port, P4_DROP_PROGRAM_EGRESS);
         packet_delete(sw, p);
         return NULL;
@@ -371,8 +370,8 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         q->ingress_port = p->ingress_port;
         family_join(q, p);
         copy_field_list(q, p, p->recirculate);
-        SET_INSTANCE_TYPE(q, RECIRCULATED);
-        SET_PACKET_LENGTH(q, frame->wire_len);
+        set_instance_type(q, RECIRCULATED);
+        set_packet_length(q, frame->wire_len);
         packet_release(p);
         p = q;
         TRACE(P4_TRACE_RECIRCULATE, P4_NO_POINT, 0, 0, NULL, 0);

@@ -12,6 +12,7 @@
 
 #define P4_LIKELY(x) __builtin_expect(!!(x), 1)
 #define P4_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define P4_UNUSED __attribute__((unused))
 
 #define P4_PROGRAM_SYMBOL "p4_program_description"
 #define P4_NO_ACTION 0xffffu /* actions are numbered below */

@@ -1,7 +1,7 @@
 /* What a pipeline built with P4_TRACE tells about its packets, and counts of its own points (p4switch.engine.points).
  *
- * Included once by every generated pipeline, after its packet struct and its cells: one a metadata field, one a packet
- * header. Without P4_TRACE all of it is nothing.
+ * Included once by every generated pipeline, after its packet struct and, where it is built for tracing, its cells: one a
+ * metadata field, one a packet header. Without P4_TRACE there are no cells, and all of it is nothing.
  */
 #ifdef P4_TRACE
 
@@ -75,6 +75,7 @@ static __attribute__((unused)) void trace_table(p4_switch *sw, const phv *p, uin
 #define CHANGES(kind, point) trace_changes(sw, p, kind, point)
 #define NOTE(packet) note(packet)
 #define PASS(point) ((void)sw->passed[point]++)
+#define PASS_ENTRY(e, count, first) ((e) && (e)->handle < (count) ? (void)PASS((first) + (e)->handle) : (void)0)
 #define NUMBER(packet, number_, copy_) ((packet)->number = (number_), (packet)->copy = (copy_))
 #define NEW_COPY(packet) ((packet)->copy = ++(packet)->family->copies)
 
@@ -82,10 +83,7 @@ static __attribute__((unused)) void trace_table(p4_switch *sw, const phv *p, uin
 
 #define HEARD(sw) ((sw)->env.log)
 #define TRACE(kind, point, value, extra, data, size) ((void)0)
-#define TRACE_TABLE(point, table, key, words, e, masks) ((void)0)
-#define CHANGES(kind, point) ((void)0)
 #define NOTE(packet) ((void)0)
-#define PASS(point) ((void)0)
 #define NUMBER(packet, number_, copy_) ((void)0)
 #define NEW_COPY(packet) ((void)0)
 

@@ -22,9 +22,10 @@ class FuzzError(UserError):
 def build(document: Mapping[str, Any]) -> Path:
     """The fuzzer of the pipeline that a BMv2 JSON describes. Raises JsonError, native.BuildError."""
     headers = [*engine.C_FOLDER.glob("*.h")]
-    flags = [*native.SANITIZE, "-O1", "-Wno-unused-label", "-DP4_TRACE", engine.abi_flag()]
+    flags = [*native.SANITIZE, "-O1", "-Wno-unused", "-DP4_TRACE", engine.abi_flag()]
     return native.build_text(
-        "fuzzer", engine.source(document), headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags,
+        "fuzzer", engine.source(document, traced=True), headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES],
+        flags=flags,
         suffix="",
     )
 

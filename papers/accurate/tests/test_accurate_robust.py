@@ -85,7 +85,7 @@ def run(values: dict[str, Any]) -> Recording:
     recording = virtual.VirtualWorld(planned(values)).run()
     assert recording.conservation["balance"] == 0
     assert {k: v for k, v in recording.conservation.items() if k.startswith("drop_") and v} == {}
-    assert sum(record.retransmitted for record in recording.flows) == 0
+    assert sum(record.columns["retransmitted"] for record in recording.flows) == 0
     return recording
 
 

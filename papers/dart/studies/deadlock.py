@@ -94,7 +94,7 @@ def measure(seed: int, rule: str) -> Outcome:
         changed=int(queues["enqueued_packets"][second].sum()),
         dropped=sum(count for name, count in ledger.items() if name.startswith("drop_")),
         waiting=ledger["queued"] + ledger["on_wire"],
-        again=sum(record.retransmitted for record in recording.flows),
+        again=sum(record.columns["retransmitted"] for record in recording.flows),
     )
 
 

@@ -200,4 +200,4 @@ def test_incast_of_100_without_a_drop_of_any_kind() -> None:
     assert [stats.bytes_delivered for stats in received] == [1_000_000] * 100
     assert sum(stats.duplicates for stats in received) == 0
     assert sum(stats.trimmed_received for stats in received) > 10_000
-    assert sum(record.timeouts for record in recording.flows) == 0
+    assert sum(record.columns["timeouts"] for record in recording.flows) == 0

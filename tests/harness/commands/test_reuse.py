@@ -7,6 +7,8 @@ import json
 import os
 import shlex
 import shutil
+import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import p4cc
 from harness.commands import _run, _sweep
 from harness.commands._attempt import ERROR_FILE
 from harness.errors import DeadWorkerError
@@ -342,3 +345,49 @@ def test_a_sweep_that_is_interrupted_at_once_leaves_nothing(folder: Path, swept:
     with pytest.raises(KeyboardInterrupt):
         swept("first", most=0)
     assert not (folder / "first").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a device", "link to a folder", "socket"])
+def test_what_is_in_a_folder_of_others_is_copied_where_it_is_a_file(
+    folder: Path, carry: Carry, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry("out")
+    monkeypatch.chdir(folder / "out" / "small-none-seed1")
+    if kind == "pipe":
+        os.mkfifo("more")
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("more")
+    elif kind == "device":
+        if os.geteuid() != 0:
+            pytest.skip("devices are root's to make")
+        os.mknod("more", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    else:
+        Path("more").symlink_to("/dev/zero" if kind == "link to a device" else ".")
+    monkeypatch.chdir(folder)
+    with pytest.raises(UserError, match=r"more: expected a regular file"):
+        carry("again", "out")
+    with pytest.raises(UserError, match=r"more: expected a regular file"):
+        p4cc.load("out").save("copy")
+    with pytest.raises(UserError, match=r"more: expected a regular file"):
+        p4cc.load("out").select(seed=1).save("copy")
+    assert not {path.name for path in folder.iterdir()} & {"again", "copy", ".again.unfinished", ".copy.unfinished"}
+
+
+def test_a_copy_runs_as_nobody_else_and_nobody_else_writes_to_it(folder: Path, carry: Carry) -> None:
+    """Root's copy of a file with set-user-ID would be root's, and run as root, whoever runs it."""
+    carry("out")
+    run = folder / "out" / "small-none-seed1"
+    (run / "more").mkdir()
+    (run / "more" / "sh").write_bytes(b"#!/bin/sh")
+    (run / "more" / "sh").chmod(0o6777)
+    for each in (run, run / "more", run / "flows.parquet"):
+        each.chmod(0o7777)
+    assert carry("again", "out") == []
+    p4cc.load("out").save("copy")
+    p4cc.load("out").select(seed=1).save("selected")
+    for name in ("again", "copy", "selected"):
+        copied = folder / name / run.name
+        assert (copied / "more" / "sh").read_bytes() == b"#!/bin/sh"
+        for path in (copied, *copied.rglob("*")):
+            assert path.stat().st_mode & 0o7022 == 0, path

@@ -69,11 +69,11 @@ def test_queues_are_those_that_are_always_recorded() -> None:
 
 def test_counts_at_the_end_are_the_run_s() -> None:
     _, recording = recorded()
-    marked = sum(record.marked for record in recording.flows)
+    marked = sum(record.columns["marked"] for record in recording.flows)
     assert marked > 0
     assert recording.tables["marked"]["packets"].tolist() == [marked]
     sent = recording.tables["sent"].set_index("leads_to")["tx_packets"]
-    assert sent["h0-0-2"] == sum(record.packets_sent for record in recording.flows)
+    assert sent["h0-0-2"] == sum(record.columns["packets_sent"] for record in recording.flows)
 
 
 def test_a_counter_over_time_grows_to_what_it_is_at_the_end() -> None:

@@ -133,7 +133,7 @@ def test_every_column_and_every_key_of_a_run_has_words() -> None:
                 continue
             seen.add(name)
             without = [one for one in names if not recorded.meaning(name, one)]
-            assert without == [], f"{file}: write what they mean into recorded.toml"
+            assert without == [], f"{file}: write what they mean into harness/columns or recorded.toml"
     assert seen == {*recorded.TABLES, *recorded.FILES}
 
 

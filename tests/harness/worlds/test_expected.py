@@ -210,7 +210,7 @@ def test_flows_that_start_when_others_are_done_are_foreseen(name: str) -> None:
     recording = VirtualWorld(run).run()
     assert foreseen.flows == len(recording.flows)
     assert foreseen.flow_bytes == sum(record.flow.size_bytes for record in recording.flows)
-    sent = {record.qp: record.packets_sent for record in recording.flows}  # of a queue pair, so far
+    sent = {record.qp: record.columns["packets_sent"] for record in recording.flows}  # of a queue pair, so far
     assert foreseen.data_packets == sum(sent.values())
     assert foreseen.model_ns == pytest.approx(recording.end_ns, rel=0.2)
 

@@ -58,7 +58,7 @@ def test_without_pfc_an_input_drops_what_it_cannot_hold() -> None:
     # Each of the two inputs that share an output holds as much as it may; the third flow loses nothing.
     depth = recording.queue_stats["max_bytes"].max()
     assert 2 * (LIMIT_BYTES - FRAME_BYTES) < depth <= 2 * LIMIT_BYTES
-    lost = {record.flow.group: record.retransmitted for record in recording.flows}
+    lost = {record.flow.group: record.columns["retransmitted"] for record in recording.flows}
     assert lost["a"] > 0
     assert lost["b"] > 0
     assert lost["c"] == 0

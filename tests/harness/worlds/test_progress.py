@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.columns.flows import usual
 from harness.measure.flow_record import Sent
 from harness.workloads import Flow, Traffic
 from harness.worlds import virtual
@@ -91,7 +92,7 @@ def test_hosts_of_real_frames_tell_how_far_they_are(tmp_path: Path) -> None:
     launcher = SimpleNamespace(check=lambda: None, connection=Pipe()[0])
     flow = Flow(0, 1, 1000, 0)
     addresses = "10.0.0.2", "10.0.0.3"
-    coordinator = Coordinator(["a", "b"], Traffic([flow]), lambda *_: addresses, cast(Any, launcher), tmp_path)
+    coordinator = Coordinator(["a", "b"], Traffic([flow]), lambda *_: addresses, cast(Any, launcher), tmp_path, usual())
     ends = [Pipe(), Pipe()]
     coordinator._agents = [near for near, _ in ends]
     coordinator._index_of = {near: index for index, (near, _) in enumerate(ends)}
@@ -102,8 +103,8 @@ def test_hosts_of_real_frames_tell_how_far_they_are(tmp_path: Path) -> None:
     def tell(*call: Any) -> None:
         calls.append(call)
         if len(calls) == 1:
-            b.send(Delivered(2, 0, 50, 0))
-            a.send(Completed(0, Sent(1000, 0, 60, 1, 0, 0, 0, 0)))
+            b.send(Delivered(2, 0, 50, {"marked_received": 0}))
+            a.send(Completed(0, Sent(1000, 0, 60, {})))
 
     try:
         coordinator.run(0, 10**12, 10**18, 60, tell)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.measure.flow_record import Received, Sent
+from harness.columns.flows import of_receivers, usual
+from harness.measure.flow_record import Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
 from harness.worlds.session import Session
 
-SENT = Sent(
-    size_bytes=1000, first_sent_ns=5, completed_ns=90, packets_sent=2, retransmitted=1, timeouts=0, naks=0, cnps=0
-)
+COUNTS = {"packets_sent": 2, "retransmitted": 1, "timeouts": 0, "naks": 0, "cnps": 0}
+SENT = Sent(size_bytes=1000, first_sent_ns=5, completed_ns=90, columns=COUNTS)
+
+
+def delivered(number: int, sequence: int, time_ns: int, marked: int) -> Delivered:
+    return Delivered(number, sequence, time_ns, {"marked_received": marked})
 
 
 class Hosts:
@@ -25,6 +29,7 @@ class Hosts:
             traffic,
             lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
             lambda host, request: self.asked.append((host, request)),
+            usual(),
             os_overhead_ns,
         )
         self.session.begin()
@@ -50,8 +55,8 @@ def test_flows_of_one_name_share_a_connection() -> None:
     hosts.session.start_due(0)
     posts = [request for _, request in hosts.taken() if isinstance(request, Post)]
     assert [post.number for post in posts] == [2, 2, 3]
-    hosts.session.note(1, Delivered(2, 1, 70, 4))
-    assert [(r.delivered_ns, r.marked) for r in hosts.session.records] == [(-1, 0), (70, 4), (-1, 0)]
+    hosts.session.note(1, delivered(2, 1, 70, 4))
+    assert [(r.delivered_ns, r.columns["marked"]) for r in hosts.session.records] == [(-1, 0), (70, 4), (-1, 0)]
 
 
 def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> None:
@@ -82,38 +87,39 @@ def test_a_flow_is_done_whatever_word_comes_first() -> None:
     for order in ((0, 1), (1, 0)):
         hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
         hosts.session.start_due(0)
-        events = ((1, Delivered(2, 0, 60, 3)), (0, Completed(0, SENT)))
+        events = ((1, delivered(2, 0, 60, 3)), (0, Completed(0, SENT)))
         for i in order:
             assert not hosts.session.finished
             hosts.session.note(*events[i])
         assert hosts.session.finished
         (record,) = hosts.session.records
-        assert (record.delivered_ns, record.completed_ns, record.marked, record.packets_sent) == (60, 90, 3, 2)
+        assert (record.delivered_ns, record.completed_ns) == (60, 90)
+        assert (record.columns["marked"], record.columns["packets_sent"]) == (3, 2)
 
 
 def test_a_flow_that_a_source_has_given_up_is_over() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0)]))
     hosts.session.start_due(0)
-    hosts.session.note(0, Failed(0, replace(SENT, completed_ns=-1, timeouts=8)))
+    hosts.session.note(0, Failed(0, replace(SENT, completed_ns=-1, columns={**COUNTS, "timeouts": 8})))
     assert not hosts.session.finished
-    hosts.session.note(0, Delivered(3, 0, 60, 3))
+    hosts.session.note(0, delivered(3, 0, 60, 3))
     hosts.session.note(1, Completed(1, SENT))
     assert (hosts.session.finished, hosts.session.outcome, hosts.session.done) == (True, "failed", 1)
     hosts.session.end([HostReport({}, {}, {})] * 2)
-    assert [(r.completed_ns, r.timeouts) for r in hosts.session.records] == [(-1, 8), (90, 0)]
+    assert [(r.completed_ns, r.columns["timeouts"]) for r in hosts.session.records] == [(-1, 8), (90, 0)]
 
 
 def test_messages_that_nobody_sent_are_counted() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
     hosts.session.start_due(0)
     for host, sequence in ((1, 1), (1, 1 << 20), (0, 0)):  # never posted; at the sender
-        hosts.session.note(host, Delivered(2, sequence, 50, 0))
+        hosts.session.note(host, delivered(2, sequence, 50, 0))
     assert hosts.session.forged == 3
     assert hosts.session.records[0].delivered_ns == -1
-    hosts.session.note(1, Delivered(2, 0, 60, 3))
+    hosts.session.note(1, delivered(2, 0, 60, 3))
     assert hosts.session.records[0].delivered_ns == 60
     hosts.session.note(0, Completed(0, SENT))
-    hosts.session.note(1, Delivered(2, 0, 70, 3))  # once more
+    hosts.session.note(1, delivered(2, 0, 70, 3))  # once more
     assert (hosts.session.forged, hosts.session.done, hosts.session.records[0].delivered_ns) == (4, 1, 60)
 
 
@@ -124,7 +130,7 @@ def test_a_workload_answers_with_flows() -> None:
 
     hosts = Hosts(PingPong([Flow(0, 1, 1000, 0)]))
     hosts.session.start_due(0)
-    hosts.session.note(1, Delivered(2, 0, 60, 0))
+    hosts.session.note(1, delivered(2, 0, 60, 0))
     hosts.session.note(0, Completed(0, SENT))
     assert not hosts.session.finished
     assert hosts.session.next_start_ns == 60
@@ -145,34 +151,37 @@ def test_a_transfer_to_several_is_done_when_each_has_all_of_it() -> None:
     (record,) = hosts.session.records
     hosts.session.note(0, Completed(0, SENT))
     for host, time_ns in ((3, 80), (1, 50)):
-        hosts.session.note(host, Delivered(2, 0, time_ns, 1))
+        hosts.session.note(host, delivered(2, 0, time_ns, 1))
         assert (record.delivered_ns, hosts.session.finished) == (-1, False)
-    hosts.session.note(2, Delivered(2, 0, 70, 1))
-    assert (record.delivered_ns, record.marked, hosts.session.finished) == (80, 3, True)
+    hosts.session.note(2, delivered(2, 0, 70, 1))
+    assert (record.delivered_ns, record.columns["marked"], hosts.session.finished) == (80, 3, True)
 
 
 def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
     hosts = Hosts(Traffic([Flow(1, 0, 1000, 0, further_sources=(2,))]))
     hosts.session.start_due(0)
     assert [host for host, request in hosts.taken() if isinstance(request, Post)] == [1, 2]
-    hosts.session.note(0, Delivered(2, 0, 60, 0))
+    hosts.session.note(0, delivered(2, 0, 60, 0))
     hosts.session.note(1, Completed(0, SENT))
     assert not hosts.session.finished
     hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
     assert hosts.session.finished
     (record,) = hosts.session.records
-    assert (record.first_sent_ns, record.completed_ns, record.packets_sent, record.retransmitted) == (3, 95, 4, 2)
+    assert (record.first_sent_ns, record.completed_ns) == (3, 95)
+    assert (record.columns["packets_sent"], record.columns["retransmitted"]) == (4, 2)
 
 
 def test_the_end_of_a_run_that_was_cut_short() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 20_000)]))
     hosts.session.start_due(10_000)
-    so_far = replace(SENT, completed_ns=-1, packets_sent=1)
-    reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: Received(9, marked=7)}, {2: 400})]
+    so_far = replace(SENT, completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
+    counts = dict.fromkeys((count for _, source in of_receivers(usual()) for count in source.counts), 7)
+    reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: counts}, {2: 400})]
     hosts.session.end(reports)
     record, late = hosts.session.records
     assert (late.flow.start_ns, late.delivered_ns, late.completed_ns) == (20_000, -1, -1)
-    assert (record.packets_sent, record.completed_ns, record.marked, record.delivered_wire_bytes) == (1, -1, 7, 400)
+    assert (record.completed_ns, record.delivered_wire_bytes) == (-1, 400)
+    assert (record.columns["packets_sent"], record.columns["marked"]) == (1, 7)
 
 
 def test_rates_are_what_arrived_between_samples() -> None:

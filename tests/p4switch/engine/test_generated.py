@@ -46,9 +46,9 @@ def test_it_names_what_it_comes_from() -> None:
         "state_1_parse_ipv4:;",
         "H1_ipv4 = 14,",
         ".f1_egress_spec = (uint16_t)((uint64_t)a->p0_port",
-        "/* hdr.ipv4.ttl <= 1 */",
+        "forwarding.p4:107: hdr.ipv4.ttl <= 1 */",
         "p->valid[V1_ipv4]",
-        "stride_1_SwitchIngress_forwarding_ipv4_lpm",
+        "keys_1_ipv4_lpm",
     ):
         assert name in text, name
 

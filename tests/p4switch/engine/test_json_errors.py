@@ -114,7 +114,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
     assert len(texts) > 20
     include = [f"-I{p}" for p in {str(h.parent) for h in _headers()}]
     for text in rng.sample(texts, 12):
-        command = [*native.compiler(), *native.FLAGS, "-Wno-unused-label", "-fsyntax-only", *include, "-xc", "-"]
+        command = [*native.compiler(), *native.FLAGS, "-Wno-unused", "-fsyntax-only", *include, "-xc", "-"]
         done = subprocess.run(command, input=text, text=True, capture_output=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
 

@@ -26,9 +26,7 @@ class _Assertion(ir.ExternOperation, abstract=True):
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.condition,)
 
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
+    writes = ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

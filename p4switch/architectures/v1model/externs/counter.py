@@ -26,14 +26,11 @@ class Count(ir.ExternOperation):
     span: int | None = None
     primitive = "count"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

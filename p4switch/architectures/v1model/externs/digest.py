@@ -27,14 +27,11 @@ class Digest(ir.ExternOperation):
     span: int | None = None
     primitive = "generate_digest"
     effects = frozenset({ir.Effect.DIGEST})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.receiver,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

@@ -26,14 +26,11 @@ class LogMsg(ir.ExternOperation):
     span: int | None = None
     primitive = "log_msg"
     effects = frozenset({ir.Effect.LOG})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return tuple(self.values)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

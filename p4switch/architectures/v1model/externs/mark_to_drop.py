@@ -24,10 +24,7 @@ class MarkToDrop(ir.ExternOperation):
     span: int | None = None
     primitive = "mark_to_drop"
     effects = frozenset({ir.Effect.DROP})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return ()
+    reads = ()
 
     @property
     def writes(self) -> tuple[ir.Written, ...]:

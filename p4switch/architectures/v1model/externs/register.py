@@ -66,14 +66,11 @@ class RegisterWrite(ir.ExternOperation):
     span: int | None = None
     primitive = "register_write"
     effects = frozenset({ir.Effect.STATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 class _Again(ir.ExternOperation, abstract=True):
     __slots__ = ()
     fields: int
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return ()
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
+    reads = ()
+    writes = ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

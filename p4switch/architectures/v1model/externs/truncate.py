@@ -23,14 +23,11 @@ class Truncate(ir.ExternOperation):
     span: int | None = None
     primitive = "truncate"
     effects = frozenset({ir.Effect.TRUNCATE})
+    writes = ()
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
         return (self.length,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return ()
 
     @property
     def arguments(self) -> list[ir.Argument]:

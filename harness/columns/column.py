@@ -1,0 +1,99 @@
+"""The declaration of a column of a table, and of the total that a summary has of it: data that can be pickled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A number at the sender of a flow, when all of the flow is acknowledged, or at the end of the run."""
+
+    attribute: str  # of the queue pair, as `stats.timeouts`
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A count of the queue pair at the receivers of a flow, at the end of the run."""
+
+    count: str  # an attribute of `host_agents.messages.QpStats`
+    over: str | None = None  # another count, by which it is divided
+    when_delivered: bool = False  # of a flow that is delivered: when it was
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The counts that receivers have to tell."""
+        return (self.count,) if self.over is None else (self.count, self.over)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the run's session knows of a flow."""
+
+    attribute: str  # of `harness.measure.flow_record.FlowRecord`, as `flow.number`
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What is computed of other columns, of the topology or of the network's counters when the table is made."""
+
+
+Source = Sender | Receiver | Session | Computed
+COMPUTED = Computed()
+
+
+class Joining(Enum):
+    """How the values of parts, which are several queue pairs or several receivers, become that of the whole."""
+
+    FIRST = "first"
+    SUM = "sum"
+    MAX = "max"
+    MEAN_OVER_BYTES = "mean over the parts' bytes"
+    COMPUTED = "computed"  # anew
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of reports' tables: its words, and what they mean."""
+
+    words: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """A figure of `summary.json`: the sum of a count over all queue pairs. `p4cc.results` has it, too."""
+
+    name: str
+    meaning: str
+    swept: bool = True  # whether the tables of sweeps have it
+    row: Row | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: `unit` is "" for names and numbers without one; `type` is numpy's, None: text."""
+
+    name: str
+    unit: str
+    meaning: str
+    source: Source = COMPUTED
+    type: str | None = "int64"
+    parts: Joining = Joining.COMPUTED
+    asked: bool = False  # only tables of scenarios that ask for it have it
+    total: Total | None = None
+    replayed: str = ""  # the words for it on the page of a replay, of flows; "": it is not there
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table, in order."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)

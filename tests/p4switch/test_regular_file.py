@@ -1,0 +1,54 @@
+"""Files of others: opened where they are regular ones, and nothing is waited for."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from p4switch.errors import UserError
+from p4switch.regular_file import _Unwaiting, open_regular, read_regular
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "socket", "device", "link to a device"])
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("x")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("x")
+    elif kind == "device":
+        path = Path(os.devnull)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="expected a regular file"):
+        open_regular(path)
+
+
+def test_a_link_to_a_file_is_followed_and_sizes_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", 4) == b"text"
+    with pytest.raises(UserError, match="4 bytes; expected at most 3"):
+        read_regular(tmp_path / "link", 3)
+    with pytest.raises(UserError, match="expected at most 3"):  # says that it has none
+        read_regular(Path("/proc/self/environ"), 3)
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "none", 3)
+
+
+def test_nothing_is_waited_for() -> None:
+    """As /proc/kmsg, which calls itself regular, and has nothing to read before the kernel says something."""
+    there, here = os.pipe2(os.O_NONBLOCK)
+    with open(here, "wb"), io.BufferedReader(_Unwaiting(there)) as file:
+        for read in (file.read1, lambda: file.read(5), lambda: shutil.copyfileobj(file, io.BytesIO())):
+            with pytest.raises(BlockingIOError):
+                read()
