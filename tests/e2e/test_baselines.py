@@ -5,6 +5,7 @@ A packet of 4,154 bytes takes 332 ns; a base RTT is 13.2 us.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -97,10 +98,19 @@ def test_eqds_is_fair_in_an_incast_and_sends_little_twice(results: dict[str, dic
     assert summary["retransmitted"] < 15 * 165_000 / 4154
 
 
-def test_eqds_knows_nothing_of_the_fabric_and_a_window_below_it_helps(results: dict[str, dict[str, Result]]) -> None:
-    """SMaRTT, sections 1.1.2 and 5.1."""
-    twice = {name: result.summary["retransmitted"] for name, result in results["two-to-one"].items()}
-    finish = {name: result.flows["delivered_ns"].max() for name, result in results["two-to-one"].items()}
+def test_eqds_knows_nothing_of_the_fabric_and_a_window_below_it_helps(tmp_path: Path) -> None:
+    """SMaRTT, sections 1.1.2 and 5.1. Which packets meet is chance: finish times are means over six seeds.
+
+    Of single seeds eqds+smartt is up to 2% later than EQDS in one of three.
+    """
+    path = tmp_path / "two-to-one.toml"
+    path.write_text(f"{SCENARIO}\n[workload]\n{PERMUTATION}")
+    twice: dict[str, float] = defaultdict(float)
+    finish: dict[str, float] = defaultdict(float)
+    for result in run(str(path), "--set", "topology.oversubscription=2", "--seed", "1-6"):
+        name = result.summary["protocol"]
+        twice[name] += result.summary["retransmitted"]
+        finish[name] += result.flows["delivered_ns"].max()
     for name in ("eqds+smartt", "eqds+mprdma", "mprdma"):
         assert twice[name] < 0.1 * twice["eqds"]
         assert finish[name] < finish["eqds"]

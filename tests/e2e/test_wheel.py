@@ -57,7 +57,7 @@ def test_the_extension_in_virtual_time(installed: Path, extension: Path, tmp_pat
     )
     assert all(file.startswith(str(installed.parent)) for file in where.split())
     done([str(installed / "p4cc"), "run", "mine/quell.toml", *SMALL, "--out", "out"], tmp_path)
-    quell, dcqcn = load_all(tmp_path / "out")[::-1]
+    quell, dcqcn = load_all(tmp_path / "out")
     assert (quell.summary["protocol"], dcqcn.summary["protocol"]) == ("quell", "dcqcn")
     assert quell.summary["flows_delivered"] == dcqcn.summary["flows_delivered"] == 2
     assert quell.table("port_delay")["value"].max() > 0

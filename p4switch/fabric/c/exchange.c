@@ -152,7 +152,7 @@ static void say_flow(net *n, uint32_t to, uint32_t tag)
         return;
     *said = tag;
     const flow *row = &n->flows.rows[tag];
-    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet}, row->psn};
+    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet, row->host}, row->psn};
     workers_say(n->workers, to, WORD_FLOW, &told, sizeof told);
 }
 

@@ -18,7 +18,7 @@ static void row_init(flow *row, flow_key key)
     row->qp = key.qp;
     row->packet = key.packet;
     row->psn = -1;
-    row->host = -1;
+    row->host = key.packet ? key.host : -1;
     row->first_sent_ns = row->last_sent_ns = row->first_delivered_ns = row->last_delivered_ns = -1;
 }
 
@@ -31,7 +31,7 @@ int flows_init(flows *f)
     f->slots = calloc(f->slot_mask + 1, sizeof *f->slots);
     if (!f->rows || !f->slots)
         return -1;
-    row_init(&f->rows[0], (flow_key){0, 0, 0, 0});
+    row_init(&f->rows[0], (flow_key){0});
     f->count = 1;
     return 0;
 }
@@ -54,7 +54,7 @@ static bool grow(flows *f)
         return false;
     f->cap *= 2;
     for (uint32_t tag = 1; tag < f->count; tag++) {
-        flow_key key = {rows[tag].src_ip, rows[tag].dst_ip, rows[tag].qp, rows[tag].packet};
+        flow_key key = {rows[tag].src_ip, rows[tag].dst_ip, rows[tag].qp, rows[tag].packet, rows[tag].host};
         uint32_t i = flow_hash(key) & mask;
         while (slots[i])
             i = (i + 1) & mask;
@@ -68,11 +68,12 @@ static bool grow(flows *f)
 
 uint32_t flows_tag(flows *f, flow_key key)
 {
-    uint32_t of = key.packet ? flows_tag(f, (flow_key){key.src_ip, key.dst_ip, key.qp, 0}) : 0;
+    uint32_t of = key.packet ? flows_tag(f, (flow_key){key.src_ip, key.dst_ip, key.qp, 0, 0}) : 0;
     uint32_t i = flow_hash(key) & f->slot_mask;
     for (uint32_t tag; (tag = f->slots[i]); i = (i + 1) & f->slot_mask) {
         const flow *row = &f->rows[tag];
-        if (row->src_ip == key.src_ip && row->dst_ip == key.dst_ip && row->qp == key.qp && row->packet == key.packet)
+        if (row->src_ip == key.src_ip && row->dst_ip == key.dst_ip && row->qp == key.qp && row->packet == key.packet
+            && (!key.packet || row->host == key.host))
             return tag;
     }
     if (f->count == f->cap) {
@@ -114,6 +115,6 @@ bool flows_parse(p4_frame *frame, flow_key *key)
     if (wire > frame->wire_len)
         frame->wire_len = wire;
     const uint8_t *bth = bth_of(frame);
-    *key = (flow_key){be32(ip + 12), be32(ip + 16), bth ? be24(bth + 5) : 0, 0};
+    *key = (flow_key){be32(ip + 12), be32(ip + 16), bth ? be24(bth + 5) : 0, 0, 0};
     return true;
 }

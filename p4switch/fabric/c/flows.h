@@ -9,14 +9,14 @@
 
 typedef struct flow {
     uint32_t src_ip, dst_ip, qp;
-    int32_t host; /* that first sent it; -1: none */
+    int32_t host; /* that first sent it, or the traced packet; -1: none */
     uint64_t sent_packets, sent_bytes;
     uint64_t delivered_packets, delivered_bytes;
     uint64_t dropped_packets, dropped_bytes;
     int64_t first_sent_ns, last_sent_ns, first_delivered_ns, last_delivered_ns; /* -1: never */
     bool traced;     /* its packets get rows of their own */
     uint32_t of;     /* of the row of a traced packet: its flow's, which all counts are in; 0: it is a flow's own */
-    uint32_t packet; /* then: what tells it from others of the same source */
+    uint32_t packet; /* then: its number among those that the host sent, from 1 */
     int32_t psn;     /* and its BTH's packet sequence number; -1: none */
 } flow;
 
@@ -30,6 +30,7 @@ typedef struct flows {
 typedef struct flow_key {
     uint32_t src_ip, dst_ip, qp;
     uint32_t packet; /* 0: the flow */
+    int32_t host;    /* of a packet: that sent it, whatever address it sent it from */
 } flow_key;
 
 /* What a sender sent last, by a few bits of the key. */

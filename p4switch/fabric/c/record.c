@@ -98,6 +98,7 @@ uint32_t record_start(net *n, node *at, const p4_frame *frame, flow_key key)
     if (!(r->trace_all || f->rows[frame->tag].traced) || !in_time || r->traced >= r->trace_most)
         return frame->tag;
     key.packet = at->traced + 1;
+    key.host = (int32_t)at->index;
     uint32_t tag = flows_tag(f, key);
     if (!tag)
         return frame->tag;
@@ -123,7 +124,9 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
     uint64_t count = r->hops.len / sizeof(hop);
     hop h = {
         .time_ns = n->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
-        .packet = row->of ? (uint64_t)row->src_ip << 32 | row->packet : 0, .psn = row->psn, .port = port, .priority = priority, .order = n->workers ? workers_order(n->workers, at, count) : count,
+        .packet = row->of ? (uint64_t)row->host << 32 | row->packet : 0, .psn = row->psn,
+        .port = port, .priority = priority,
+        .order = n->workers ? workers_order(n->workers, at, count) : count,
     };
     *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }
