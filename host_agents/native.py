@@ -54,6 +54,7 @@ COMPILED = (
     "receiver.py",
     "go_back_n.py",
     "selective_repeat.py",
+    "sending.py",
     "qp.py",
     "nic.py",
 )

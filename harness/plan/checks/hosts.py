@@ -43,9 +43,10 @@ def extensions(run: Run) -> None:
     try:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+        parts = (qp.reaction_point, qp.notification_point, qp.load_balancer)  # made when they are first needed
     except Exception as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
-    for part in (qp.reaction_point, qp.notification_point, qp.load_balancer):
+    for part in parts:
         _hooks(part, " or ".join(outside))
 
 

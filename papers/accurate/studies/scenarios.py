@@ -21,6 +21,7 @@ import pandas as pd
 
 from harness.control.programs.accurate import capacity_kbps
 from harness.measure.max_min import max_min
+from harness.measure.tracing import Tracing
 from harness.plan.scenario import check
 
 if TYPE_CHECKING:
@@ -84,21 +85,19 @@ def planned(values: dict[str, Any]) -> Run:
     return plan("random", check(values), Path())[0]
 
 
-def paths(run: Run) -> list[list[Link]]:
-    """The links that each flow's packets take, by flow: from a run in which every hop is recorded."""
+def paths(run: Run, flows: int) -> list[list[Link]]:
+    """Return the links that each flow's packets take, by flow: from a run for each, in which it is traced."""
     from harness.worlds.virtual import VirtualWorld
 
-    world = VirtualWorld(run)
-    world.fabric.trace(0)
-    recording = world.run()
-    switches = {switch.name for switch in run.topology.switches}
-    found: dict[int, dict[Link, None]] = {}
-    for _, node, event, port, _, _, _, tag in world.trace_records():
-        if event == "transmit" and world.names[node] in switches:
-            found.setdefault(tag, {})[world.names[node], port] = None
-    hosts = run.topology.hosts
-    ends = [(hosts[r.flow.source].address, hosts[r.flow.destination].address, r.qp) for r in recording.flows]
-    return [list(found[world.fabric.flow(int(source), int(destination), qp)]) for source, destination, qp in ends]
+    found = []
+    for flow in range(flows):
+        world = VirtualWorld(run, trace=Tracing(flow, pipelines=False))
+        world.run()
+        hops = ((world.names[node], event, port) for _, node, event, port, *_ in world.trace_records())
+        switches = {switch.name for switch in run.topology.switches}
+        found.append(list(dict.fromkeys((node, port) for node, event, port in hops
+                                        if event == "transmit" and node in switches)))
+    return found
 
 
 def oracle(values: dict[str, Any]) -> list[float]:
@@ -116,7 +115,7 @@ def oracle(values: dict[str, Any]) -> list[float]:
         for switch in run.topology.switches
         for port, there in run.topology.ports[switch.name].items()
     }
-    return max_min(capacity, paths(run))
+    return max_min(capacity, paths(run, len(flows)))
 
 
 def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_ns: int = 0) -> Outcome:

@@ -179,7 +179,7 @@ def test_one_that_ends_early_ends_all_and_leaves_what_was_done(folder: Path, wha
     [line] = own_lines(err)
     assert re.fullmatch(words, line)
     assert left_in(folder) == (["out", "x.toml"], [])
-    assert sorted(file.name for file in (folder / "out").iterdir()) == ["x-dcqcn-seed1"]
+    assert sorted(file.name for file in (folder / "out").iterdir()) == ["runs.json", "x-dcqcn-seed1"]
 
 
 @needs_mpi
