@@ -318,9 +318,9 @@ class _Reader:
             return name, tuple(range(self.schedule.ranks))
         ranks = known.get(name)
         if ranks is None:
-            raise UserError(f"{where}: group {name!r}; expected one of {', '.join(known)}")
+            raise UserError(f"{where}: group {name!r:.80}; expected one of {', '.join(known)}")
         if rank not in ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < self.schedule.ranks for r in ranks):
-            raise UserError(f"{where}: group {name!r}; expected {rank} and other ranks of the trace, once each")
+            raise UserError(f"{where}: group {name!r:.80}; expected {rank} and other ranks of the trace, once each")
         return name, tuple(ranks)
 
     def _connect(self, path: Path, rank: int, waits: Iterable[_Wait]) -> None:

@@ -121,7 +121,7 @@ class _Reader:
             if found["what"] is None:
                 number = schedule.recv(rank, peer, tag=tag)
             elif ANY in (peer, tag):
-                raise UserError(f"{where}: {found.group()!r}; expected the rank and tag of what is sent")
+                raise UserError(f"{where}: {found.group()!r:.80}; expected the rank and tag of what is sent")
             else:
                 number = schedule.send(rank, peer, whole(where, found["bytes"], "a size in bytes"), tag=tag)
         if label := found["label"]:

@@ -379,6 +379,10 @@ def test_wildcards_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "two.goal").write_text(GOAL.replace("send 4096b to 1", "send 4096b to -1"))
     with pytest.raises(UserError, match=r"two\.goal:6: 'l2: send 4096b to -1 .*'; expected the rank and tag of what"):
         made("goal", tmp_path, file="two.goal")
+    (tmp_path / "two.goal").write_text(GOAL.replace("send 4096b to 1", f"send {'40' * 999}b to -1"))
+    with pytest.raises(UserError) as caught:
+        made("goal", tmp_path, file="two.goal")
+    assert len(str(caught.value)) < len(str(tmp_path)) + 200  # the line is not repeated at length
     (tmp_path / "two.goal").write_text(GOAL.replace("l3: recv 64b from 1 tag 8", "l3: calc 5\nl4: recv 1b from -1"))
     made("goal", tmp_path, file="two.goal")  # as many, though with another tag: known when it is carried out
     (tmp_path / "two.goal").write_text(
