@@ -89,12 +89,12 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
     """Return the links that each flow's packets take, by flow: from a run for each, in which it is traced."""
     from harness.worlds.virtual import VirtualWorld
 
+    switches = {switch.name for switch in run.topology.switches}
     found = []
     for flow in range(flows):
         world = VirtualWorld(run, trace=Tracing(flow, pipelines=False))
         world.run()
         hops = ((world.names[node], event, port) for _, node, event, port, *_ in world.trace_records())
-        switches = {switch.name for switch in run.topology.switches}
         found.append(list(dict.fromkeys((node, port) for node, event, port in hops
                                         if event == "transmit" and node in switches)))
     return found
