@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from p4switch.compiler.ast import Program
-from p4switch.compiler.checker import check
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
 from p4switch.compiler.preprocessor import Preprocessor
+from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
 
 INCLUDE_DIR = Path(__file__).parent / "include"
