@@ -36,7 +36,7 @@ class V1Switch(Package):
         for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
             self.low.storable(t, param)
         self._headers = self.low.storage.allocate(headers, "", exact=True)
-        self.low.externs.program_headers = set(self.low.copies.leaves(self._headers))
+        self.low.externs.program_headers = self.low.copies.footprint(self._headers)
         self._metadata = self.low.externs.user_metadata = self.low.storage.allocate(metadata, "userMetadata")
         self.low.externs.standard = StructValue(standard, fields)
 

@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.assign import Leaf
+from p4switch.compiler.midend.assign import Footprint
 from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.limits import MAX_CELLS, MAX_SIZE
 from p4switch.compiler.midend.storage import flat_fields, header_field, scalar_type
@@ -47,7 +47,7 @@ class Externs:
         self.low = low
         self.facts = low.facts
         self.user_metadata: Value | None = None
-        self.program_headers: set[Leaf] = set()  # those of the package, which a deparser only reads
+        self.program_headers = Footprint()  # those of the package, which a deparser only reads
         self.standard = StructValue(types.VOID, {})
         self._profiles: dict[ExternObject, ir.Profile] = {}
         self._direct_meters: dict[ExternObject, ir.FieldRef] = {}
@@ -246,7 +246,7 @@ class Externs:
     def _emit(self, value: Value, call: ast.Call) -> None:
         if isinstance(value, ir.HeaderRef) and not value.stack:
             # The target emits when all statements have run: a header that one of them may change still is copied.
-            own = self.low.copies.overlap(set(self.low.copies.leaves(value)), self.program_headers)
+            own = self.low.copies.footprint(value).overlaps(self.program_headers)
             emitted = value if own else self.low.copies.snapshot(value)
             assert isinstance(emitted, ir.HeaderRef)
             self.low.out.deparser.append(emitted)
