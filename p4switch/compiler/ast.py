@@ -30,9 +30,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from p4switch.compiler.types import UNKNOWN, Type
+from p4switch.compiler.types import UNKNOWN, Package, Type
 
 if TYPE_CHECKING:
+    from p4switch.architectures.architecture import Architecture
     from p4switch.compiler import types
     from p4switch.compiler.diagnostics import Diagnostic
     from p4switch.compiler.source import SourceMap
@@ -876,6 +877,7 @@ class Program:
 
     `declarations` is everything at top level in source order, included files first come first. `errors` and
     `match_kinds` are all members in order of declaration. `main` is the instantiation of that name, if any.
+    `architecture` is the one that was asked for, or else the one with the package of `main`.
     """
 
     path: str
@@ -884,4 +886,11 @@ class Program:
     errors: dict[str, EnumMember] = field(default_factory=dict)
     match_kinds: dict[str, MatchKindMember] = field(default_factory=dict)
     main: Instantiation | None = None
+    architecture: Architecture | None = None
     warnings: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def package(self) -> PackageDecl | None:
+        """The declaration of the package that `main` is an instance of."""
+        main = self.main
+        return main.type.decl if main is not None and isinstance(main.type, Package) else None

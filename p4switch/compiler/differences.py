@@ -1,39 +1,36 @@
-"""Warnings about what BMv2, and so the built-in switch, does differently from P4-16 or v1model.
+"""Warnings about what BMv2, and so the built-in switch, does differently from P4-16.
 
 They are for what the JSON has no way to say; docs/limitations.md has the table. What it can say is compiled as the
-specification has it.
+specification has it. What a target does differently from its architecture, the architecture tells (`Package.warn`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend.walk import parts, place_text, walk
+from p4switch.compiler.midend.walk import place_text, walk
+
+if TYPE_CHECKING:
+    from p4switch.architectures.package import Tell
 
 NAME = "target-differs"
-_KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is parsed
-_CLONES = ("clone", "clone3", "clone_preserving_field_list")
 
-_Tell = Callable[[ast.Node, str, str], None]
 _Place = tuple[object, ...]
 
 
-def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], tell: _Tell) -> None:
+def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
     """Tell where the parsers and controls of a program come to what the target does differently."""
-    blocks = list(blocks)
-    parsers = [block for block in blocks if isinstance(block, ast.ParserDecl)]
-    for parser in parsers:
-        _last(parser, tell)
-    if any(_clones_ingress(node) for block in blocks for node in walk(block)):
-        for parser in parsers:
-            _second_parse(parser, tell)
+    for block in blocks:
+        if isinstance(block, ast.ParserDecl):
+            _last(block, tell)
 
 
 # `last` of stacks
 
 
-def _last(parser: ast.ParserDecl, tell: _Tell) -> None:
+def _last(parser: ast.ParserDecl, tell: Tell) -> None:
     """Tell of `last` of stacks to which nothing has been extracted on some path."""
     # What an `inout` parameter has in it is the caller's affair.
     given: set[_Place] = {(id(p),) for p in parser.params if p.direction is ast.Direction.INOUT}
@@ -93,37 +90,3 @@ def _fills(call: ast.Call) -> Iterator[_Place]:
         place = place_text(node.base if isinstance(node, ast.Member) and is_next else node)
         if place is not None:
             yield place
-
-
-# The second parse of a clone
-
-
-def _clones_ingress(node: ast.Node) -> bool:
-    kind = node.bound[0] if isinstance(node, ast.Call) and node.method in _CLONES and node.bound else None
-    return isinstance(kind, ast.EnumRef) and kind.decl.name == "I2E"
-
-
-def _second_parse(parser: ast.ParserDecl, tell: _Tell) -> None:
-    """Tell of metadata that the parser reads and that is zero when a clone of ingress is parsed."""
-    for state in parser.states:
-        for top in [*state.statements, state.transition]:
-            for node in _read(top) if top is not None else ():
-                if isinstance(node, ast.Member) and _is_lost(node):
-                    message = f"'{node.name}' is 0 where a clone of ingress is parsed: this target keeps '{_KEPT}' only"
-                    tell(node, message, NAME)
-
-
-def _read(node: ast.Node) -> Iterator[ast.Node]:
-    """Yield the nodes of what is evaluated, without the place that is assigned to."""
-    yield node
-    for part in parts(node):
-        if not (isinstance(node, ast.Assign) and part is node.target):
-            yield from _read(part)
-
-
-def _is_lost(node: ast.Member) -> bool:
-    if node.field is None or not isinstance(node.base.type, types.Struct):
-        return False
-    if node.base.type.name == "standard_metadata_t":
-        return node.name != _KEPT
-    return any(a.name == "field_list" for a in node.field.decl.annotations)

@@ -7,12 +7,12 @@ declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import networkx as nx
 
-from p4switch.architectures.extern import extern_type
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.architecture import include_files
+from p4switch.architectures.package import Tell
 from p4switch.compiler import ast, differences, types
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.midend.walk import parts, place_text, walk
@@ -26,7 +26,7 @@ NAMES = {
     "other": "anything that has no name of its own",
     "parser-loop": "states of a parser that lead to each other and take nothing of the packet",
     "selector": "a key for an action selector in a table that has none",
-    differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or v1model",
+    differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or the architecture",
     "uninitialized": "a variable that is read before anything sets it",
     "unused": "a table, action, counter, meter or register that nothing uses",
 }
@@ -46,6 +46,9 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
     _unused(program, blocks, tell)
     _headers(blocks, tell)
     differences.warn(blocks, tell)
+    package = None if program.architecture is None else program.architecture.package_of(program)
+    if package is not None and package.warn is not None:
+        package.warn(blocks, tell)
     for block in blocks:
         for node in walk(block):
             if isinstance(node, ast.If):
@@ -63,12 +66,9 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
         reporter.warn(pos, message, name)
 
 
-_Tell = Callable[[ast.Node, str, str], None]
-
-
 def _is_own(node: ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl, program: ast.Program) -> bool:
-    """Not of core.p4 and v1model.p4."""
-    return not program.source.locate(node.pos).file.endswith(("core.p4", "v1model.p4"))
+    """Return whether it is not of the include file of an architecture."""
+    return not program.source.locate(node.pos).file.endswith(include_files())
 
 
 def _is_silenced(node: ast.Node, name: str) -> bool:
@@ -101,7 +101,7 @@ def _action_refs(table: ast.TableDecl) -> Iterator[ast.ActionRef]:
     yield from (entry.action for entry in table.entries or ())
 
 
-def _unused(program: ast.Program, blocks: Iterable[ast.Node], tell: _Tell) -> None:
+def _unused(program: ast.Program, blocks: Iterable[ast.Node], tell: Tell) -> None:
     used = set(map(id, _referred(blocks)))
     used |= set(map(id, _referred(d for d in program.declarations if isinstance(d, ast.FunctionDecl | ast.ActionDecl))))
     declared: list[ast.Node] = [d for d in program.declarations if isinstance(d, ast.Instantiation)]
@@ -114,11 +114,11 @@ def _unused(program: ast.Program, blocks: Iterable[ast.Node], tell: _Tell) -> No
         elif isinstance(decl, ast.ActionDecl):
             tell(decl, f"action '{decl.name}' is never used", "unused")
         elif isinstance(decl, ast.Instantiation) and isinstance(decl.type, types.Extern):
-            _unused_object(decl, decl.type.decl.name, tell)
+            _unused_object(decl, decl.type.decl.name, program, tell)
 
 
-def _unused_object(decl: ast.Instantiation, name: str, tell: _Tell) -> None:
-    kind = extern_type(EXTERNS, name)
+def _unused_object(decl: ast.Instantiation, name: str, program: ast.Program, tell: Tell) -> None:
+    kind = None if program.architecture is None else program.architecture.extern_type(name)
     if kind is None or not kind.stateful:
         return
     if kind.direct:
@@ -130,7 +130,7 @@ def _unused_object(decl: ast.Instantiation, name: str, tell: _Tell) -> None:
 # Conditions, tables, parsers
 
 
-def _condition(node: ast.If, tell: _Tell) -> None:
+def _condition(node: ast.If, tell: Tell) -> None:
     value = _constant(node.condition)
     if value is not None:
         tell(node.condition, f"the condition is always {str(value).lower()}", "constant-condition")
@@ -159,14 +159,14 @@ def _constant(node: ast.Expr) -> bool | None:
     return None
 
 
-def _selector(table: ast.TableDecl, tell: _Tell) -> None:
+def _selector(table: ast.TableDecl, tell: Tell) -> None:
     has = "implementation" in table.properties
     for key in table.keys:
         if key.match_kind == "selector" and not has:
             tell(key, f"table '{table.name}' has no action selector: this key is not used", "selector")
 
 
-def _loops(parser: ast.ParserDecl, tell: _Tell) -> None:
+def _loops(parser: ast.ParserDecl, tell: Tell) -> None:
     graph: nx.DiGraph[str] = nx.DiGraph()
     idle = {s.name for s in parser.states if not _takes(s)}
     for state in parser.states:
@@ -191,7 +191,7 @@ def _takes(state: ast.ParserState) -> bool:
 # Headers that nothing makes valid
 
 
-def _headers(blocks: Iterable[ast.Node], tell: _Tell) -> None:
+def _headers(blocks: Iterable[ast.Node], tell: Tell) -> None:
     nodes = [node for block in blocks for node in _everything(block)]
     made: set[int] = set()
     for node in nodes:
@@ -258,7 +258,7 @@ def _inside(t: types.Type) -> Iterator[int]:
 class _Unset:
     """Walks a body in the order it runs; a variable counts as not set while no path has set it."""
 
-    def __init__(self, tell: _Tell, owner: ast.ControlDecl | ast.ActionDecl) -> None:
+    def __init__(self, tell: Tell, owner: ast.ControlDecl | ast.ActionDecl) -> None:
         self._tell = tell
         self._unset: set[int] = set()
         if isinstance(owner, ast.ControlDecl):

@@ -155,7 +155,7 @@ class Tables:
         return wrapped[target]
 
     def _exit_flag(self) -> ir.FieldRef:
-        name = f"{self.low.where}.$exited"
+        name = f"{self.low.site.name}.$exited"
         if name not in self.low.out.scalars:
             self.low.storage.allocate(types.BOOL, name)
         return ir.FieldRef("scalars", name, types.BOOL)

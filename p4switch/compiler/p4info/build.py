@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from p4switch import ir
-from p4switch.architectures.extern import ExternType, extern_type
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.extern import ExternType
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
@@ -104,7 +103,7 @@ class Builder:
     def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
         """Those that have a name for the control plane."""
         for extern in self.lowered.externs:
-            kind = extern_type(EXTERNS, extern.decl.name)
+            kind = self.lowered.architecture.extern_type(extern.decl.name)
             if kind is not None and kind.p4info and extern.path:
                 yield extern, kind
 
@@ -163,7 +162,7 @@ class Builder:
         if table.profile is not None:
             message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
         for extern in (table.counter, table.meter):
-            kind = None if extern is None else extern_type(EXTERNS, extern.decl.name)
+            kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
                 message.direct_resource_ids.append(self.symbols.id(_prefix(kind), extern.path))
         if lowered.support_timeout:
@@ -227,7 +226,7 @@ class Builder:
     # Externs
 
     def _object(self, message: Any, extern: ExternObject, *skip: str) -> None:
-        kind = extern_type(EXTERNS, extern.decl.name)
+        kind = self.lowered.architecture.extern_type(extern.decl.name)
         assert kind is not None
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
@@ -321,7 +320,7 @@ class Builder:
 
     def _package(self) -> None:
         package = self.info.pkg_info
-        package.arch = "v1model"
+        package.arch = self.lowered.architecture.name
         main = self.lowered.source.main
         assert main is not None
         for annotation in main.annotations:
