@@ -73,6 +73,7 @@ def include_files() -> tuple[str, ...]:
 def extern_files() -> list[Path]:
     """Return the files outside of the package that have registered architectures or externs."""
     registries: list[Registry[Any]] = [ARCHITECTURES, core.EXTERNS]
-    registries += [registry for a in ARCHITECTURES.all().values() for registry in (a.packages, *a.externs)]
+    for architecture in ARCHITECTURES.all().values():
+        registries += [architecture.packages, *architecture.externs]
     origins = {origin for registry in registries for origin in registry.origins()}
     return [Path(origin) for origin in sorted(origins) if origin != "__main__"]

@@ -39,8 +39,6 @@ class Package(ABC):
     """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
-    warn: ClassVar[Callable[[Sequence[ast.ControlDecl | ast.ParserDecl], Tell], None] | None] = None
-    """Tells what the target does differently from the specification of the architecture, if it does."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low
@@ -70,3 +68,8 @@ class Package(ABC):
     @abstractmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
         """Return how the source names what the target keeps for the blocks: `headers`, `metadata`."""
+
+    @staticmethod
+    @abstractmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
+        """Tell of what the target does differently from the specification of the architecture."""

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of
 from p4switch.compiler.ast import Program
-from p4switch.compiler.checker import check
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.includes import preprocessor
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
+from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
 
 RECURSION_LIMIT = 20_000

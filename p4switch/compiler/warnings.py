@@ -47,7 +47,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
     _headers(blocks, tell)
     differences.warn(blocks, tell)
     package = None if program.architecture is None else program.architecture.package_of(program)
-    if package is not None and package.warn is not None:
+    if package is not None:
         package.warn(blocks, tell)
     for block in blocks:
         for node in walk(block):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
@@ -16,9 +16,8 @@ _KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is p
 _CLONES = ("clone", "clone3", "clone_preserving_field_list")
 
 
-def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
+def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
     """Tell where parsers read what is lost when a clone of ingress is parsed."""
-    blocks = list(blocks)
     if any(_clones_ingress(node) for block in blocks for node in walk(block)):
         for block in blocks:
             if isinstance(block, ast.ParserDecl):

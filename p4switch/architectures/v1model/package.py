@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p4switch import ir
-from p4switch.architectures.package import Package, Site
+from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.v1model import PACKAGES, differences
 from p4switch.architectures.v1model.field_lists import FieldLists
 from p4switch.architectures.v1model.metadata import PACKET_LENGTH, STANDARD
@@ -32,7 +33,6 @@ class V1Switch(Package):
         Site("deparser", branches=False),
     )
     takes = "a parser and five controls"
-    warn = staticmethod(differences.warn)
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
@@ -116,6 +116,10 @@ class V1Switch(Package):
         """Return the names of the parser's parameters."""
         params = blocks[0].decl.params
         return {"headers": params[1].name, "metadata": params[2].name}
+
+    @staticmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
+        differences.warn(blocks, tell)
 
     # Checksums
 

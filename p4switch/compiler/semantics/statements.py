@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.check_base import Place
-from p4switch.compiler.check_calls import CallChecker
-from p4switch.compiler.check_convert import describe
-from p4switch.compiler.check_types import is_object
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.semantics.conversions import describe
+from p4switch.compiler.semantics.places import Place
+from p4switch.compiler.semantics.written_types import is_object
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
 
 
-class StatementChecker(CallChecker):
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
+class Statements:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
         self._statements: dict[type[ast.Node], Callable[..., ast.Statement]] = {
             ast.Block: self.block,
             ast.Assign: self._assign,
@@ -33,83 +36,78 @@ class StatementChecker(CallChecker):
             ast.ConstDecl: self.constant,
         }
 
-    def annotations(self, annotations: list[ast.Annotation]) -> None:
-        raise NotImplementedError
-
     def statement(self, s: ast.Statement) -> ast.Statement:
         return self._statements[type(s)](s)
 
     def block(self, b: ast.Block) -> ast.Block:
-        self.annotations(b.annotations)
-        with self.scope():
+        self.ctx.annotations.check(b.annotations)
+        with self.ctx.scope():
             b.statements = self.statements(b.statements)
         return b
 
     def statements(self, statements: list[ast.Statement]) -> list[ast.Statement]:
         return [self.statement(s) for s in statements]
 
-    # Declarations
-
     def variable(self, v: ast.VarDecl) -> ast.VarDecl:
-        self.annotations(v.annotations)
-        v.type = self.resolve(v.type_expr)
-        self.check_variable_type(v.type_expr, v.type, f"variable {v.name!r}")
+        self.ctx.annotations.check(v.annotations)
+        v.type = self.ctx.written_types.resolve(v.type_expr)
+        self.ctx.written_types.check_variable_type(v.type_expr, v.type, f"variable {v.name!r}")
         if v.init is not None:
-            v.init = self.convert(self.expr(v.init, v.type), v.type, f"variable {v.name!r}")
-        self.declare(v)
+            v.init = self.ctx.conversions.convert(
+                self.ctx.expressions.expr(v.init, v.type), v.type, f"variable {v.name!r}"
+            )
+        self.ctx.declare(v)
         return v
 
     def constant(self, c: ast.ConstDecl) -> ast.ConstDecl:
-        self.annotations(c.annotations)
-        c.type = self.resolve(c.type_expr)
+        self.ctx.annotations.check(c.annotations)
+        c.type = self.ctx.written_types.resolve(c.type_expr)
         if isinstance(c.type, (types.Void, types.MatchKind, types.Set)) or is_object(c.type):
-            self.error(c.type_expr, f"constant {c.name!r} cannot have type {c.type}")
+            self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {c.type}")
             c.type = types.UNKNOWN
-        c.init = self.convert(self.expr(c.init, c.type), c.type, f"constant {c.name!r}")
-        if not self.is_constant(c.init):
-            self.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
-        self.declare(c)
+        c.init = self.ctx.conversions.convert(self.ctx.expressions.expr(c.init, c.type), c.type, f"constant {c.name!r}")
+        if not self.ctx.values.is_constant(c.init):
+            self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
+        self.ctx.declare(c)
         return c
-
-    # Simple statements
 
     def _assign(self, s: ast.Assign) -> ast.Statement:
         if s.op:
             if isinstance(s.target, ast.Slice) and s.target.width is not None:
-                self.error(s, f"'{s.op}=' cannot be applied to a slice given by its width")
+                self.ctx.error(s, f"'{s.op}=' cannot be applied to a slice given by its width")
                 return s
             s.value = ast.Binary(s.target.pos, s.op, copy.deepcopy(s.target), s.value)
             s.op = ""
         target = s.target
         if isinstance(target, ast.Slice) and target.width is not None:
             return self._assign_moving_slice(s, target)
-        s.target = self.expr(target)
-        s.value = self.expr(s.value, s.target.type)
+        s.target = self.ctx.expressions.expr(target)
+        s.value = self.ctx.expressions.expr(s.value, s.target.type)
         if self.assignable(s.target):
-            s.value = self.convert(s.value, s.target.type)
+            s.value = self.ctx.conversions.convert(s.value, s.target.type)
         return s
 
     def assignable(self, target: ast.Expr) -> bool:
         """Whether `target` can be assigned to; reported if not."""
         if isinstance(target.type, types.Unknown):
             return False
-        why = self.not_assignable(target)
+        why = self.ctx.values.not_assignable(target)
         if why is not None:
-            self.error(target, f"this cannot be assigned to: {why}")
+            self.ctx.error(target, f"this cannot be assigned to: {why}")
         return why is None
 
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
         """`base[low+:width] = value`; where `low` is not constant, `base` is put together with shifts and masks."""
         base, low = target.base, target.low
-        checked = self.expr(copy.deepcopy(target))
+        checked = self.ctx.expressions.expr(copy.deepcopy(target))
         if isinstance(checked, ast.Slice) or isinstance(checked.type, types.Unknown):
             s.target = checked
             self.assignable(checked)
-            s.value = self.convert(self.expr(s.value, checked.type), checked.type)
+            s.value = self.ctx.conversions.convert(self.ctx.expressions.expr(s.value, checked.type), checked.type)
             return s
         assert isinstance(checked.type, types.Bits)
         pos = s.pos
-        whole = self.expr(copy.deepcopy(base)).type
+        whole = self.ctx.expressions.expr(copy.deepcopy(base)).type
         assert isinstance(whole, types.Bits)
         unsigned = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, whole.width))
         mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << checked.type.width) - 1)), low)
@@ -117,133 +115,134 @@ class StatementChecker(CallChecker):
         field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, checked.type.width))
         placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), copy.deepcopy(low))
         full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
-        s.target = self.expr(copy.deepcopy(base))
+        s.target = self.ctx.expressions.expr(copy.deepcopy(base))
         self.assignable(s.target)
-        s.value = self.expr(_cast(full, ast.Binary(pos, "|", kept, placed)))
+        s.value = self.ctx.expressions.expr(_cast(full, ast.Binary(pos, "|", kept, placed)))
         return s
 
     def _call_statement(self, s: ast.CallStatement) -> ast.Statement:
-        result = self.any_expr(s.call)
+        result = self.ctx.expressions.any_expr(s.call)
         if isinstance(result, ast.Call):
             s.call = result
         elif isinstance(result, ast.ConstructorCall):
-            self.error(s, "an instance needs a name, and a place beside the other declarations")
+            self.ctx.error(s, "an instance needs a name, and a place beside the other declarations")
         elif isinstance(result, (ast.BoolLiteral, ast.IntLiteral)):
             return ast.Empty(s.pos)
         elif not isinstance(result.type, types.Unknown):
-            self.error(s, "this call has no effect")
+            self.ctx.error(s, "this call has no effect")
         return s
 
     def _if(self, s: ast.If) -> ast.Statement:
         first = s
         while True:
-            s.condition = self.boolean(s.condition, "the condition of 'if'")
-            with self.scope():
+            s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'if'")
+            with self.ctx.scope():
                 s.then = self.statement(s.then)
             if not isinstance(s.otherwise, ast.If):
                 break
             s = s.otherwise
         if s.otherwise is not None:
-            with self.scope():
+            with self.ctx.scope():
                 s.otherwise = self.statement(s.otherwise)
         return first
 
     def _return(self, s: ast.Return) -> ast.Statement:
-        if self.place == Place.PARSER:
-            self.error(s, "'return' cannot be used in a parser")
-        wanted = self.return_type
+        if self.ctx.place == Place.PARSER:
+            self.ctx.error(s, "'return' cannot be used in a parser")
+        wanted = self.ctx.return_type
         if s.value is None:
             if wanted is not None and not isinstance(wanted, (types.Void, types.Unknown)):
-                self.error(s, f"'return' needs a value of type {wanted}")
+                self.ctx.error(s, f"'return' needs a value of type {wanted}")
         elif wanted is None or isinstance(wanted, types.Void):
-            s.value = self.expr(s.value)
-            self.error(s, f"'return' in {self.place.value} that returns nothing cannot have a value")
+            s.value = self.ctx.expressions.expr(s.value)
+            self.ctx.error(s, f"'return' in {self.ctx.place.value} that returns nothing cannot have a value")
         else:
-            s.value = self.convert(self.expr(s.value, wanted), wanted, "the returned value")
+            s.value = self.ctx.conversions.convert(
+                self.ctx.expressions.expr(s.value, wanted), wanted, "the returned value"
+            )
         return s
 
     def _exit(self, s: ast.Exit) -> ast.Statement:
-        if self.place in (Place.PARSER, Place.FUNCTION):
-            self.error(s, f"'exit' cannot be used in {self.place.value}")
+        if self.ctx.place in (Place.PARSER, Place.FUNCTION):
+            self.ctx.error(s, f"'exit' cannot be used in {self.ctx.place.value}")
         return s
 
     def _loop_exit(self, s: ast.Break | ast.Continue) -> ast.Statement:
-        if not self.loops:
-            self.error(s, f"'{type(s).__name__.lower()}' can only be used in a 'for'")
+        if not self.ctx.loops:
+            self.ctx.error(s, f"'{type(s).__name__.lower()}' can only be used in a 'for'")
         return s
 
-    # Loops
-
     def _for(self, s: ast.For) -> ast.Statement:
-        self.annotations(s.annotations)
-        with self.scope():
+        self.ctx.annotations.check(s.annotations)
+        with self.ctx.scope():
             s.init = self.statements(s.init)
-            s.condition = self.boolean(s.condition, "the condition of 'for'")
+            s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
             s.update = self.statements(s.update)
             self._loop_body(s)
         return s
 
     def _loop_body(self, s: ast.For | ast.ForIn) -> None:
-        self.loops += 1
-        with self.scope():
+        self.ctx.loops += 1
+        with self.ctx.scope():
             s.body = self.statement(s.body)
-        self.loops -= 1
+        self.ctx.loops -= 1
 
     def _for_in(self, s: ast.ForIn) -> ast.Statement:
-        self.annotations(s.annotations)
+        self.ctx.annotations.check(s.annotations)
         v = s.variable
-        self.annotations(v.annotations)
-        v.type = self.resolve(v.type_expr)
+        self.ctx.annotations.check(v.annotations)
+        v.type = self.ctx.written_types.resolve(v.type_expr)
         s.values = self._collection(s.values, v.type)
-        with self.scope():
-            self.declare(v)
+        with self.ctx.scope():
+            self.ctx.declare(v)
             self._loop_body(s)
         return s
 
     def _collection(self, e: ast.Expr, t: types.Type) -> ast.Expr:
         if isinstance(e, ast.Range):
-            low, high = self.expr(e.low), self.expr(e.high)
-            e.low, e.high = self.convert(self.as_bits(low), t), self.convert(self.as_bits(high), t)
+            low, high = self.ctx.expressions.expr(e.low), self.ctx.expressions.expr(e.high)
+            e.low, e.high = (
+                self.ctx.conversions.convert(self.ctx.operators.as_bits(low), t),
+                self.ctx.conversions.convert(self.ctx.operators.as_bits(high), t),
+            )
             if not isinstance(t, (types.Bits, types.InfInt, types.Unknown)):
-                self.error(e, f"a range has values of type bit<> or int<>, not {t}")
+                self.ctx.error(e, f"a range has values of type bit<> or int<>, not {t}")
             e.type = types.Set(t)
             return e
-        e = self.expr(e)
+        e = self.ctx.expressions.expr(e)
         if isinstance(e, ast.ListExpr):
-            e.items = [self.convert(item, t) for item in e.items]
+            e.items = [self.ctx.conversions.convert(item, t) for item in e.items]
             e.type = types.List(t)
         elif isinstance(e.type, (types.Stack, types.List)):
             if e.type.element != t and not isinstance(t, types.Unknown):
-                self.error(e, f"expected elements of type {t}, not {e.type.element}")
+                self.ctx.error(e, f"expected elements of type {t}, not {e.type.element}")
         elif not isinstance(e.type, types.Unknown):
-            self.error(e, f"{describe(e)} cannot be iterated over")
+            self.ctx.error(e, f"{describe(e)} cannot be iterated over")
         return e
 
-    # Switch
-
     def _switch(self, s: ast.Switch) -> ast.Statement:
-        if self.place == Place.PARSER:
-            self.error(s, "'switch' cannot be used in a parser")
-        s.value = self.expr(s.value)
+        if self.ctx.place == Place.PARSER:
+            self.ctx.error(s, "'switch' cannot be used in a parser")
+        s.value = self.ctx.expressions.expr(s.value)
         t = s.value.type
         if isinstance(t, types.ActionRun):
             s.table = t.decl
         elif isinstance(t, types.InfInt):
-            self.error(s.value, "the value of this switch needs a width (as in 8w1)")
+            self.ctx.error(s.value, "the value of this switch needs a width (as in 8w1)")
         elif not isinstance(t, (types.Bits, types.Bool, types.Enum, types.Error, types.NewType, types.Unknown)):
-            self.error(s.value, f"'switch' needs a number, an enum, a bool, an error or action_run, not {t}")
+            self.ctx.error(s.value, f"'switch' needs a number, an enum, a bool, an error or action_run, not {t}")
         seen: list[ast.Expr] = []
         defaults = [c for c in s.cases if isinstance(c.label, ast.DefaultExpr)]
         if len(defaults) > 1:
-            self.error(s, "this switch has several 'default' labels")
+            self.ctx.error(s, "this switch has several 'default' labels")
         elif defaults and defaults[0] is not s.cases[-1]:
-            self.error(s, "'default' must be the last label of a switch")
+            self.ctx.error(s, "'default' must be the last label of a switch")
         for index, case in enumerate(s.cases):
             self._switch_label(s, case, t, seen)
             if case.body is not None:
                 case.body = self.block(case.body)
             elif index == len(s.cases) - 1:
-                self.warn(case, "the last label of a switch falls through to nothing")
+                self.ctx.warn(case, "the last label of a switch falls through to nothing")
         return s
 
     def _switch_label(self, s: ast.Switch, case: ast.SwitchCase, t: types.Type, seen: list[ast.Expr]) -> None:
@@ -254,32 +253,32 @@ class StatementChecker(CallChecker):
         if s.table is not None:
             self._action_label(s.table, case, seen)
             return
-        label = case.label = self.convert(self.expr(label), t, "a label")
-        if not self.is_constant(label):
-            self.error(label, "a label must be known at compile time")
+        label = case.label = self.ctx.conversions.convert(self.ctx.expressions.expr(label), t, "a label")
+        if not self.ctx.values.is_constant(label):
+            self.ctx.error(label, "a label must be known at compile time")
         if not isinstance(label.type, types.Unknown) and any(_same_literal(label, other) for other in seen):
-            self.error(label, "duplicate label")
+            self.ctx.error(label, "duplicate label")
         seen.append(label)
 
     def _action_label(self, table: ast.TableDecl, case: ast.SwitchCase, seen: Sequence[ast.Expr]) -> None:
         label = case.label
         if not isinstance(label, ast.Name):
-            self.error(label, f"a label must be the name of an action of table {table.name!r}")
+            self.ctx.error(label, f"a label must be the name of an action of table {table.name!r}")
             return
         found = next((a for a in table.actions if a.name.lstrip(".") == label.name and hasattr(a, "decl")), None)
         if found is None:
             default = label.name == "NoAction" and table.default_action is None
-            others = [d for d in self.lookup(label.name) if isinstance(d, ast.ActionDecl)] if default else []
+            others = [d for d in self.ctx.lookup(label.name) if isinstance(d, ast.ActionDecl)] if default else []
             if not others:
                 hint = did_you_mean(label.name, [a.name.lstrip(".") for a in table.actions])
-                self.error(label, f"{label.name!r} is not an action of table {table.name!r}{hint}")
+                self.ctx.error(label, f"{label.name!r} is not an action of table {table.name!r}{hint}")
                 return
             case.action = others[0]
         else:
             case.action = found.decl
         label.decl = case.action
         if any(isinstance(o, ast.Name) and o.name == label.name for o in seen):
-            self.error(label, f"duplicate label {label.name!r}")
+            self.ctx.error(label, f"duplicate label {label.name!r}")
         assert isinstance(seen, list)
         seen.append(label)
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from p4switch.compiler import ast, types
-from p4switch.compiler.check_convert import Conversions
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
 
 LITERALS = (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral, ast.EnumRef)
 
 
-class ValueChecker(Conversions):
+class Values:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+
     def not_assignable(self, e: ast.Expr) -> str | None:
         """Why `e` cannot be assigned to, or passed for an out or inout parameter; None if it can."""
         if isinstance(e, ast.Name):
@@ -68,4 +75,4 @@ class ValueChecker(Conversions):
         return False
 
     def _is_constructor_parameter(self, decl: ast.Declaration) -> bool:
-        return self.owner is not None and any(p is decl for p in self.owner.ctor_params)
+        return self.ctx.owner is not None and any(p is decl for p in self.ctx.owner.ctor_params)

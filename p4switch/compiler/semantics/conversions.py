@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from p4switch.bits.domain import fits, wrap
 from p4switch.compiler import ast, types
-from p4switch.compiler.check_types import TypeChecker
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
 
 MAX_DEFAULTS = 10_000
 """How many fields and elements `...` may stand for."""
@@ -16,7 +20,10 @@ def retyped(e: ast.IntLiteral, value: int, t: Type) -> ast.IntLiteral:
     return ast.IntLiteral(e.pos, value, e.base, type=t)
 
 
-class Conversions(TypeChecker):
+class Conversions:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+
     def convert(self, e: ast.Expr, target: Type, what: str = "") -> ast.Expr:
         """`e`, checked, as a value of type `target`: as it is, or implicitly converted; reports if it cannot be.
 
@@ -29,7 +36,7 @@ class Conversions(TypeChecker):
         result = self._converted(e, target)
         if result is not None:
             return result
-        self.error(e, f"expected {target}{' for ' + what if what else ''}, not {describe(e)}")
+        self.ctx.error(e, f"expected {target}{' for ' + what if what else ''}, not {describe(e)}")
         e.type = types.UNKNOWN
         return e
 
@@ -70,7 +77,7 @@ class Conversions(TypeChecker):
             wrapped = wrap(value, t)
             # Negative numbers for unsigned types, and masks for signed ones, are meant as bit patterns.
             if value >= 1 << t.width or value < -(1 << max(t.width - 1, 0)):
-                self.warn(e, f"{value} does not fit in {t}: it becomes {wrapped}")
+                self.ctx.warn(e, f"{value} does not fit in {t}: it becomes {wrapped}")
             value = wrapped
         return retyped(e, value, t)
 
@@ -94,8 +101,6 @@ class Conversions(TypeChecker):
             return ast.Unary(e.pos, e.op, self.sized(e.operand, t), type=t)
         return ast.Cast(e.pos, None, e, True, type=t)
 
-    # Initialisers
-
     def _convert_list(self, e: ast.ListExpr, target: Type) -> ast.Expr | None:
         if isinstance(target, types.NewType):
             return None
@@ -112,7 +117,7 @@ class Conversions(TypeChecker):
         else:
             return None
         if len(e.items) > len(wanted) or (len(e.items) < len(wanted) and not e.rest):
-            self.error(e, f"{target} needs {len(wanted)} values, not {len(e.items)}")
+            self.ctx.error(e, f"{target} needs {len(wanted)} values, not {len(e.items)}")
             e.type = types.UNKNOWN
             return e
         items = [self.convert(item, t) for item, t in zip(e.items, wanted, strict=False)]
@@ -132,7 +137,7 @@ class Conversions(TypeChecker):
         for f in e.fields:
             if target.find(f.name) is None:
                 hint = did_you_mean(f.name, [wanted.name for wanted in target.fields])
-                self.error(f, f"{target} has no field {f.name!r}{hint}")
+                self.ctx.error(f, f"{target} has no field {f.name!r}{hint}")
         fields: list[ast.NamedExpr] = []
         for wanted in target.fields:
             found = given.get(wanted.name)
@@ -142,21 +147,21 @@ class Conversions(TypeChecker):
             elif e.rest:
                 fields.append(ast.NamedExpr(e.pos, wanted.name, self.default_value(e, wanted.type)))
             else:
-                self.error(e, f"field {wanted.name!r} of {target} has no value")
+                self.ctx.error(e, f"field {wanted.name!r} of {target} has no value")
         return ast.StructExpr(e.pos, None, fields, type=target)
 
     def default_value(self, at: ast.Node, t: Type) -> ast.Expr:
         """The default value of type `t` (specification, section 7.3); reports if it has none."""
         base = types.strip_newtype(t)
-        if self.parts(base) > MAX_DEFAULTS:
-            self.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
+        if self.ctx.written_types.parts(base) > MAX_DEFAULTS:
+            self.ctx.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
             return ast.DefaultInit(at.pos, type=types.UNKNOWN)
         if isinstance(base, (types.Bits, types.InfInt)):
             return ast.IntLiteral(at.pos, 0, type=t)
         if isinstance(base, types.Bool):
             return ast.BoolLiteral(at.pos, False, type=t)
         if isinstance(base, types.Error):
-            no_error = self.program.errors.get("NoError")
+            no_error = self.ctx.program.errors.get("NoError")
             if no_error is not None:
                 return ast.EnumRef(at.pos, no_error, type=t)
         elif isinstance(base, types.Enum):
@@ -176,10 +181,8 @@ class Conversions(TypeChecker):
         elif isinstance(base, types.Stack):
             return ast.ListExpr(at.pos, [self.default_value(at, base.element) for _ in range(base.size)], type=t)
         if not isinstance(base, types.Unknown):
-            self.error(at, f"there is no default value of type {t}")
+            self.ctx.error(at, f"there is no default value of type {t}")
         return ast.DefaultInit(at.pos, type=types.UNKNOWN)
-
-    # Explicit casts
 
     def cast(self, node: ast.Cast, target: Type) -> ast.Expr:
         """`(target) operand`, the operand checked."""
@@ -196,7 +199,7 @@ class Conversions(TypeChecker):
         if t == target:
             return e
         if not self._castable(e, t, target):
-            self.error(node, f"{describe(e)} cannot be cast to {target}")
+            self.ctx.error(node, f"{describe(e)} cannot be cast to {target}")
             node.type = types.UNKNOWN
             return node
         return self.fold_cast(node)
