@@ -10,8 +10,8 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
 from p4switch.architectures.v1model.package import v1switch
+from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.compiler.midend.values import StructValue
-from p4switch.ports import DROP_PORT
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
