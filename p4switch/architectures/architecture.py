@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from p4switch.compiler import ast
 
 
+@dataclass(frozen=True)
+class TableProperties:
+    """The properties by which tables are given objects and a time-out: the name of each, and the types it takes."""
+
+    profile: str = "implementation"
+    profiles: tuple[str, ...] = ("action_profile", "action_selector")
+    counter: str = "counters"
+    counters: tuple[str, ...] = ("direct_counter",)
+    meter: str = "meters"
+    meters: tuple[str, ...] = ("direct_meter",)
+    idle_timeout: str = "support_timeout"
+
+
 @dataclass(frozen=True, eq=False)
 class Architecture:
     """`name` is that of its folder, of `--arch`, and of the P4Info's `arch`."""
@@ -29,6 +42,7 @@ class Architecture:
     """Searched in this order, and those of `core.p4` after them."""
     defines: Mapping[str, str] = field(default_factory=dict)
     """Macros that are predefined where the architecture is asked for by its name."""
+    properties: TableProperties = TableProperties()
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""
@@ -61,13 +75,13 @@ def architecture_of(program: ast.Program) -> Architecture | None:
 
 
 def include_folders() -> list[Path]:
-    """Return the folders with the include files of all architectures, that of `core.p4` first."""
-    return [core.FOLDER, *(a.folder for a in ARCHITECTURES.all().values())]
+    """Return the folders with the include files of all architectures."""
+    return [a.folder for a in ARCHITECTURES.all().values()]
 
 
 def include_files() -> tuple[str, ...]:
     """Return the names of the include files of all architectures."""
-    return core.INCLUDE, *(name for a in ARCHITECTURES.all().values() for name in a.includes)
+    return tuple(name for a in ARCHITECTURES.all().values() for name in a.includes)
 
 
 def extern_files() -> list[Path]:

@@ -41,6 +41,10 @@ class ExternType(Extern):
     p4info: ClassVar[str] = ""
     """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
 
+    def algorithm(self, extern: ExternObject) -> str:
+        """Return the hash that an action selector chooses by, as BMv2 calls it; nothing for what is none."""
+        return ""
+
     @property
     def methods(self) -> Mapping[str, Method]:
         """How calls of methods become operations, by their names."""

@@ -9,6 +9,9 @@ from p4switch.architectures.architecture import Architecture, include_folders
 from p4switch.compiler.preprocessor import Preprocessor
 
 
+CORE = Path(__file__).parent / "include" / "core.p4"
+
+
 def preprocessor(
     include_dirs: Sequence[Path], defines: Mapping[str, str], architecture: Architecture | None
 ) -> Preprocessor:
@@ -17,4 +20,4 @@ def preprocessor(
     `architecture`: the one that was asked for, whose macros are predefined.
     """
     given = {} if architecture is None else architecture.defines
-    return Preprocessor([*include_dirs, *include_folders()], {**given, **defines})
+    return Preprocessor([*include_dirs, CORE.parent, *include_folders()], {**given, **defines})

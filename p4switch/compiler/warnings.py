@@ -8,6 +8,7 @@ declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import networkx as nx
 
@@ -15,6 +16,7 @@ from p4switch.architectures.architecture import include_files
 from p4switch.architectures.package import Tell
 from p4switch.compiler import ast, differences, types
 from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.includes import CORE
 from p4switch.compiler.midend.walk import parts, place_text, walk
 
 NAMES = {
@@ -46,7 +48,8 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
     _unused(program, blocks, tell)
     _headers(blocks, tell)
     differences.warn(blocks, tell)
-    package = None if program.architecture is None else program.architecture.package_of(program)
+    architecture = program.architecture
+    package = None if architecture is None else architecture.package_of(program)
     if package is not None:
         package.warn(blocks, tell)
     for block in blocks:
@@ -54,7 +57,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
             if isinstance(node, ast.If):
                 _condition(node, tell)
             elif isinstance(node, ast.TableDecl):
-                _selector(node, tell)
+                _selector(node, "implementation" if architecture is None else architecture.properties.profile, tell)
         if isinstance(block, ast.ParserDecl):
             _loops(block, tell)
         else:
@@ -68,7 +71,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
 
 def _is_own(node: ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl, program: ast.Program) -> bool:
     """Return whether it is not of the include file of an architecture."""
-    return not program.source.locate(node.pos).file.endswith(include_files())
+    return Path(program.source.locate(node.pos).file).name not in (CORE.name, *include_files())
 
 
 def _is_silenced(node: ast.Node, name: str) -> bool:
@@ -159,8 +162,8 @@ def _constant(node: ast.Expr) -> bool | None:
     return None
 
 
-def _selector(table: ast.TableDecl, tell: Tell) -> None:
-    has = "implementation" in table.properties
+def _selector(table: ast.TableDecl, name: str, tell: Tell) -> None:
+    has = name in table.properties
     for key in table.keys:
         if key.match_kind == "selector" and not has:
             tell(key, f"table '{table.name}' has no action selector: this key is not used", "selector")

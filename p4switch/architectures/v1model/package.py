@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.blocks import lower_control, lower_parser
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.v1model import PACKAGES, differences
 from p4switch.architectures.v1model.field_lists import FieldLists
@@ -15,7 +16,6 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import EXPRS, Value
-from p4switch.ir.graph import drop_needless
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -67,30 +67,23 @@ class V1Switch(Package):
 
     def lower(self, site: Site, block: Block) -> None:
         self._bind_parameters(block)
-        start = self.low.code = ir.Block()
-        end = ir.Block()
         if site.parses:
-            self.low.parsers.run_parser(block, end)
-            drop_needless(start, set(self.low.rewinds))
-            self.low.out.parsers.append(ir.Parser(site.name, start))
-            return
-        assert isinstance(block.decl, ast.ControlDecl)
-        if not site.statements:
-            self.low.calls.make_locals(block)
-            self._checksums(block.decl.body, fold.TRUE)
-            if start.ops or self.low.code is not start:
-                raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
-            return
-        self.low.exit_target = end
-        self.low.calls.make_locals(block)
-        self.low.return_targets.append((end, None))
-        self.low.statements.run(block.decl.body)
-        self.low.return_targets.pop()
-        self.low.goto(end)
-        if site.branches:
+            lower_parser(self.low, site.name, block)
+        elif not site.statements:
+            self._checksum_control(block)
+        elif site.branches:
+            start, _ = lower_control(self.low, block)
             self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
         else:
-            self._finish_deparser(start, end, block)
+            self._finish_deparser(*lower_control(self.low, block), block)
+
+    def _checksum_control(self, block: Block) -> None:
+        assert isinstance(block.decl, ast.ControlDecl)
+        start = self.low.code = ir.Block()
+        self.low.calls.make_locals(block)
+        self._checksums(block.decl.body, fold.TRUE)
+        if start.ops or self.low.code is not start:
+            raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
 
     def emit_header(self, header: ir.HeaderRef) -> None:
         # The target emits when all statements have run: a header that one of them may change still is copied.

@@ -110,16 +110,16 @@ class Externs:
             assert isinstance(size, ir.Const)
             number = self.low.size_of(extern.node, size.value, MAX_SIZE)
             profile = self._profiles[extern] = ir.Profile(extern.path, number, span=extern.node.pos)
-            algorithm = extern.args.get("algorithm")
-            if isinstance(algorithm, ir.Const):
-                profile.algorithm = algorithm.member
+            kind = self.low.architecture.extern_type(extern.decl.name)
+            assert kind is not None
+            profile.algorithm = kind.algorithm(extern)
         elif profile.algorithm:
             profile.inputs.clear()  # the same key in every table that shares it
         return profile
 
-    def size_argument(self, extern: ExternObject) -> int:
-        """The size that the constructor of a counter, meter or register is given."""
-        size = extern.args["size"]
+    def size_argument(self, extern: ExternObject, name: str = "size") -> int:
+        """Return the size that the constructor of a counter, meter or register is given as argument `name`."""
+        size = extern.args[name]
         if not isinstance(size, ir.Const):
             raise self.low.error(extern.node, "the size has to be a compile-time constant")
         return self.low.size_of(extern.node, size.value, MAX_CELLS)

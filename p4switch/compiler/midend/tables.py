@@ -366,14 +366,15 @@ class Tables:
             table.ir.size = self.low.size_of(
                 size.value, self.low.expressions.constant(size.value).value or table.ir.size, MAX_SIZE
             )
-        table.ir.support_timeout = self._flag(decl, "support_timeout", False)
-        table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
+        names = self.low.architecture.properties
+        table.ir.support_timeout = self._flag(decl, names.idle_timeout, False)
+        table.profile = self._extern(decl, names.profile, names.profiles)
         if table.profile is not None:
             table.ir.profile = self.low.externs.profile(table.profile)
-        table.counter = self._extern(decl, "counters", ("direct_counter",))
+        table.counter = self._extern(decl, names.counter, names.counters)
         if table.counter is not None:
             table.ir.counter = table.counter.path
-        table.meter = self._extern(decl, "meters", ("direct_meter",))
+        table.meter = self._extern(decl, names.meter, names.meters)
         if table.meter is not None:
             table.ir.meter = table.meter.path
 

@@ -24,6 +24,7 @@ CONTROLLER_HEADER: int = _IDS.CONTROLLER_HEADER
 ACTION_PROFILE: int = _IDS.ACTION_PROFILE
 DIGEST: int = _IDS.DIGEST
 
+_UNITS = {"packets_and_bytes": "BOTH", "PACKETS_AND_BYTES": "BOTH"}
 _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member_weight")
 
 
@@ -230,10 +231,13 @@ class Builder:
         assert kind is not None
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
-    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0) -> None:
-        """Fill in what an array of cells has; `type_argument` is the position of the type of its index."""
+    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0, size_argument: str = "size") -> None:
+        """Fill in what an array of cells has.
+
+        `type_argument` is the position of the type of its index, `size_argument` the name of its size.
+        """
         self._object(message, extern)
-        size = extern.args["size"]
+        size = extern.args[size_argument]
         assert isinstance(size, ir.Const)
         message.size = size.value
         if len(extern.type_args) > type_argument:
@@ -252,7 +256,7 @@ class Builder:
         """What a counter counts or a meter measures, as a number of the enum of `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
-        number: int = spec.Unit.Value({"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper()))
+        number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
         return number
 
     def profile(self, extern: ExternObject, selects: bool) -> None:
