@@ -8,7 +8,6 @@ from pathlib import Path
 from p4switch.architectures.architecture import Architecture, include_folders
 from p4switch.compiler.preprocessor import Preprocessor
 
-
 CORE = Path(__file__).parent / "include" / "core.p4"
 
 

@@ -15,8 +15,8 @@ PACKAGES: Registry[type[Package]] = Registry("package", group="mini", package="p
 
 @PACKAGES.register("MiniSwitch")
 class MiniSwitch(V1Switch):
-    include = "mini.p4"
+    include = "mini.p4i"
 
 
-MINI = Architecture("mini", Path(__file__).parent, ("mini.p4",), PACKAGES, (EXTERNS,), {"MINI_TTL": "7"})
+MINI = Architecture("mini", Path(__file__).parent, ("mini.p4i",), PACKAGES, (EXTERNS,), {"MINI_TTL": "7"})
 ARCHITECTURES.add(MINI.name, MINI)

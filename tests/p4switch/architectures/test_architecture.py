@@ -57,14 +57,14 @@ def test_the_package_of_main_says_which(tmp_path: Path) -> None:
 
 
 def test_a_package_of_no_architecture_is_refused_in_a_line_at_main(tmp_path: Path) -> None:
-    path = program(tmp_path, "mini.p4", "MiniSwitch")
+    path = program(tmp_path, "mini.p4i", "MiniSwitch")
     told = refusal(path)
     assert told.startswith(f"{path}:14:42: error: package 'MiniSwitch<headers, metadata>' is not supported: expected ")
     assert "'V1Switch' of v1model.p4" in told
 
 
 def test_arch_refuses_a_package_of_another(tmp_path: Path) -> None:
-    path = program(tmp_path, "mini.p4", "MiniSwitch")
+    path = program(tmp_path, "mini.p4i", "MiniSwitch")
     expected = "package 'MiniSwitch<headers, metadata>' is not one of architecture v1model: expected 'V1Switch' of "
     assert expected in refusal(path, "v1model")
 
@@ -76,13 +76,13 @@ def test_an_unknown_architecture_is_a_mistake_with_a_name_near_it(tmp_path: Path
 
 @pytest.mark.usefixtures("loaded")
 def test_one_outside_of_the_package_is_found_with_its_include_file(tmp_path: Path) -> None:
-    compiled = compile_program(program(tmp_path, "mini.p4", "MiniSwitch"))
+    compiled = compile_program(program(tmp_path, "mini.p4i", "MiniSwitch"))
     assert compiled.p4info.pkg_info.arch == "mini"
 
 
 @pytest.mark.usefixtures("loaded")
 def test_its_macros_are_predefined_where_it_is_asked_for(tmp_path: Path) -> None:
-    path = program(tmp_path, "mini.p4", "MiniSwitch", ttl="MINI_TTL")
+    path = program(tmp_path, "mini.p4i", "MiniSwitch", ttl="MINI_TTL")
     assert "MINI_TTL" in refusal(path)
     compiled = compile_program(path, arch="mini")
     constants = [p["parameters"][1]["value"] for a in compiled.json["actions"] for p in a["primitives"]]
