@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import pandas as pd
 from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure
 from harness.report.figures.fct import CompletionTimes
 from harness.report.figures.queue import WorstQueue
 from harness.report.groups import Comparison, compare
-from harness.report.plots import line, plain, thinned
+from harness.report.plots import line as line_style
+from harness.report.plots import plain, thinned
 from p4switch.errors import UserError, suggest
 
 if TYPE_CHECKING:
     from p4cc.results import Result, Results
 
 _TIME = "time_ns"
+_PLACES = {"queues": ("switch", "port"), "rates": ("qp",)}  # what a row is of, beside its time
+_MOST_NAMED = 20  # lines; more make no legend
 
 
 class Plots:
@@ -40,48 +44,34 @@ class Plots:
         """Draw the depth in KB of each variant's most congested queue over time, of its first seed."""
         return self._drawn(WorstQueue(), ax)
 
-    def timeseries(self, table: str, column: str, by: str | Sequence[str] = (), ax: Axes | None = None) -> Axes:
-        """Draw a column of a table over time in µs.
+    def timeseries(self, table: str, column: str, ax: Axes | None = None, **where: object) -> Axes:
+        """Draw a column of a table over time in µs: a line for each run and each place that the table has rows of.
 
         Parameters
         ----------
         table
-            A table with a column `time_ns`: "queues", "rates", or a probe's name.
+            "queues" (places are a switch and its port), "rates" (places are queue pairs), or a probe's name.
         column
             What to draw, in the column's own unit.
-        by
-            Columns whose values tell lines apart, besides the run: `["switch", "port"]` of queues.
         ax
             Axes to draw into.
+        **where
+            Values of columns that rows must have: `switch="tor0-0", port=1`.
 
         Raises
         ------
         UserError
-            For a table or a column that a run does not have, and where one line would have several values at a time.
+            For a table or a column that a run does not have, and where no row has these values.
         """
         axes = ax or _new_axes()
-        places = [by] if isinstance(by, str) else list(by)
-        number = 0
-        for run in self._results:
-            rows = run.table(table)
-            for name in (_TIME, column, *places):
-                if name not in rows.columns:
-                    raise UserError(f"table {table!r}: no column {name!r}; {suggest(name, list(rows.columns))}")
-            groups = rows.groupby(places, observed=True) if places else [((), rows)]
-            for place, of_place in groups:
-                if of_place[_TIME].duplicated().any():
-                    others = [name for name in rows.columns if name not in (_TIME, column, *places)]
-                    raise UserError(
-                        f"table {table!r}: several values of {column!r} at the same time; expected by= with columns "
-                        f"that tell them apart, of {', '.join(others)}"
-                    )
-                ordered = of_place.sort_values(_TIME).reset_index(drop=True)
-                times, values = thinned(ordered[_TIME], ordered[column])
-                label = " ".join([_named(run), *map(str, place if isinstance(place, tuple) else (place,))])
-                axes.plot(times / 1e3, values, **line(number), label=plain(label))
-                number += 1
+        lines = [line for run in self._results for line in _series(run, table, column, where)]
+        if not lines:
+            raise UserError(f"table {table!r}: no row has {where}")
+        for number, (label, rows) in enumerate(lines):
+            times, values = thinned(rows[_TIME], rows[column])
+            axes.plot(times / 1e3, values, **line_style(number), label=plain(label))
         axes.set(xlabel="time (µs)", ylabel=plain(column))
-        if number > 1:
+        if 1 < len(lines) <= _MOST_NAMED:
             axes.legend()
         return axes
 
@@ -103,8 +93,22 @@ class Plots:
         return found[0]
 
 
-def _named(run: Result) -> str:
-    return f"{run.summary['variant']}, seed {run.seed}"
+def _series(run: Result, table: str, column: str, where: Mapping[str, object]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Return a label and rows in order of time for each place of a run's table."""
+    rows = run.table(table)
+    probes = {probe.name: tuple(probe.places) for probe in run._kept.probes}
+    places = list({**_PLACES, **probes}.get(table, ()))
+    for name in (_TIME, column, *where):
+        if name not in rows.columns:
+            raise UserError(f"table {table!r}: no column {name!r}; {suggest(name, list(rows.columns))}")
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    named = f"{run.summary['variant']}, seed {run.seed}"
+    if not places:
+        yield named, rows.sort_values(_TIME).reset_index(drop=True)
+        return
+    for place, of_place in rows.groupby(places, observed=True):
+        yield " ".join([named, *map(str, place)]), of_place.sort_values(_TIME).reset_index(drop=True)
 
 
 def _new_axes() -> Axes:

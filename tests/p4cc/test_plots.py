@@ -31,14 +31,19 @@ def test_plots_are_drawn_into_axes(results: p4cc.Results) -> None:
 
 def test_a_series_has_a_line_for_each_run_and_each_place(results: p4cc.Results) -> None:
     (first, *_) = results
-    axes = results["dcqcn"].plot.timeseries("rates", "throughput_bps", by="qp")
+    axes = results["dcqcn"].plot.timeseries("rates", "throughput_bps")
     labels = [str(line.get_label()) for line in axes.get_lines()]
     assert labels == [f"dcqcn, seed 1 {qp}" for qp in sorted(first.rates["qp"].unique())]
 
 
-def test_values_of_several_places_are_not_one_line(results: p4cc.Results) -> None:
-    with pytest.raises(p4cc.UserError, match="several values of 'depth_bytes' at the same time; expected by= with"):
-        results.plot.timeseries("queues", "depth_bytes")
+def test_rows_are_chosen_by_their_values(results: p4cc.Results) -> None:
+    axes = results.plot.timeseries("queues", "depth_bytes", switch="s0", port=1)
+    assert [str(line.get_label()) for line in axes.get_lines()] == ["dcqcn, seed 1 s0 1", "hpcc, seed 1 s0 1"]
+    queues = results[0].queues
+    chosen = queues[(queues["switch"] == "s0") & (queues["port"] == 1)]
+    assert list(axes.get_lines()[0].get_ydata()) == chosen["depth_bytes"].tolist()
+    with pytest.raises(p4cc.UserError, match="no row has"):
+        results.plot.timeseries("queues", "depth_bytes", switch="s9")
 
 
 def test_an_unknown_column_is_named(results: p4cc.Results) -> None:
