@@ -133,12 +133,12 @@ def _positions(source: SourceMap) -> str:
 
 def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None) -> Compiled:
     from p4switch.compiler.bmv2 import to_json
-    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.frontend import deep_recursion, parse_and_check, uncollected
     from p4switch.compiler.p4info import build_p4info
     from p4switch.compiler.passes import lowered
 
-    program = parse_and_check(path, include_dirs, defines)
-    with deep_recursion():
+    with uncollected(), deep_recursion():
+        program = parse_and_check(path, include_dirs, defines)
         result = lowered(program)
         p4info = build_p4info(result)
         bmv2 = json.dumps(to_json(result))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from p4switch.compiler.ast import Program
-from p4switch.compiler.checker import check
 from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.facts import Facts
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
 from p4switch.compiler.preprocessor import Preprocessor
+from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
 
 INCLUDE_DIR = Path(__file__).parent / "include"
@@ -33,6 +35,18 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Put off garbage collection: a program's tree lives to the end, and looking for garbage in it takes a fifth."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def parse(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) -> tuple[Program, Reporter]:
     """Read, preprocess and parse; errors are in the reporter. Raises as `parse_and_check` for what stops it earlier."""
     preprocessor = Preprocessor([*include_dirs, INCLUDE_DIR], defines)
@@ -41,7 +55,7 @@ def parse(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) 
     reporter.warnings.extend(preprocessor.warnings)
     tokens = tokenize(source.text)
     declarations = Parser(source.text, tokens, reporter.error).program()
-    return Program(str(path), declarations, source), reporter
+    return Program(str(path), declarations, source, Facts()), reporter
 
 
 def parse_and_check(

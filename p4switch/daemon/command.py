@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from p4switch import ports
+from p4switch.architectures.v1model import ports
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable
 from p4switch.sources import SOURCE_DIRECTORY, define_option, include_option

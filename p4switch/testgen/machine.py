@@ -16,12 +16,12 @@ import z3
 
 from p4switch import ir
 from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
 from p4switch.bits.checksums import hashed, internet_checksum
 from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
-from p4switch.ports import DROP_PORT, MAX_PORT
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations

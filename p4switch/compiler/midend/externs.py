@@ -9,6 +9,7 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction, extern_type
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import ExternObject
@@ -44,6 +45,7 @@ def _in_list(field: ast.Declaration, index: int) -> bool:
 class Externs:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
         self.user_metadata: Value | None = None
         self.program_headers: set[Leaf] = set()  # those of the package, which a deparser only reads
         self.standard = StructValue(types.VOID, {})
@@ -53,43 +55,46 @@ class Externs:
         self.digests: list[types.Type] = []
 
     def extern_call(self, call: ast.Call) -> Value | None:
-        if call.kind is ast.CallKind.EXTERN_FUNCTION:
-            if call.method == "verify":
+        binding = self.facts.bindings[call]
+        if binding.kind is CallKind.EXTERN_FUNCTION:
+            if binding.method == "verify":
                 self._verify(call)
                 return None
-            function = EXTERNS.get(call.method)
+            function = EXTERNS.get(binding.method)
             if function is None or not issubclass(function, ExternFunction):
-                hint = instead(FUNCTIONS.get(call.method))
-                raise self.low.error(call, f"extern function '{call.method}' is not supported on this target{hint}")
+                hint = instead(FUNCTIONS.get(binding.method))
+                raise self.low.error(call, f"extern function '{binding.method}' is not supported on this target{hint}")
             function().lower(call, self.low)
             return None
-        if call.kind is not ast.CallKind.EXTERN_METHOD or call.receiver is None:
-            raise self.low.error(call, f"a call of '{call.method}' is not supported on this target")
-        receiver = self.low.expressions.expr(call.receiver)
+        if binding.kind is not CallKind.EXTERN_METHOD or binding.receiver is None:
+            raise self.low.error(call, f"a call of '{binding.method}' is not supported on this target")
+        receiver = self.low.expressions.expr(binding.receiver)
         if isinstance(receiver, Packet):
             return self._packet(call, receiver)
         if not isinstance(receiver, ExternObject):
             raise self.low.error(call, "a method is called on something that is not an extern object")
-        name = receiver.decl.name, call.method
+        name = receiver.decl.name, binding.method
         kind = extern_type(EXTERNS, receiver.decl.name)
-        method = None if kind is None else kind.methods.get(call.method)
+        method = None if kind is None else kind.methods.get(binding.method)
         if method is None:
             hint = instead(METHODS.get(name))
             raise self.low.error(call, f"method '{'.'.join(name)}' is not supported on this target{hint}")
         if self.low.where == "parser":
-            raise self.low.error(call, f"'{call.method}' cannot be called in a parser on this target")
+            raise self.low.error(call, f"'{binding.method}' cannot be called in a parser on this target")
         method(call, receiver, self.low)
         return None
 
     # Helpers
 
     def call_arguments(self, call: ast.Call) -> list[Value]:
-        return self.low.calls.arguments(call.params, call.bound)
+        binding = self.facts.bindings[call]
+        return self.low.calls.arguments(binding.params, binding.bound)
 
     def scalar_argument(self, call: ast.Call, index: int, value: Value) -> ir.Expr:
+        binding = self.facts.bindings[call]
         if not isinstance(value, EXPRS):
-            raise self.low.error(call.bound[index] or call, "a number is expected here")
-        t = scalar_type(self.low.resolve(call.param_types[index]))
+            raise self.low.error(binding.bound[index] or call, "a number is expected here")
+        t = scalar_type(self.low.resolve(binding.param_types[index]))
         if isinstance(value, ir.Const) and isinstance(value.type, types.InfInt) and isinstance(t, types.Bits):
             return fold.const(value.value, t)
         return self.low.tables.simple(value)
@@ -99,7 +104,7 @@ class Externs:
         if isinstance(value, ir.FieldRef):
             self.low.emit(make(value))
             return
-        t = self.low.resolve(call.param_types[index])
+        t = self.low.resolve(self.facts.bindings[call].param_types[index])
         place = self.low.temp(t)
         if not isinstance(place, ir.FieldRef):
             raise self.low.error(call, f"a result of type {t} is not supported on this target")
@@ -109,7 +114,8 @@ class Externs:
 
     def only_in(self, call: ast.Call, *places: str) -> None:
         if self.low.where not in places:
-            raise self.low.error(call, f"'{call.method}' can only be called in {' or '.join(places)} on this target")
+            method = self.facts.bindings[call].method
+            raise self.low.error(call, f"'{method}' can only be called in {' or '.join(places)} on this target")
 
     def fields_of(self, value: Value, node: ast.Node) -> list[ir.Expr]:
         """The scalars in `value`, in order."""
@@ -219,22 +225,23 @@ class Externs:
     # Packets
 
     def _packet(self, call: ast.Call, packet: Packet) -> Value | None:
-        if call.method == "emit":
+        binding = self.facts.bindings[call]
+        if binding.method == "emit":
             self._emit(self.call_arguments(call)[0], call)
             return None
-        if call.method == "extract":
+        if binding.method == "extract":
             self._extract(call)
             return None
-        if call.method == "lookahead":
+        if binding.method == "lookahead":
             return self._lookahead(call)
-        if call.method == "advance":
+        if binding.method == "advance":
             bits = self.call_arguments(call)[0]
             assert isinstance(bits, EXPRS)
             self.low.emit(ir.Advance(bits, call.pos))
             return None
-        if call.method == "length":
+        if binding.method == "length":
             return ir.FieldRef("standard_metadata", "packet_length", types.Bits(32))
-        raise self.low.error(call, f"'{call.method}' is not supported on this target")
+        raise self.low.error(call, f"'{binding.method}' is not supported on this target")
 
     def _emit(self, value: Value, call: ast.Call) -> None:
         if isinstance(value, ir.HeaderRef) and not value.stack:
@@ -264,7 +271,7 @@ class Externs:
         if len(args) > 1:
             assert isinstance(args[1], EXPRS)
             length = args[1]
-        t = self.low.resolve(call.param_types[0])
+        t = self.low.resolve(self.facts.bindings[call].param_types[0])
         if not isinstance(t, types.Header):
             raise self.low.error(call, f"only headers can be extracted: this is of type {t}")
         varbits = [n for n, ft in flat_fields(t) if isinstance(ft, types.Varbit)]

@@ -45,7 +45,7 @@ def lower(program: ast.Program) -> Lowered:
     package = _package(low)(low)
     blocks = _blocks(low, package)
     for decl in program.declarations:
-        if isinstance(decl, ast.Instantiation) and isinstance(low.resolve(decl.type), types.Extern):
+        if isinstance(decl, ast.Instantiation) and isinstance(low.type_of(decl), types.Extern):
             low.instances.instance(decl)
     package.begin(blocks)
     low.out.errors = list(program.errors)
@@ -81,9 +81,10 @@ def _package(low: Lowering) -> type[Package]:
     if main is None:
         first = next(iter(PACKAGES.values()))
         raise low.error(None, f"no package is instantiated: expected '{first.name}(...) main;' of {first.file}")
-    known = PACKAGES.get(main.type.decl.name) if isinstance(main.type, types.Package) else None
-    if known is None or len(main.bound) != len(known.parameters):
-        raise low.error(main, f"package '{main.type}' is not supported: expected {expected}")
+    t = low.facts.types[main]
+    known = PACKAGES.get(t.decl.name) if isinstance(t, types.Package) else None
+    if known is None or len(low.facts.bindings[main].bound) != len(known.parameters):
+        raise low.error(main, f"package '{t}' is not supported: expected {expected}")
     return known
 
 
@@ -92,7 +93,7 @@ def _blocks(low: Lowering, package: Package) -> list[Block]:
     assert main is not None
     blocks: list[Block] = []
     with low.activation(low.globals):
-        for arg in main.bound:
+        for arg in low.facts.bindings[main].bound:
             value = None if arg is None else low.expressions.expr(arg)
             if not isinstance(value, Block):
                 raise low.error(main, f"the arguments of {package.name} have to be {package.takes}")
