@@ -61,7 +61,8 @@ class Architecture:
 
     def package_of(self, program: ast.Program) -> type[Package] | None:
         """Return the package of `main`, if the architecture has it."""
-        return None if program.package is None else self.package(program.package)
+        decl = program.facts.package(program.main)
+        return None if decl is None else self.package(decl)
 
 
 ARCHITECTURES: Registry[Architecture] = Registry(

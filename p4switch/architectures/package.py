@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from p4switch import ir
     from p4switch.compiler import ast
+    from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.elaborate import Block
     from p4switch.compiler.midend.lowering import Lowering
 
@@ -71,5 +72,5 @@ class Package(ABC):
 
     @staticmethod
     @abstractmethod
-    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
         """Tell of what the target does differently from the specification of the architecture."""

@@ -146,12 +146,12 @@ def _compile(
     arch: str | None = None,
 ) -> Compiled:
     from p4switch.compiler.bmv2 import to_json
-    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.frontend import deep_recursion, parse_and_check, uncollected
     from p4switch.compiler.p4info import build_p4info
     from p4switch.compiler.passes import lowered
 
-    program = parse_and_check(path, include_dirs, defines, arch)
-    with deep_recursion():
+    with uncollected(), deep_recursion():
+        program = parse_and_check(path, include_dirs, defines, arch)
         result = lowered(program)
         p4info = build_p4info(result)
         bmv2 = json.dumps(to_json(result))

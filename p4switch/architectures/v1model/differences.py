@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.differences import NAME
-from p4switch.compiler.midend.walk import parts, walk
+from p4switch.compiler.facts import Binding, Facts
+from p4switch.compiler.walk import parts, walk
 
 if TYPE_CHECKING:
     from p4switch.architectures.package import Tell
@@ -16,40 +17,47 @@ _KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is p
 _CLONES = ("clone", "clone3", "clone_preserving_field_list")
 
 
-def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
+def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
     """Tell where parsers read what is lost when a clone of ingress is parsed."""
-    if any(_clones_ingress(node) for block in blocks for node in walk(block)):
+    clones = _Clones(facts, tell)
+    if any(clones.clones_ingress(node) for block in blocks for node in walk(block, facts)):
         for block in blocks:
             if isinstance(block, ast.ParserDecl):
-                _second_parse(block, tell)
+                clones.second_parse(block)
 
 
-def _clones_ingress(node: ast.Node) -> bool:
-    kind = node.bound[0] if isinstance(node, ast.Call) and node.method in _CLONES and node.bound else None
-    return isinstance(kind, ast.EnumRef) and kind.decl.name == "I2E"
+class _Clones:
+    """The second parse of clones in one program."""
 
+    def __init__(self, facts: Facts, tell: Tell) -> None:
+        self._facts = facts
+        self._tell = tell
 
-def _second_parse(parser: ast.ParserDecl, tell: Tell) -> None:
-    """Tell of metadata that the parser reads and that is zero when a clone of ingress is parsed."""
-    for state in parser.states:
-        for top in [*state.statements, state.transition]:
-            for node in _read(top) if top is not None else ():
-                if isinstance(node, ast.Member) and _is_lost(node):
-                    message = f"'{node.name}' is 0 where a clone of ingress is parsed: this target keeps '{_KEPT}' only"
-                    tell(node, message, NAME)
+    def clones_ingress(self, node: ast.Node) -> bool:
+        binding = self._facts.bindings[node] if isinstance(node, ast.Call) else Binding()
+        kind = binding.bound[0] if binding.method in _CLONES and binding.bound else None
+        return isinstance(kind, ast.EnumRef) and kind.decl.name == "I2E"
 
+    def second_parse(self, parser: ast.ParserDecl) -> None:
+        """Tell of metadata that the parser reads and that is zero when a clone of ingress is parsed."""
+        for state in parser.states:
+            for top in [*state.statements, state.transition]:
+                for node in self._read(top) if top is not None else ():
+                    if isinstance(node, ast.Member) and self._is_lost(node):
+                        message = f"'{node.name}' is 0 where a clone of ingress is parsed"
+                        self._tell(node, f"{message}: this target keeps '{_KEPT}' only", NAME)
 
-def _read(node: ast.Node) -> Iterator[ast.Node]:
-    """Yield the nodes of what is evaluated, without the place that is assigned to."""
-    yield node
-    for part in parts(node):
-        if not (isinstance(node, ast.Assign) and part is node.target):
-            yield from _read(part)
+    def _read(self, node: ast.Node) -> Iterator[ast.Node]:
+        """Yield the nodes of what is evaluated, without the place that is assigned to."""
+        yield node
+        for part in parts(node, self._facts):
+            if not (isinstance(node, ast.Assign) and part is node.target):
+                yield from self._read(part)
 
-
-def _is_lost(node: ast.Member) -> bool:
-    if node.field is None or not isinstance(node.base.type, types.Struct):
-        return False
-    if node.base.type.name == "standard_metadata_t":
-        return node.name != _KEPT
-    return any(a.name == "field_list" for a in node.field.decl.annotations)
+    def _is_lost(self, node: ast.Member) -> bool:
+        field, base = self._facts.fields.get(node), self._facts.types[node.base]
+        if field is None or not isinstance(base, types.Struct):
+            return False
+        if base.name == "standard_metadata_t":
+            return node.name != _KEPT
+        return any(a.name == "field_list" for a in field.decl.annotations)

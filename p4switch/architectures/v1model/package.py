@@ -12,6 +12,7 @@ from p4switch.architectures.v1model import PACKAGES, differences
 from p4switch.architectures.v1model.field_lists import FieldLists
 from p4switch.architectures.v1model.metadata import PACKET_LENGTH, STANDARD
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import Block
@@ -44,7 +45,7 @@ class V1Switch(Package):
 
     def begin(self, blocks: list[Block]) -> None:
         parser = blocks[0]
-        headers, metadata, standard = (self.low.resolve(p.type) for p in parser.decl.params[1:4])
+        headers, metadata, standard = (self.low.type_of(p) for p in parser.decl.params[1:4])
         assert isinstance(standard, types.Struct)
         self.standard = self.low.storage.intrinsic(standard, STANDARD)
         for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
@@ -57,7 +58,7 @@ class V1Switch(Package):
     def _bind_parameters(self, block: Block) -> None:
         every: list[Value] = [self._headers, self._metadata, self.standard]
         params = block.decl.params
-        if params and isinstance(self.low.resolve(params[0].type), types.Extern):
+        if params and isinstance(self.low.type_of(params[0]), types.Extern):
             block.frame.values[params[0]] = self.low.instances.packet(params[0])
             params = params[1:]
         for param, value in zip(params, every, strict=False):
@@ -111,8 +112,8 @@ class V1Switch(Package):
         return {"headers": params[1].name, "metadata": params[2].name}
 
     @staticmethod
-    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], tell: Tell) -> None:
-        differences.warn(blocks, tell)
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
+        differences.warn(blocks, facts, tell)
 
     # Checksums
 
@@ -142,20 +143,21 @@ class V1Switch(Package):
                     raise self.low.error(node, "a conditional return is not supported in this control")
 
     def _checksum_call(self, call: ast.Call, condition: ir.Expr) -> None:
-        if call.kind is ast.CallKind.CONTROL_APPLY and call.receiver is not None:
-            inner = self.low.expressions.expr(call.receiver)
+        binding = self.low.facts.bindings[call]
+        if binding.kind is CallKind.CONTROL_APPLY and binding.receiver is not None:
+            inner = self.low.expressions.expr(binding.receiver)
             assert isinstance(inner, Block)
             assert isinstance(inner.decl, ast.ControlDecl)
-            copies = self.low.calls.bind(call.params, call.param_types, call.bound, inner.frame)
+            copies = self.low.calls.bind(binding.params, binding.param_types, binding.bound, inner.frame)
             if copies:
                 raise self.low.error(call, "arguments that need a copy are not supported in this control")
             with self.low.activation(inner.frame):
                 self._checksums(inner.decl.body, condition)
             return
         prefix = "verify_checksum" if self.low.site.name == "verify" else "update_checksum"
-        if call.method not in (prefix, f"{prefix}_with_payload"):
+        if binding.method not in (prefix, f"{prefix}_with_payload"):
             raise self.low.error(call, f"only {prefix} and {prefix}_with_payload can be called in this control")
-        test, data, target, algorithm = self.low.calls.arguments(call.params, call.bound)
+        test, data, target, algorithm = self.low.calls.arguments(binding.params, binding.bound)
         if not isinstance(target, ir.FieldRef):
             raise self.low.error(call, "the checksum has to be a field of a header or of metadata")
         assert isinstance(test, EXPRS)
@@ -172,7 +174,7 @@ class V1Switch(Package):
                 inputs,
                 algorithm.member,
                 self.low.expressions.limited(fold.conjunction([condition, test]), call),
-                call.method.endswith("_with_payload"),
+                binding.method.endswith("_with_payload"),
                 self.low.site.name == "verify",
                 call.pos,
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.limits import MAX_CELLS, MAX_SIZE
@@ -30,42 +31,45 @@ if TYPE_CHECKING:
 class Externs:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
         self._profiles: dict[ExternObject, ir.Profile] = {}
         self._direct_meters: dict[ExternObject, ir.FieldRef] = {}
         self.digests: list[types.Type] = []
 
     def extern_call(self, call: ast.Call) -> Value | None:
-        architecture = self.low.architecture
-        if call.kind is ast.CallKind.EXTERN_FUNCTION:
-            function = architecture.extern(call.method)
+        architecture, binding = self.low.architecture, self.facts.bindings[call]
+        if binding.kind is CallKind.EXTERN_FUNCTION:
+            function = architecture.extern(binding.method)
             if function is None or not issubclass(function, ExternFunction):
-                hint = instead(FUNCTIONS.get(call.method))
-                raise self.low.error(call, f"extern function '{call.method}' is not supported on this target{hint}")
+                hint = instead(FUNCTIONS.get(binding.method))
+                raise self.low.error(call, f"extern function '{binding.method}' is not supported on this target{hint}")
             return function().lower(call, self.low)
-        if call.kind is not ast.CallKind.EXTERN_METHOD or call.receiver is None:
-            raise self.low.error(call, f"a call of '{call.method}' is not supported on this target")
-        receiver = self.low.expressions.expr(call.receiver)
+        if binding.kind is not CallKind.EXTERN_METHOD or binding.receiver is None:
+            raise self.low.error(call, f"a call of '{binding.method}' is not supported on this target")
+        receiver = self.low.expressions.expr(binding.receiver)
         if not isinstance(receiver, ExternObject):
             raise self.low.error(call, "a method is called on something that is not an extern object")
-        name = receiver.decl.name, call.method
+        name = receiver.decl.name, binding.method
         kind = architecture.extern_type(receiver.decl.name)
-        method = None if kind is None else kind.methods.get(call.method)
+        method = None if kind is None else kind.methods.get(binding.method)
         if kind is None or method is None:
             hint = instead(METHODS.get(name))
             raise self.low.error(call, f"method '{'.'.join(name)}' is not supported on this target{hint}")
         if self.low.site.parses and not kind.in_parsers:
-            raise self.low.error(call, f"'{call.method}' cannot be called in a parser on this target")
+            raise self.low.error(call, f"'{binding.method}' cannot be called in a parser on this target")
         return method(call, receiver, self.low)
 
     # Helpers
 
     def call_arguments(self, call: ast.Call) -> list[Value]:
-        return self.low.calls.arguments(call.params, call.bound)
+        binding = self.facts.bindings[call]
+        return self.low.calls.arguments(binding.params, binding.bound)
 
     def scalar_argument(self, call: ast.Call, index: int, value: Value) -> ir.Expr:
+        binding = self.facts.bindings[call]
         if not isinstance(value, EXPRS):
-            raise self.low.error(call.bound[index] or call, "a number is expected here")
-        t = scalar_type(self.low.resolve(call.param_types[index]))
+            raise self.low.error(binding.bound[index] or call, "a number is expected here")
+        t = scalar_type(self.low.resolve(binding.param_types[index]))
         if isinstance(value, ir.Const) and isinstance(value.type, types.InfInt) and isinstance(t, types.Bits):
             return fold.const(value.value, t)
         return self.low.tables.simple(value)
@@ -75,7 +79,7 @@ class Externs:
         if isinstance(value, ir.FieldRef):
             self.low.emit(make(value))
             return
-        t = self.low.resolve(call.param_types[index])
+        t = self.low.resolve(self.facts.bindings[call].param_types[index])
         place = self.low.temp(t)
         if not isinstance(place, ir.FieldRef):
             raise self.low.error(call, f"a result of type {t} is not supported on this target")
@@ -85,7 +89,8 @@ class Externs:
 
     def only_in(self, call: ast.Call, *places: str) -> None:
         if self.low.site.name not in places:
-            raise self.low.error(call, f"'{call.method}' can only be called in {' or '.join(places)} on this target")
+            method = self.facts.bindings[call].method
+            raise self.low.error(call, f"'{method}' can only be called in {' or '.join(places)} on this target")
 
     def fields_of(self, value: Value, node: ast.Node) -> list[ir.Expr]:
         """The scalars in `value`, in order."""

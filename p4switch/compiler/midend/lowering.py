@@ -37,6 +37,7 @@ class Lowering:
     def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
         self.architecture = architecture
+        self.facts = program.facts
         self.out = ir.Program()
         self.storage = Storage(self.out)
         self.globals = Frame(None)
@@ -108,12 +109,12 @@ class Lowering:
 
     def error_value(self, name: str) -> ir.Const:
         """Return the value of `error.name`, one of core.p4's."""
-        return ir.Const(self.source.errors[name].value, ir.ENUM_TYPE, name)
+        return ir.Const(self.facts.values[self.source.errors[name]], ir.ENUM_TYPE, name)
 
     # Types
 
-    def type_of(self, node: ast.Expr) -> types.Type:
-        return self.resolve(node.type)
+    def type_of(self, node: ast.Node) -> types.Type:
+        return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
         """`t` with the type parameters of the functions being inlined put in."""

@@ -43,7 +43,7 @@ def lower(program: ast.Program) -> Lowered:
     package = low.package
     blocks = _blocks(low)
     for decl in program.declarations:
-        if isinstance(decl, ast.Instantiation) and isinstance(low.resolve(decl.type), types.Extern):
+        if isinstance(decl, ast.Instantiation) and isinstance(low.type_of(decl), types.Extern):
             low.instances.instance(decl)
     package.begin(blocks)
     low.out.errors = list(program.errors)
@@ -92,7 +92,7 @@ def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     known = None if architecture is None else architecture.package_of(program)
     if architecture is None or known is None:
         where = "supported" if architecture is None else f"one of architecture {architecture.name}"
-        message = f"package '{main.type}' is not {where}: expected {' or '.join(expected)}"
+        message = f"package '{program.facts.types[main]}' is not {where}: expected {' or '.join(expected)}"
         raise _error(program, main, message)
     return architecture, known
 
@@ -102,8 +102,9 @@ def _blocks(low: Lowering) -> list[Block]:
     assert main is not None
     blocks = low.instances.blocks(main)
     if blocks is None or len(blocks) != len(package.sites):
-        assert isinstance(main.type, types.Package)
-        raise low.error(main, f"the arguments of {main.type.decl.name} have to be {package.takes}")
+        decl = low.facts.package(main)
+        assert decl is not None
+        raise low.error(main, f"the arguments of {decl.name} have to be {package.takes}")
     return blocks
 
 

@@ -50,9 +50,10 @@ class Builder:
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
+        self.facts = lowered.source.facts
         self.info = p4info_pb2.P4Info()
         self.symbols = Symbols()
-        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors)
+        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors, self.facts)
         self.actions: dict[str, ActionObject] = {}
         for action in lowered.actions:
             self.actions.setdefault(action.ir.name, action)
@@ -173,7 +174,7 @@ class Builder:
         keys = iter(zip(table.ir.keys, table.key_types, strict=True))
         ids = field_ids(k.annotations for k in table.decl.keys)
         for number, declared in zip(ids, table.decl.keys, strict=True):
-            if declared.kind.name == "selector":
+            if declared.match_kind == "selector":
                 continue
             key, t = next(keys)
             match = message.match_fields.add(id=number, name=key.name)
@@ -207,7 +208,7 @@ class Builder:
         params = self._unbound(self.actions[call.action.name])
         ids = field_ids(p.annotations for p in params)
         for number, param, value in zip(ids, params, call.args, strict=True):
-            message.arguments.add(param_id=number, value=encode(value, bitwidth(param.type)))
+            message.arguments.add(param_id=number, value=encode(value, bitwidth(self.facts.types[param])))
 
     def _unbound(self, action: ActionObject) -> list[ast.Parameter]:
         """The parameters that the control plane gives."""
@@ -222,7 +223,7 @@ class Builder:
             entry = message.params.add(id=number, name=local_name(param))
             add_annotations(entry, param.annotations)
             add_documentation(entry, param.annotations)
-            self._typed(entry, param.type)
+            self._typed(entry, self.facts.types[param])
 
     # Externs
 
@@ -292,20 +293,21 @@ class Builder:
         message.preamble.name = message.preamble.alias = name
         add_annotations(message.preamble, header.annotations)
         add_documentation(message.preamble, header.annotations)
-        assert isinstance(header.type, types.Header)
-        fields = list(_flat_fields("", [], header.type))
-        for number, (field_name, t, annotated) in zip(field_ids(a for _, _, a in fields), fields, strict=True):
+        t = self.facts.types[header]
+        assert isinstance(t, types.Header)
+        fields = list(_flat_fields("", [], t))
+        for number, (field_name, field_type, annotated) in zip(field_ids(a for _, _, a in fields), fields, strict=True):
             if _hidden(annotated):
                 continue
             entry = message.metadata.add(id=number, name=field_name)
             add_annotations(entry, annotated)
-            self._typed(entry, t)
+            self._typed(entry, field_type)
 
     def _value_set(self, decl: ast.ValueSetDecl, value_set: ir.ValueSet) -> None:
         message = self.info.value_sets.add()
         self._preamble(message, VALUE_SET, value_set.name, decl.annotations)
         message.size = value_set.size
-        element = types.strip_newtype(decl.element)
+        element = types.strip_newtype(self.facts.types[decl])
         if isinstance(element, types.Struct):
             for number, f in zip(field_ids(f.decl.annotations for f in element.fields), element.fields, strict=True):
                 match = message.match.add(id=number, name=f.name, bitwidth=types.width_of(f.type) or 0)

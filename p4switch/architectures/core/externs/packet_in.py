@@ -37,7 +37,7 @@ def _extract(call: ast.Call, packet: ExternObject, to: Lowering) -> None:
     if len(args) > 1:
         assert isinstance(args[1], EXPRS)
         length = args[1]
-    t = to.resolve(call.param_types[0])
+    t = to.resolve(to.facts.bindings[call].param_types[0])
     if not isinstance(t, types.Header):
         raise to.error(call, f"only headers can be extracted: this is of type {t}")
     varbits = [n for n, ft in flat_fields(t) if isinstance(ft, types.Varbit)]
