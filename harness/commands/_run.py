@@ -59,8 +59,8 @@ def carry_out(
     this says, are copied from there; `resume` names a folder that has some of them, and that gets the others.
     Whatever ends it early, Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
     """
-    if report:
-        from harness.report import agreement_lines, write_report  # before the runs: what it needs may not be installed
+    if report:  # before the runs: what it needs may not be installed
+        from harness.report import agreement_lines, findings_of, write_report
     how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(run.scenario.topology for run in runs)
@@ -101,6 +101,8 @@ def carry_out(
     if report:
         for line in agreement_lines(list(found.values())):
             click.echo(line, err=True)
+        for line in findings_of(list(found.values())):
+            click.echo(line)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if early is not None:
         tell_kept(len(found), len(runs), target)

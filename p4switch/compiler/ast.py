@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from p4switch.architectures.architecture import Architecture
     from p4switch.compiler.diagnostics import Diagnostic
     from p4switch.compiler.facts import Facts
     from p4switch.compiler.source import SourceMap
@@ -801,7 +802,7 @@ class Program:
 
     `facts` are what its nodes mean. `declarations` is everything at top level in source order, included files first
     come first. `errors` and `match_kinds` are all members in order of declaration. `main` is the instantiation of that
-    name, if any.
+    name, if any. `architecture` is the one that was asked for, or else the one with the package of `main`.
     """
 
     path: str
@@ -811,4 +812,5 @@ class Program:
     errors: dict[str, EnumMember] = field(default_factory=dict)
     match_kinds: dict[str, MatchKindMember] = field(default_factory=dict)
     main: Instantiation | None = None
+    architecture: Architecture | None = None
     warnings: list[Diagnostic] = field(default_factory=list)

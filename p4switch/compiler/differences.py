@@ -1,57 +1,37 @@
-"""Warnings about what BMv2, and so the built-in switch, does differently from P4-16 or v1model.
+"""Warnings about what BMv2, and so the built-in switch, does differently from P4-16.
 
 They are for what the JSON has no way to say; docs/limitations.md has the table. What it can say is compiled as the
-specification has it.
+specification has it. What a target does differently from its architecture, the architecture tells (`Package.warn`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.facts import Binding, Facts
-from p4switch.compiler.walk import parts, place_text, walk
+from p4switch.compiler.facts import Facts
+from p4switch.compiler.walk import place_text, walk
+
+if TYPE_CHECKING:
+    from p4switch.architectures.package import Tell
 
 NAME = "target-differs"
-_KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is parsed
-_CLONES = ("clone", "clone3", "clone_preserving_field_list")
-
-_Tell = Callable[[ast.Node, str, str], None]
 _Place = tuple[object, ...]
 
 
-def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: _Tell) -> None:
+def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
     """Tell where the parsers and controls of a program come to what the target does differently."""
     differences = _Differences(facts, tell)
-    blocks = list(blocks)
-    parsers = [block for block in blocks if isinstance(block, ast.ParserDecl)]
-    for parser in parsers:
-        differences.last(parser)
-    if any(differences.clones_ingress(node) for block in blocks for node in walk(block, facts)):
-        for parser in parsers:
-            differences.second_parse(parser)
-
-
-# `last` of stacks
-
-
-
-
-
-
-
-
-
-
-
-
-# The second parse of a clone
+    for block in blocks:
+        if isinstance(block, ast.ParserDecl):
+            differences.last(block)
 
 
 class _Differences:
-    """What the target does differently in one program."""
+    """What the target does differently in one program: `last` of stacks that may be empty."""
 
-    def __init__(self, facts: Facts, tell: _Tell) -> None:
+    def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
         self._tell = tell
 
@@ -114,32 +94,3 @@ class _Differences:
             place = place_text(node.base if isinstance(node, ast.Member) and is_next else node, self._facts)
             if place is not None:
                 yield place
-
-    def clones_ingress(self, node: ast.Node) -> bool:
-        binding = self._facts.bindings[node] if isinstance(node, ast.Call) else Binding()
-        kind = binding.bound[0] if binding.method in _CLONES and binding.bound else None
-        return isinstance(kind, ast.EnumRef) and kind.decl.name == "I2E"
-
-    def second_parse(self, parser: ast.ParserDecl) -> None:
-        """Tell of metadata that the parser reads and that is zero when a clone of ingress is parsed."""
-        for state in parser.states:
-            for top in [*state.statements, state.transition]:
-                for node in self._read(top) if top is not None else ():
-                    if isinstance(node, ast.Member) and self._is_lost(node):
-                        message = f"'{node.name}' is 0 where a clone of ingress is parsed"
-                        self._tell(node, f"{message}: this target keeps '{_KEPT}' only", NAME)
-
-    def _read(self, node: ast.Node) -> Iterator[ast.Node]:
-        """Yield the nodes of what is evaluated, without the place that is assigned to."""
-        yield node
-        for part in parts(node, self._facts):
-            if not (isinstance(node, ast.Assign) and part is node.target):
-                yield from self._read(part)
-
-    def _is_lost(self, node: ast.Member) -> bool:
-        field, base = self._facts.fields.get(node), self._facts.types[node.base]
-        if field is None or not isinstance(base, types.Struct):
-            return False
-        if base.name == "standard_metadata_t":
-            return node.name != _KEPT
-        return any(a.name == "field_list" for a in field.decl.annotations)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p4switch.compiler import ast
-from p4switch.compiler.types import UNKNOWN, Field, Type
+from p4switch.compiler.types import UNKNOWN, Field, Package, Type
 
 Node = TypeVar("Node", bound=ast.Node)
 
@@ -87,6 +87,11 @@ class Facts:
     """Where parsers go on."""
     values: dict[ast.EnumMember, int] = field(default_factory=dict)
     """The representation in a serializable enum, elsewhere the index, from 0, in order of declaration."""
+
+    def package(self, main: ast.Instantiation | None) -> ast.PackageDecl | None:
+        """Return the declaration of the package that `main` is an instance of."""
+        t = None if main is None else self.types[main]
+        return t.decl if isinstance(t, Package) else None
 
     def typed(self, node: Node, t: Type) -> Node:
         """Return `node`, which is of type `t`."""

@@ -7,15 +7,17 @@ declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import networkx as nx
 
-from p4switch.architectures.extern import extern_type
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.architecture import Architecture, include_files
+from p4switch.architectures.package import Tell
 from p4switch.compiler import ast, differences, types
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.facts import Facts
+from p4switch.compiler.includes import CORE
 from p4switch.compiler.walk import parts, place_text, walk
 
 NAMES = {
@@ -27,7 +29,7 @@ NAMES = {
     "other": "anything that has no name of its own",
     "parser-loop": "states of a parser that lead to each other and take nothing of the packet",
     "selector": "a key for an action selector in a table that has none",
-    differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or v1model",
+    differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or the architecture",
     "uninitialized": "a variable that is read before anything sets it",
     "unused": "a table, action, counter, meter or register that nothing uses",
 }
@@ -44,22 +46,23 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
 
     own = (d for d in program.declarations if _is_own(d, program))
     blocks = [d for d in own if isinstance(d, ast.ControlDecl | ast.ParserDecl)]
-    warnings = _Warnings(program.facts, tell)
+    architecture = program.architecture
+    warnings = _Warnings(program.facts, architecture, tell)
     warnings.unused(program, blocks)
     warnings.headers(blocks)
     differences.warn(blocks, program.facts, tell)
+    package = None if architecture is None else architecture.package_of(program)
+    if package is not None:
+        package.warn(blocks, program.facts, tell)
     for block in blocks:
         warnings.block(block)
     for pos, message, name in sorted(set(found)):
         reporter.warn(pos, message, name)
 
 
-_Tell = Callable[[ast.Node, str, str], None]
-
-
 def _is_own(node: ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl, program: ast.Program) -> bool:
-    """Not of core.p4 and v1model.p4."""
-    return not program.source.locate(node.pos).file.endswith(("core.p4", "v1model.p4"))
+    """Return whether it is not of the include file of an architecture."""
+    return Path(program.source.locate(node.pos).file).name not in (CORE.name, *include_files())
 
 
 def _is_silenced(node: ast.Node, name: str) -> bool:
@@ -109,7 +112,7 @@ def _is_silenced(node: ast.Node, name: str) -> bool:
 class _Unset:
     """Walks a body in the order it runs; a variable counts as not set while no path has set it."""
 
-    def __init__(self, facts: Facts, tell: _Tell) -> None:
+    def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
         self._tell = tell
         self._unset: set[int] = set()
@@ -187,7 +190,8 @@ class _Unset:
 class _Warnings:
     """The warnings about one program."""
 
-    def __init__(self, facts: Facts, tell: _Tell) -> None:
+    def __init__(self, facts: Facts, architecture: Architecture | None, tell: Tell) -> None:
+        self._architecture = architecture
         self._facts = facts
         self._tell = tell
 
@@ -251,7 +255,7 @@ class _Warnings:
                     self._unused_object(decl, t.decl.name)
 
     def _unused_object(self, decl: ast.Instantiation, name: str) -> None:
-        kind = extern_type(EXTERNS, name)
+        kind = None if self._architecture is None else self._architecture.extern_type(name)
         if kind is None or not kind.stateful:
             return
         if kind.direct:
@@ -288,7 +292,7 @@ class _Warnings:
         return None
 
     def _selector(self, table: ast.TableDecl) -> None:
-        has = "implementation" in table.properties
+        has = self._architecture is not None and self._architecture.properties.profile in table.properties
         for key in table.keys:
             if key.match_kind == "selector" and not has:
                 self._tell(key, f"table '{table.name}' has no action selector: this key is not used", "selector")

@@ -345,7 +345,7 @@ class Machine:
         if self.pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
         self._update_checksums(rest)
-        for op in self.program.deparser_ops:
+        for op in self.program.deparsers[0].body.ops:
             self._operation(op)
         data = [*self._deparsed(), *rest]
         if marks.again is not None:
@@ -417,7 +417,7 @@ class Machine:
         number, bits = 0, 0
         parts: list[Any] = []
         known = True
-        for ref in self.program.deparser:
+        for ref in self.program.deparsers[0].order:
             if ref.name not in self.valid:
                 continue
             for f, t in flat_fields(ref.type):

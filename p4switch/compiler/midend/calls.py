@@ -22,7 +22,6 @@ from p4switch.compiler.midend.values import (
     HeaderValue,
     Ignored,
     ListValue,
-    Packet,
     StackValue,
     StructValue,
     Text,
@@ -122,7 +121,7 @@ class Calls:
                         "a control with tables that is applied more than once needs the same extern object each time",
                     )
                 continue
-            if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
+            if fixed and param not in frame.values and not isinstance(value, (Text, Ignored)):
                 frame.values[param] = self.low.temp(t, param.name)
             previous = frame.values.get(param) if fixed else None
             if i in early:
@@ -166,7 +165,7 @@ class Calls:
         previous: Value | None,
         copies: list[tuple[Value, Value]],
     ) -> Value:
-        if isinstance(value, (Packet, Text)) or isinstance(t, (types.Extern, types.String)):
+        if isinstance(value, Text) or isinstance(t, (types.Extern, types.String)):
             return value
         if isinstance(value, Ignored) and param.direction not in _OUT:
             return value

@@ -39,9 +39,18 @@ class ExternObject:
     type_args: tuple[types.Type, ...]
     args: dict[str, Value]
     path: str
-    node: ast.Instantiation | ast.ConstructorCall
+    node: ast.Instantiation | ast.ConstructorCall | ast.Parameter
     annotations: list[ast.Annotation]
     block: Block | None = None
+
+
+@dataclass(slots=True, eq=False)
+class PackageObject:
+    """An instance of a package, which `main` or another package takes. `args` are in order; None: left out."""
+
+    decl: ast.PackageDecl
+    args: list[Value | None]
+    node: ast.Node
 
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
@@ -91,6 +100,26 @@ class Elaboration:
             self.low.globals.values[decl] = value
         return value
 
+    def packet(self, param: ast.Parameter) -> ExternObject:
+        """Return what a `packet_in` or `packet_out` parameter of one of the package's blocks stands for."""
+        t = self.low.type_of(param)
+        assert isinstance(t, types.Extern)
+        return ExternObject(t.decl, (), {}, "", param, [])
+
+    def blocks(self, main: ast.Instantiation) -> list[Block] | None:
+        """Return the blocks of the package, those of packages in it in their places; None: there is something else."""
+        found: list[Block] = []
+        waiting: list[Value | None] = [self.instance(main)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, PackageObject):
+                waiting += reversed(value.args)
+            elif isinstance(value, Block):
+                found.append(value)
+            elif not isinstance(value, ExternObject):
+                return None
+        return found
+
     def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:
         return {p: Ignored() if b is None else self.low.expressions.expr(b) for p, b in zip(params, bound, strict=True)}
 
@@ -128,6 +157,8 @@ class Elaboration:
             return extern
         if isinstance(t, (types.Parser, types.Control)):
             return self._make_block(t, args, path, node, annotations, parent)
+        if isinstance(t, types.Package):
+            return PackageObject(t.decl, [None if isinstance(v, Ignored) else v for v in args.values()], node)
         raise self.low.error(node, f"an instance of {t} is not supported here")
 
     def _make_block(

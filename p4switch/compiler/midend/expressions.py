@@ -123,7 +123,7 @@ class Expressions:
         A deparser cannot branch: the code comes before both paths there, where nothing in it can fail.
         """
         first = ir.Block()
-        if self.low.where == "deparser":
+        if not self.low.site.branches:
             return Apart(self.expr(node), first, first)
         saved, self.low.code = self.low.code, first
         value = self.expr(node)
@@ -136,7 +136,7 @@ class Expressions:
             return self.known[node]
         self.low.work(node)
         value = self._kinds[type(node)](node)
-        if self.low.in_checksums:
+        if not self.low.site.statements:
             return self.limited(value, node)
         if isinstance(value, ir.Op) and (value.depth > _MAX_DEPTH or value.size > _MAX_SIZE):
             return self.low.copies.saved(value)

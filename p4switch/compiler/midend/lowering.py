@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch import ir
+from p4switch.architectures.architecture import Architecture
+from p4switch.architectures.package import Package, Site
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend.assign import Assignments
@@ -23,13 +25,15 @@ from p4switch.compiler.midend.values import Frame, Value
 MAX_OPERATIONS = 1_000_000
 """What a program may cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
 cases and entries that are made; scalars that are looked at to pass and assign values."""
+_TOP = Site("")
 
 
 class Lowering:
     """The lowering of one program: the code being built, the environment, errors, and the parts."""
 
-    def __init__(self, program: ast.Program) -> None:
+    def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
+        self.architecture = architecture
         self.facts = program.facts
         self.out = ir.Program()
         self.storage = Storage(self.out)
@@ -37,7 +41,7 @@ class Lowering:
         self.frame = self.globals
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
-        self.where = ""  # "parser", "ingress", "egress", "verify", "compute", "deparser"
+        self.site = _TOP  # what block of the package it is, or is in
         self.in_action = False
         self.exit_target: ir.Block | None = None  # of the control or action
         self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
@@ -58,6 +62,7 @@ class Lowering:
         self.tables = Tables(self)
         self.externs = Externs(self)
         self.parsers = Parsers(self)
+        self.package = package(self)
 
     # Errors
 
@@ -120,11 +125,6 @@ class Lowering:
         return t
 
     # Code
-
-    @property
-    def in_checksums(self) -> bool:
-        """Whether the code is that of a control in which BMv2 has expressions but no statements."""
-        return self.where in ("verify", "compute")
 
     def emit(self, op: ir.Operation) -> None:
         self.spend(1)

@@ -159,7 +159,7 @@ class Tables:
         return wrapped[target]
 
     def _exit_flag(self) -> ir.FieldRef:
-        name = f"{self.low.where}.$exited"
+        name = f"{self.low.site.name}.$exited"
         if name not in self.low.out.scalars:
             self.low.storage.allocate(types.BOOL, name)
         return ir.FieldRef("scalars", name, types.BOOL)
@@ -373,14 +373,15 @@ class Tables:
             table.ir.size = self.low.size_of(
                 size.value, self.low.expressions.constant(size.value).value or table.ir.size, MAX_SIZE
             )
-        table.ir.support_timeout = self._flag(decl, "support_timeout", False)
-        table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
+        names = self.low.architecture.properties
+        table.ir.support_timeout = self._flag(decl, names.idle_timeout, False)
+        table.profile = self._extern(decl, names.profile, names.profiles)
         if table.profile is not None:
             table.ir.profile = self.low.externs.profile(table.profile)
-        table.counter = self._extern(decl, "counters", ("direct_counter",))
+        table.counter = self._extern(decl, names.counter, names.counters)
         if table.counter is not None:
             table.ir.counter = table.counter.path
-        table.meter = self._extern(decl, "meters", ("direct_meter",))
+        table.meter = self._extern(decl, names.meter, names.meters)
         if table.meter is not None:
             table.ir.meter = table.meter.path
 

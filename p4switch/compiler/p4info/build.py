@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from p4switch import ir
-from p4switch.architectures.extern import ExternType, extern_type
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.extern import ExternType
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
@@ -25,6 +24,7 @@ CONTROLLER_HEADER: int = _IDS.CONTROLLER_HEADER
 ACTION_PROFILE: int = _IDS.ACTION_PROFILE
 DIGEST: int = _IDS.DIGEST
 
+_UNITS = {"packets_and_bytes": "BOTH", "PACKETS_AND_BYTES": "BOTH"}
 _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member_weight")
 
 
@@ -105,7 +105,7 @@ class Builder:
     def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
         """Those that have a name for the control plane."""
         for extern in self.lowered.externs:
-            kind = extern_type(EXTERNS, extern.decl.name)
+            kind = self.lowered.architecture.extern_type(extern.decl.name)
             if kind is not None and kind.p4info and extern.path:
                 yield extern, kind
 
@@ -164,7 +164,7 @@ class Builder:
         if table.profile is not None:
             message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
         for extern in (table.counter, table.meter):
-            kind = None if extern is None else extern_type(EXTERNS, extern.decl.name)
+            kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
                 message.direct_resource_ids.append(self.symbols.id(_prefix(kind), extern.path))
         if lowered.support_timeout:
@@ -228,14 +228,17 @@ class Builder:
     # Externs
 
     def _object(self, message: Any, extern: ExternObject, *skip: str) -> None:
-        kind = extern_type(EXTERNS, extern.decl.name)
+        kind = self.lowered.architecture.extern_type(extern.decl.name)
         assert kind is not None
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
-    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0) -> None:
-        """Fill in what an array of cells has; `type_argument` is the position of the type of its index."""
+    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0, size_argument: str = "size") -> None:
+        """Fill in what an array of cells has.
+
+        `type_argument` is the position of the type of its index, `size_argument` the name of its size.
+        """
         self._object(message, extern)
-        size = extern.args["size"]
+        size = extern.args[size_argument]
         assert isinstance(size, ir.Const)
         message.size = size.value
         if len(extern.type_args) > type_argument:
@@ -254,7 +257,7 @@ class Builder:
         """What a counter counts or a meter measures, as a number of the enum of `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
-        number: int = spec.Unit.Value({"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper()))
+        number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
         return number
 
     def profile(self, extern: ExternObject, selects: bool) -> None:
@@ -323,7 +326,7 @@ class Builder:
 
     def _package(self) -> None:
         package = self.info.pkg_info
-        package.arch = "v1model"
+        package.arch = self.lowered.architecture.name
         main = self.lowered.source.main
         assert main is not None
         for annotation in main.annotations:

@@ -89,7 +89,7 @@ def clamped(v: int, low: int, high: int) -> int:
 
 @dataclass(frozen=True)
 class Nest:
-    """One level of a nest: the text around an inner bit<64> and its value, both with operand x; how deep it is tried."""
+    """One level of a nest: the text around an inner bit<64>, and its value, both with operand x; and the levels."""
 
     text: Callable[[str], str]
     value: Callable[[int, int], int]
