@@ -41,8 +41,9 @@ from harness.measure.recording import (
     Writing,
     port_places,
 )
-from harness.measure.tracing import TraceRecord, Tracing
+from harness.measure.tracing import TraceRecord
 from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.how import Tracing
 from harness.plan.run import LinkChange, Run
 from harness.workloads import Flow
 from harness.worlds import building

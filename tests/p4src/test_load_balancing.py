@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.control import load_balancing, programs
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
