@@ -31,10 +31,13 @@ REQUESTED = RunRequest(
     ("arguments", "expected"),
     [
         (RUN, REQUESTED),
-        (("sweep", "sizes.toml", "--jobs", "3", "--set", "k=1"), RunRequest(SweepSelection("sizes.toml", ("k=1",)), where=3)),
+        (
+            ("sweep", "sizes.toml", "--jobs", "3", "--set", "k=1"),
+            RunRequest(SweepSelection("sizes.toml", ("k=1",)), where=3),
+        ),
     ],
     ids=["run", "sweep"],
-)  # fmt: skip
+)
 def test_a_dry_run_describes_the_request_that_would_be_executed(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], expected: RunRequest
 ) -> None:
