@@ -162,23 +162,23 @@ def _seconds(count: float) -> str:
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     """How many the run would have, and how many would pay where these are others."""
 
-    def told(workers: int) -> str:
+    def in_words(workers: int) -> str:
         return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
 
     auto = paying_workers(run, foreseen, traced)
     if auto == count:
-        return f"workers: {count}, as --workers {AUTO} gives; {told(count)}"
-    return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"
+        return f"workers: {count}, as --workers {AUTO} gives; {in_words(count)}"
+    return f"workers: {count}, {in_words(count)}; --workers {AUTO} gives {auto}, {in_words(auto)}"
 
 
 def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
     """Of all runs; with local processes, so many of them at a time, and a processor for each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
-    told = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
+    in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
     if isinstance(where, Cluster):
-        return told
+        return in_words
     largest = sorted((run.memory_bytes for run in runs), reverse=True)[:where]
     return (
-        f"{told}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
+        f"{in_words}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
         f"and up to {sum(largest) / 1e9:.1f} GB of memory"
     )

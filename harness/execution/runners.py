@@ -19,7 +19,7 @@ from harness.plan.how import How
 from harness.plan.portable import PortableRun
 from harness.plan.run import Run
 from harness.worlds.building import Building, told_to
-from harness.worlds.garbage import collect_what_was_left, rare_collection
+from harness.worlds.garbage_collection import collect_what_was_left, rare_collection
 
 
 def one_by_one(

@@ -39,7 +39,7 @@ _OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmit
 _TELL_EVERY = 1000  # records
 
 
-def told(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
+def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
     """Each of them; `writing` is told what share of them is over."""
     for number, record in enumerate(records):
         if writing is not None and number % _TELL_EVERY == 0:

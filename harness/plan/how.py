@@ -59,10 +59,10 @@ class How:
     coverage: bool = False
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> How:
+    def of(cls, fields: Mapping[str, Any]) -> How:
         """Return what `asdict` has told."""
-        trace = told.get("trace")
-        return cls(**{**told, "trace": None if trace is None else Tracing(**trace)})
+        trace = fields.get("trace")
+        return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 
     def is_served_by(self, made: object, folder: Path) -> bool:
         """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""

@@ -50,7 +50,7 @@ from harness.plan.run import LinkChange, Run
 from harness.workloads import Flow
 from harness.worlds import building
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
-from harness.worlds.garbage import rare_collection
+from harness.worlds.garbage_collection import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
@@ -701,7 +701,7 @@ class VirtualWorld:
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
         if self._trace is not None:
-            records = tracing.told(self.trace_records(), writing)
+            records = tracing.with_progress(self.trace_records(), writing)
             found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
