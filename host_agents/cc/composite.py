@@ -44,10 +44,7 @@ class CompositeReactionPoint(ReactionPoint):
     def may_send(self, inflight_bytes: int) -> bool:
         if not inflight_bytes < self.window_bytes:
             return False
-        for part in self.parts:
-            if not part.may_send(inflight_bytes):
-                return False
-        return True
+        return all(part.may_send(inflight_bytes) for part in self.parts)
 
     def on_start(self, now_ns: int) -> None:
         for part in self.parts:
