@@ -9,7 +9,7 @@ import click
 
 from harness.measure.results import Result
 from harness.plan.batch import Batch
-from harness.report import agreement_lines, write_report
+from harness.report import agreement_lines, findings_of, write_report
 from harness.report.sweep_page import Entry, write_sweep
 
 
@@ -28,7 +28,10 @@ def write_page(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
     write_sweep(folder, title, list(batch.runs[0].values), entries, batch.sweep.claims)
 
 
-def tell_agreement(kept: Mapping[int, Result]) -> None:
-    """Tell how far runs in real time are from those in virtual time, where there are both."""
-    for line in agreement_lines(list(kept.values())):
+def tell_findings(kept: Mapping[int, Result]) -> None:
+    """Tell what scenarios' runs show, and how far runs in real time are from those in virtual time."""
+    results = list(kept.values())
+    for line in agreement_lines(results):
         click.echo(line, err=True)
+    for line in findings_of(results):
+        click.echo(line)

@@ -31,7 +31,7 @@ class Hop(NamedTuple):
 _WORDS = {
     "send": "leaves the host",
     "receive": "arrives at port {port}",
-    "enqueue": "enqueued at port {port}, priority {priority}, behind {depth} bytes",
+    "enqueue": "enqueued at port {port}, priority {priority}, {depth} bytes ahead",
     "transmit": "leaves by port {port}, priority {priority}; {depth} bytes stay behind",
 }
 # What the fabric's own records tell, and with more.

@@ -657,7 +657,7 @@ class Page {
 
   legend() {
     if (!this.recording) return;
-    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 % and more</span><span><i class="queue"></i>switches: what waits in all ports, full at ${bytes(this.recording.mostSwitch)} (root scale)</span>`
+    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 % and more</span><span><i class="queue"></i>switches: total queue; full box = ${bytes(this.recording.mostSwitch)} (square-root scale)</span>`
       + `<span><b class="pause">‖</b> paused</span><span><b class="drop">◯</b> dropped</span><span><b class="drop">✕</b> link down</span>`
       + (this.recording.packetCount ? `<span>● packets of the traced flow</span>` : "");
   }

@@ -158,7 +158,7 @@ class Assignments:
         it is part of.
         """
         trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
-        return expr if trivial or self.low.in_checksums else self.saved(expr)
+        return expr if trivial or not self.low.site.statements else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
         """`value` as it is now, whatever is assigned later."""
@@ -232,7 +232,7 @@ class Assignments:
         elif isinstance(place, StackValue):
             for element in place.elements:
                 self.reset(element)
-            if self.low.where == "parser":
+            if self.low.site.parses:
                 # `next` is its first element again: the target counts down as it takes elements out.
                 self.low.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
                 self.low.emit(self.low.rewinds[-1])
@@ -263,7 +263,7 @@ class Assignments:
         if header.where != "last":
             return header
         index = self.saved(ir.LastIndex(header.stack))
-        if self.low.where == "parser":
+        if self.low.site.parses:
             size = next(ref.size for ref, _ in self.low.out.stacks if ref.name == header.stack)
             inside = fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE))
             self.low.emit(ir.Verify(inside, self.low.error_value("StackOutOfBounds"), span))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch import ir
+from p4switch.architectures.architecture import Architecture
+from p4switch.architectures.package import Package, Site
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend.assign import Assignments
@@ -26,20 +28,23 @@ MAX_WORK = 400_000
 MAX_CPU_S = 60.0
 """Time of this process that their lowering may take: some cost more than others."""
 _WORK_A_LOOK = 256  # at the clock
+_TOP = Site("")
 
 
 class Lowering:
     """The lowering of one program: the code being built, the environment, errors, and the parts."""
 
-    def __init__(self, program: ast.Program) -> None:
+    def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
+        self.architecture = architecture
+        self.facts = program.facts
         self.out = ir.Program()
         self.storage = Storage(self.out)
         self.globals = Frame(None)
         self.frame = self.globals
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
-        self.where = ""  # "parser", "ingress", "egress", "verify", "compute", "deparser"
+        self.site = _TOP  # what block of the package it is, or is in
         self.in_action = False
         self.exit_target: ir.Block | None = None  # of the control or action
         self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
@@ -61,6 +66,7 @@ class Lowering:
         self.tables = Tables(self)
         self.externs = Externs(self)
         self.parsers = Parsers(self)
+        self.package = package(self)
 
     # Errors
 
@@ -103,12 +109,12 @@ class Lowering:
 
     def error_value(self, name: str) -> ir.Const:
         """Return the value of `error.name`, one of core.p4's."""
-        return ir.Const(self.source.errors[name].value, ir.ENUM_TYPE, name)
+        return ir.Const(self.facts.values[self.source.errors[name]], ir.ENUM_TYPE, name)
 
     # Types
 
-    def type_of(self, node: ast.Expr) -> types.Type:
-        return self.resolve(node.type)
+    def type_of(self, node: ast.Node) -> types.Type:
+        return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
         """`t` with the type parameters of the functions being inlined put in."""
@@ -120,11 +126,6 @@ class Lowering:
         return t
 
     # Code
-
-    @property
-    def in_checksums(self) -> bool:
-        """Whether the code is that of a control in which BMv2 has expressions but no statements."""
-        return self.where in ("verify", "compute")
 
     def emit(self, op: ir.Operation) -> None:
         self.code.ops.append(op)

@@ -199,6 +199,7 @@ def test_only_what_is_apart_leads() -> None:
     [
         (Estimate(15.0, 0.0), "15"),
         (Estimate(15.0, 3.2), "15 ± 3"),
+        (Estimate(15.0, 20.0), "15 (0 to 35)"),
         (Estimate(15.0, 0.25), "15.0 ± 0.2"),
         (Estimate(15.0, None), "15"),
         (Estimate(15.0, None, (1, 3)), "15 (1 of 3 seeds)"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterator
 
 from p4switch.compiler import ast
+from p4switch.compiler.facts import Facts
 
 # The attributes of each kind of node that hold what is evaluated with it (not declarations referred to).
 _PARTS: dict[type, tuple[str, ...]] = {
@@ -17,8 +16,6 @@ _PARTS: dict[type, tuple[str, ...]] = {
     ast.Binary: ("left", "right"),
     ast.Conditional: ("condition", "then", "otherwise"),
     ast.Cast: ("operand",),
-    ast.Call: ("receiver", "bound"),
-    ast.ConstructorCall: ("bound",),
     ast.ListExpr: ("items",),
     ast.NamedExpr: ("value",),
     ast.StructExpr: ("fields",),
@@ -45,40 +42,38 @@ _PARTS: dict[type, tuple[str, ...]] = {
 }
 
 
-@functools.cache
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+_CALLS = (ast.Call, ast.ConstructorCall)
 
 
-def method_name(prefix: str, node: ast.Node) -> str:
-    """The name of the method that handles `node`: `prefix` and the name of its class in snake case."""
-    return prefix + _snake(type(node).__name__)
-
-
-def parts(node: ast.Node) -> Iterator[ast.Node]:
-    """The nodes directly below `node`."""
+def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
+    """The nodes directly below `node`: of a call the arguments as they are bound."""
+    result: list[ast.Node] = []
     for name in _PARTS.get(type(node), ()):
         value = getattr(node, name)
         if isinstance(value, list):
-            yield from (v for v in value if v is not None)
+            result += value
         elif value is not None:
-            yield value
+            result.append(value)
+    if isinstance(node, _CALLS):
+        binding = facts.bindings[node]
+        result += [value for value in (binding.receiver, *binding.bound) if value is not None]
+    return result
 
 
-def place_text(node: ast.Expr) -> tuple[object, ...] | None:
+def place_text(node: ast.Expr, facts: Facts) -> tuple[object, ...] | None:
     """Return what is equal for two ways of writing the same place; None for what is not a place."""
-    if isinstance(node, ast.Name) and isinstance(node.decl, ast.Parameter | ast.VarDecl):
-        return (id(node.decl),)
+    if isinstance(node, ast.Name) and isinstance(facts.decls[node], ast.Parameter | ast.VarDecl):
+        return (id(facts.decls[node]),)
     if isinstance(node, ast.Member):
-        base = place_text(node.base)
+        base = place_text(node.base, facts)
         return None if base is None else (*base, node.name)
     return None
 
 
-def walk(node: ast.Node) -> Iterator[ast.Node]:
+def walk(node: ast.Node, facts: Facts) -> Iterator[ast.Node]:
     """`node` and everything below it, in source order."""
     stack = [node]
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(list(parts(node))))
+        stack.extend(reversed(parts(node, facts)))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from p4switch.compiler import ast, types
-from p4switch.compiler.check_base import Base
 from p4switch.compiler.types import Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
 
 MAX_WIDTH = 2048
 """Widest `bit<>` and `int<>`."""
@@ -12,7 +16,6 @@ MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 MAX_PARTS = 1 << 17
 """How many single values a value may consist of."""
-
 _SIMPLE: dict[str, Type] = {
     "bool": types.BOOL,
     "int": types.INT,
@@ -21,7 +24,6 @@ _SIMPLE: dict[str, Type] = {
     "match_kind": types.MATCH_KIND,
     "void": types.VOID,
 }
-
 _STACKABLE = (
     types.Header,
     types.Union,
@@ -36,7 +38,6 @@ _STACKABLE = (
     types.Stack,
     types.Unknown,
 )
-
 Generic = (
     ast.RecordDecl,
     ast.ExternDecl,
@@ -49,46 +50,31 @@ Generic = (
 """Declarations of types that may have type parameters."""
 
 
-def mentions(t: Type, decl: ast.Declaration) -> bool:
-    """Whether the type that `decl` declares occurs in `t`."""
-    if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
-        if t.decl is decl or any(mentions(a, decl) for a in t.args):
-            return True
-        params = [] if isinstance(t, (types.Record, types.Extern)) else t.decl.params
-        return any(mentions(p.type, decl) for p in params)
-    if isinstance(t, (types.Stack, types.List, types.Set)):
-        return mentions(t.element, decl)
-    return isinstance(t, types.Tuple) and any(mentions(e, decl) for e in t.elements)
-
-
 def is_object(t: Type) -> bool:
     """Whether `t` is a type of instances (extern, parser, control, package)."""
     return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
 
 
-class TypeChecker(Base):
-    _parts: dict[Type, int]
-
-    def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
-        raise NotImplementedError
-
-    def as_bits(self, e: ast.Expr) -> ast.Expr:
-        raise NotImplementedError
+class WrittenTypes:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+        self._parts: dict[Type, int] = {}
 
     def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
         """Check `e`; its value too if it is a compile-time integer, else None with the error reported."""
-        e = self.as_bits(self.expr(e))
+        e = self.ctx.operators.as_bits(self.ctx.expressions.expr(e))
         if isinstance(e, ast.IntLiteral):
             return e, e.value
-        if not isinstance(e.type, types.Unknown):
-            self.error(e, f"{what} must be an integer known at compile time")
+        if not isinstance(self.types[e], types.Unknown):
+            self.ctx.error(e, f"{what} must be an integer known at compile time")
         return e, None
 
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """What a type as written means. With `infer`, type arguments of a generic type may be left out: the result then
         has the declaration's own type parameters."""
-        t.type = self._resolve(t, infer)
-        return t.type
+        self.types[t] = self._resolve(t, infer)
+        return self.types[t]
 
     def _resolve(self, t: ast.TypeExpr, infer: bool) -> Type:
         if isinstance(t, ast.SizedTypeExpr):
@@ -98,22 +84,22 @@ class TypeChecker(Base):
         if isinstance(t, ast.SimpleTypeExpr):
             if t.name == "_":
                 return types.TypeVar(ast.TypeParam(t.pos, "_"))
-            if t.name == "error" and not self.program.errors:
-                self.error(t, "type error has no values: no error code is declared (core.p4 declares some)")
+            if t.name == "error" and not self.ctx.program.errors:
+                self.ctx.error(t, "type error has no values: no error code is declared (core.p4 declares some)")
                 return types.UNKNOWN
             return _SIMPLE[t.name]
         if isinstance(t, ast.TupleTypeExpr):
             elements = tuple(self.resolve(e) for e in t.elements)
             for written, element in zip(t.elements, elements, strict=True):
                 if isinstance(element, types.Void) or is_object(element):
-                    self.error(written, f"{element} cannot be an element of a tuple")
+                    self.ctx.error(written, f"{element} cannot be an element of a tuple")
             if not self.small_enough(t, sum(map(self.parts, elements))):
                 return types.UNKNOWN
             return types.Tuple(elements)
         if isinstance(t, ast.ListTypeExpr):
             element = self.resolve(t.element)
             if isinstance(element, types.Void) or is_object(element):
-                self.error(t.element, f"{element} cannot be an element of a list")
+                self.ctx.error(t.element, f"{element} cannot be an element of a list")
             return types.List(element)
         assert isinstance(t, ast.StackTypeExpr)
         return self._stack(t)
@@ -122,10 +108,10 @@ class TypeChecker(Base):
         element = self.resolve(t.element)
         t.size, size = self.constant_int(t.size, "the size of a stack")
         if size is not None and not 0 < size <= MAX_STACK:
-            self.error(t.size, f"the size of a stack must be 1 to {MAX_STACK}, not {size}")
+            self.ctx.error(t.size, f"the size of a stack must be 1 to {MAX_STACK}, not {size}")
             size = None
         if not isinstance(element, _STACKABLE):
-            self.error(t.element, f"{element} cannot be the element of a stack or array")
+            self.ctx.error(t.element, f"{element} cannot be the element of a stack or array")
             return types.UNKNOWN
         if size is None or not self.small_enough(t, size * self.parts(element)):
             return types.UNKNOWN
@@ -146,7 +132,7 @@ class TypeChecker(Base):
 
     def small_enough(self, at: ast.Node, parts: int) -> bool:
         if parts > MAX_PARTS:
-            self.error(at, f"a value of this type would consist of more than {MAX_PARTS} single values")
+            self.ctx.error(at, f"a value of this type would consist of more than {MAX_PARTS} single values")
         return parts <= MAX_PARTS
 
     def _sized(self, t: ast.SizedTypeExpr) -> Type:
@@ -158,53 +144,62 @@ class TypeChecker(Base):
         least = 1 if t.name == "int" else 0
         most = MAX_VARBIT if t.name == "varbit" else MAX_WIDTH
         if not least <= width <= most:
-            self.error(t.width, f"the width of {t.name}<> must be {least} to {most}, not {width}")
+            self.ctx.error(t.width, f"the width of {t.name}<> must be {least} to {most}, not {width}")
             return types.UNKNOWN
         return types.Varbit(width) if t.name == "varbit" else types.Bits(width, t.name == "int")
 
     def _named(self, t: ast.NamedTypeExpr, infer: bool) -> Type:
-        found = self.lookup(t.name, t.absolute)
+        found = self.ctx.lookup(t.name, t.absolute)
         if not found:
-            self.unknown_name(t, t.name, "type")
+            self.ctx.unknown_name(t, t.name, "type")
             return types.UNKNOWN
         decl = found[0]
         if isinstance(decl, ast.TypeParam):
             if t.args:
-                self.error(t, f"type parameter {t.name!r} takes no type arguments")
+                self.ctx.error(t, f"type parameter {t.name!r} takes no type arguments")
             return types.TypeVar(decl)
         if not isinstance(decl, ast.TypeDeclaration):
-            self.error(t, f"{t.name!r} is not a type")
+            self.ctx.error(t, f"{t.name!r} is not a type")
             return types.UNKNOWN
         params = decl.type_params if isinstance(decl, Generic) else []
         args = tuple(self.resolve(a) for a in t.args)
         for written, arg in zip(t.args, args, strict=True):
             if isinstance(arg, types.MatchKind):
-                self.error(written, f"{arg} cannot be a type argument")
-        if any(mentions(a, decl) for a in args):
-            self.error(t, f"{t.name!r} cannot be a type argument of itself")
+                self.ctx.error(written, f"{arg} cannot be a type argument")
+        if any(self._mentions(a, decl) for a in args):
+            self.ctx.error(t, f"{t.name!r} cannot be a type argument of itself")
             return types.UNKNOWN
-        if not t.args and (infer or not params or isinstance(decl.type, types.Unknown)):
-            return decl.type
+        if not t.args and (infer or not params or isinstance(self.types[decl], types.Unknown)):
+            return self.types[decl]
         if len(args) != len(params):
             wanted = f"{len(params)} type argument{'s' if len(params) != 1 else ''}"
             wrong = f"takes {wanted}, not {len(args)}" if params else "is not generic"
-            self.error(t, f"type {t.name!r} {wrong}")
+            self.ctx.error(t, f"type {t.name!r} {wrong}")
             return types.UNKNOWN
-        result = types.substitute(decl.type, dict(zip(params, args, strict=True)))
+        result = types.substitute(self.types[decl], dict(zip(params, args, strict=True)))
         if isinstance(decl, ast.RecordDecl):
             self._check_arguments(t, decl, args)
             if not self.small_enough(t, self.parts(result)):
                 return types.UNKNOWN
         return result
 
+    def _mentions(self, t: Type, decl: ast.Declaration) -> bool:
+        """Whether the type that `decl` declares occurs in `t`."""
+        if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
+            if t.decl is decl or any(self._mentions(a, decl) for a in t.args):
+                return True
+            params = [] if isinstance(t, (types.Record, types.Extern)) else t.decl.params
+            return any(self._mentions(self.types[p], decl) for p in params)
+        if isinstance(t, (types.Stack, types.List, types.Set)):
+            return self._mentions(t.element, decl)
+        return isinstance(t, types.Tuple) and any(self._mentions(e, decl) for e in t.elements)
+
     def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
         """The fields of a specialised struct or header must be allowed there, too."""
         bound = dict(zip(decl.type_params, args, strict=True))
         for field in decl.fields:
-            if isinstance(field.type, types.TypeVar):
-                self.check_field(t, decl, types.substitute(field.type, bound), field.name)
-
-    # What may be inside what (specification, section 7.2.8)
+            if isinstance(self.types[field], types.TypeVar):
+                self.check_field(t, decl, types.substitute(self.types[field], bound), field.name)
 
     def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
         """Report a field of a type that such a declaration cannot have."""
@@ -220,7 +215,7 @@ class TypeChecker(Base):
             ok = not isinstance(t, (types.Void, types.InfInt, types.MatchKind, types.Set)) and not is_object(t)
             kind = "a struct"
         if not ok:
-            self.error(at, f"field {name!r} of type {t} cannot be in {kind}")
+            self.ctx.error(at, f"field {name!r} of type {t} cannot be in {kind}")
 
     def _fits_header(self, t: Type) -> bool:
         t = types.strip_newtype(t)
@@ -235,6 +230,6 @@ class TypeChecker(Base):
     def check_variable_type(self, written: ast.TypeExpr, t: Type, what: str) -> None:
         """Report a type that a variable (or what `what` says) cannot have."""
         if isinstance(t, (types.Void, types.InfInt, types.String, types.MatchKind, types.List, types.Set)):
-            self.error(written, f"{what} cannot have type {t}")
+            self.ctx.error(written, f"{what} cannot have type {t}")
         elif is_object(t):
-            self.error(written, f"{what} cannot have type {t}: write '{t}(...) name;' to make an instance")
+            self.ctx.error(written, f"{what} cannot have type {t}: write '{t}(...) name;' to make an instance")

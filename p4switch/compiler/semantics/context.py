@@ -1,45 +1,45 @@
-"""What all parts of the checker share: messages, scopes, and where in the program it is."""
+"""What all parts of the checker share: messages, scopes, and where in the program it is; and the parts."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import Reporter, did_you_mean
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.arguments import Arguments
+from p4switch.compiler.semantics.calls import Calls
+from p4switch.compiler.semantics.conversions import Conversions
+from p4switch.compiler.semantics.declarations import Declarations
+from p4switch.compiler.semantics.entries import Entries
+from p4switch.compiler.semantics.expressions import Expressions
+from p4switch.compiler.semantics.instances import Instances
+from p4switch.compiler.semantics.keysets import Keysets
+from p4switch.compiler.semantics.operators import Operators
+from p4switch.compiler.semantics.parsers import Parsers
+from p4switch.compiler.semantics.places import Place
+from p4switch.compiler.semantics.statements import Statements
+from p4switch.compiler.semantics.tables import Tables
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes
 from p4switch.compiler.superseded import instead
 
 Scope = dict[str, list[ast.Declaration]]
 """Declarations by name; several only where functions are overloaded."""
 
 
-class Place(enum.Enum):
-    """What the code being checked belongs to; decides what may be called there."""
-
-    TOP = "the top level"
-    PARSER = "a parser state"
-    PARSER_LOCAL = "the declarations of a parser"
-    CONTROL = "the apply block of a control"
-    CONTROL_LOCAL = "the declarations of a control"
-    ACTION = "an action"
-    FUNCTION = "a function"
-    METHOD = "a method"
-    TABLE = "a table"
-
-
-MAX_INT32 = (1 << 31) - 1
-MAX_INT64 = (1 << 63) - 1
-"""What a number that goes into P4Info may be at most."""
-
 _OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
 _MAY_SHADOW = (ast.Parameter, ast.TypeParam, ast.EnumMember)
 
 
-class Base:
+class Checking:
+    """The checking of one program: messages, scopes, where in the program it is, and the parts."""
+
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         self.program = program
         self.reporter = reporter
+        self.facts = program.facts
         self.scopes: list[Scope] = [{}]
         self.place = Place.TOP
         self.owner: ast.ParserDecl | ast.ControlDecl | None = None
@@ -47,8 +47,21 @@ class Base:
         self.loops = 0
         self.locals: list[ast.Declaration] = []
         """Where implicit instances of the current parser or control go."""
-
-    # Messages
+        self.written_types = WrittenTypes(self)
+        self.conversions = Conversions(self)
+        self.values = Values(self)
+        self.operators = Operators(self)
+        self.arguments = Arguments(self)
+        self.calls = Calls(self)
+        self.instances = Instances(self)
+        self.expressions = Expressions(self)
+        self.keysets = Keysets(self)
+        self.statements = Statements(self)
+        self.entries = Entries(self)
+        self.tables = Tables(self)
+        self.parsers = Parsers(self)
+        self.annotations = Annotations(self)
+        self.declarations = Declarations(self)
 
     def error(self, node: ast.Node, message: str) -> None:
         self.reporter.error(node.pos, message)
@@ -56,7 +69,19 @@ class Base:
     def warn(self, node: ast.Node, message: str, name: str = "other") -> None:
         self.reporter.warn(node.pos, message, name)
 
-    # Names
+    def describe(self, e: ast.Expr) -> str:
+        """What `e` is, for a message."""
+        if isinstance(e, ast.IntLiteral) and isinstance(self.facts.types[e], types.InfInt):
+            return f"int {e.value}" if e.value.bit_length() < 200 else "int"
+        if isinstance(e, ast.ListExpr):
+            return "a list of values"
+        if isinstance(e, ast.StructExpr) and isinstance(self.facts.types[e], types.AnonRecord):
+            return "a list of named values"
+        if isinstance(e, ast.InvalidHeader) and isinstance(self.facts.types[e], types.AnonRecord):
+            return "an invalid header"
+        if isinstance(e, ast.DefaultInit):
+            return "'...'"
+        return str(self.facts.types[e])
 
     @contextmanager
     def scope(self) -> Iterator[None]:
