@@ -77,8 +77,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
             kept, early = _completed(request, batch, taken, folder, make)
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
         no_report += attempt(lambda: _write_coverage(folder), folder)
-    if request.report and batch.sweep is None:
-        reports.tell_findings(kept)
+        if request.report and batch.sweep is None:
+            reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
     page = target / reports.page_of(batch) if request.report else target
     click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''}: {page}")
     failed = _failures({batch.runs[number].folder_name: kept[number].summary for number in kept}, request.strict)
