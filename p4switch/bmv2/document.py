@@ -72,6 +72,11 @@ class Document:
             for item in json.header_types if item.length_exp is not None
         }
 
+    @staticmethod
+    def attributes(instance: schema.ExternInstance) -> dict[str, int]:
+        """What the constructor of an extern object is given."""
+        return {attribute.name: hex_value(attribute.value) for attribute in instance.attribute_values}
+
     def place(self, span: int | None) -> Place | None:
         """Where in the source a node is, by its span."""
         return None if span is None else self._places[span]

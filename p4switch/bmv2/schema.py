@@ -288,9 +288,15 @@ class Checksum(Model):
     place: Source = None
 
 
+class Attribute(Model):
+    name: str
+    value: Json
+
+
 class ExternInstance(Model):
     name: str
     type: str
+    attribute_values: list[Attribute] = []
 
 
 class Meta(Model):

@@ -158,6 +158,16 @@ class Register:
 
 
 @dataclass(slots=True, eq=False)
+class Object:
+    """An object of an extern that keeps something; `attributes` are what its constructor is given."""
+
+    name: str
+    type: str
+    attributes: dict[str, int]
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
 class ValueSet:
     name: str
     width: int
@@ -252,6 +262,7 @@ class Program:
     counters: list[Counter] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
+    objects: list[Object] = field(default_factory=list)
     calculations: list[Calculation] = field(default_factory=list)
     field_lists: list[FieldList] = field(default_factory=list)
     learn_lists: list[FieldList] = field(default_factory=list)
