@@ -216,6 +216,7 @@ class Run:
             reliability=self.reliability,
             cc_scope=self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
+            ack_every_bytes=settings.ack_every_bytes,
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
@@ -224,6 +225,7 @@ class Run:
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,
+            last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
 

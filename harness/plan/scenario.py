@@ -108,6 +108,9 @@ class NicSettings(Table):
     cc_scope: Literal["qp", "destination", "pair"] | None = None
     # A receiver acknowledges once in so many packets, and where ECN marks change; see NicConfig for what arrives early.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    # Above 0, instead: once in so many bytes of frames, and at once where marks, losses or windows
+    # that are used up need it; see NicConfig.
+    ack_every_bytes: Annotated[int, Field(ge=0)] = 0
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.

@@ -90,6 +90,33 @@ def test_ports_to_hosts_may_be_told_not_to_mark() -> None:
         assert len(found) == 8 * len(unmarked)
 
 
+def test_what_is_trimmed_on_a_port_to_a_host_may_be_told_apart() -> None:
+    """Port 1 leads to a host, port 2 to a switch."""
+    neighbours = {1: PortView("h1", RATE_BPS, 0), 2: PortView("agg0", RATE_BPS, 0, tier=1)}
+    view = replace(VIEW, port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
+    for told, last_hop, at_host in (({}, -1, TRIM_DSCP), ({"trim_last_hop_dscp": 50}, 50, 50)):
+        chosen = programs.parameters("trim", told)
+        assert chosen.last_hop_dscp == last_hop
+        found = {}
+        for entry in chosen.entries(view):
+            if isinstance(entry, TableEntry) and entry.table == "queue_limit":
+                port = entry.match["port"]
+                assert isinstance(port, Exact)
+                assert isinstance(entry.action, Action)
+                if entry.action.name == "trim_when_full":
+                    found[port.value] = entry.action.params["trim_dscp"]
+        assert found == {1: at_host, 2: TRIM_DSCP}
+
+
+@pytest.mark.parametrize(
+    ("dscp", "message"),
+    [(TRIM_DSCP, "should differ from trim_dscp"), (24, "trim_last_hop_dscp 24 has priority 3 in this network")],
+)
+def test_a_last_hop_dscp_that_says_something_else_is_refused(dscp: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        programs.parameters("trim", {"trim_last_hop_dscp": dscp}).entries(VIEW)
+
+
 def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> None:
     sent = FLOW.data(psn=9, wire_bytes=SIZE)
     rig = make_rig("trim", {**parameters(), "queue_bytes": 50})

@@ -48,6 +48,8 @@ class TrimParameters(ProgramParameters):
     trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)  # what is left of a trimmed packet
     trim_priority: Priority = 6  # the class of trimmed packets
     trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)  # the DSCP of trimmed packets
+    # That of packets trimmed on a port to a host, by which receivers tell them apart; None: trim_dscp.
+    trim_last_hop_dscp: int | None = Field(None, ge=0, le=63)
     # A queue that nothing has left for so many times the time it takes to drain both queues is taken to be empty.
     stale_drain_times: int = Field(10, gt=0)
 
@@ -57,15 +59,14 @@ class TrimParameters(ProgramParameters):
             raise ValueError(f"kmin_fraction should not exceed kmax_fraction ({self.kmax_fraction})")
         if self.trimming and any(priority >= self.trim_priority for priority in self.data_priorities):
             raise ValueError(f"data_priorities should be below trim_priority ({self.trim_priority})")
+        if self.trim_last_hop_dscp == self.trim_dscp:
+            raise ValueError(f"trim_last_hop_dscp should differ from trim_dscp ({self.trim_dscp})")
         return self
 
     def entries(self, switch: SwitchView) -> list[Entry]:
-        known = switch.priority_of_dscp.get(self.trim_dscp, self.trim_priority)
-        if known != self.trim_priority:
-            raise UserError(
-                f"trim_dscp {self.trim_dscp} has priority {known} in this network; expected one of priority "
-                f"{self.trim_priority}, or of none"
-            )
+        self._check_dscp("trim_dscp", self.trim_dscp, switch)
+        if self.trim_last_hop_dscp is not None:
+            self._check_dscp("trim_last_hop_dscp", self.trim_last_hop_dscp, switch)
         entries = forwarding_entries(switch)
         if self.trimming and self.trim_dscp not in switch.priority_of_dscp:
             priority = Action("set_priority", {"priority": self.trim_priority})
@@ -79,10 +80,28 @@ class TrimParameters(ProgramParameters):
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
             if not self.mark_host_ports and port in host_ports:
                 thresholds[port] = Action("no_marking")
-            entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps)
+            dscp = self.trim_dscp
+            if self.trim_last_hop_dscp is not None and port in host_ports:
+                dscp = self.trim_last_hop_dscp
+            entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps, dscp)
         return [*entries, *marking_entries(switch, thresholds)]
 
-    def _limits(self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int) -> list[Entry]:
+    @property
+    def last_hop_dscp(self) -> int:
+        return -1 if self.trim_last_hop_dscp is None or not self.trimming else self.trim_last_hop_dscp
+
+    def _check_dscp(self, key: str, dscp: int, switch: SwitchView) -> None:
+        """Raise UserError unless `dscp` says the priority of trimmed packets, or none."""
+        known = switch.priority_of_dscp.get(dscp, self.trim_priority)
+        if known != self.trim_priority:
+            raise UserError(
+                f"{key} {dscp} has priority {known} in this network; expected one of priority {self.trim_priority}, "
+                "or of none"
+            )
+
+    def _limits(
+        self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int, dscp: int
+    ) -> list[Entry]:
         drain_ns = self.stale_drain_times * (limit + header_limit) * 8 * 10**9 / rate_bps
         drain_ticks = max(1, round(drain_ns / switch.tick_ns))
         headers = Action("drop_when_full", {"limit_bytes": header_limit, "drain_ticks": drain_ticks})
@@ -94,7 +113,7 @@ class TrimParameters(ProgramParameters):
                     "limit_bytes": limit,
                     "spread_bytes": round(limit * (1 - self.trim_from_fraction)),
                     "trim_size_bytes": self.trim_size_bytes,
-                    "trim_dscp": self.trim_dscp,
+                    "trim_dscp": dscp,
                     "trim_priority": self.trim_priority,
                     "trim_limit_bytes": header_limit,
                     "drain_ticks": drain_ticks,
