@@ -170,11 +170,14 @@ class LinkEvent(Table):
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
     up: bool | None = None  # true: the link comes up; false: it goes down
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
+    towards: str | None = None  # one of the two nodes: only what is sent to it has that rate
 
     @model_validator(mode="after")
     def _one_change(self) -> Self:
         if (self.up is None) == (self.rate_fraction is None):
             raise ValueError("should have either up or rate_fraction")
+        if self.towards is not None and (self.rate_fraction is None or self.towards not in self.link):
+            raise ValueError("towards should name one of the link's ends, and go with rate_fraction")
         return self
 
 

@@ -261,6 +261,7 @@ class Point(TimerOwner):
         self.path = path
         self.outlet = _nowhere
         self.host = _nowhere.host
+        self.closed = False
         self._timers: list[Timer] = []
 
     def bind(self, outlet: Outlet) -> None:
@@ -276,6 +277,7 @@ class Point(TimerOwner):
 
     def close(self) -> None:
         """The (last) queue pair is closed: no timer shall fire any more."""
+        self.closed = True
         for timer in self._timers:
             timer.cancel()
 
