@@ -57,6 +57,10 @@ class NicConfig:
     retry_count: int = 7
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     loss_packets: int = 3
+    # Selective repeat without trimming, over several paths, with a protocol that sets a window
+    # (Ultra Ethernet's SLEEK): losses are suspected when the packets that have arrived early are
+    # worth so many windows; 0: by time-out only.
+    sleek_windows: float = 0.0
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
@@ -104,6 +108,12 @@ class NicConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(filter(None, allowed))}")
+        if not 0.0 <= self.sleek_windows <= 1000.0:
+            raise ParameterError(f"sleek_windows {self.sleek_windows}: expected 0 to 1000")
+        if self.sleek_windows > 0.0 and (self.reliability == GO_BACK_N or self.loss_packets > 0):
+            raise ParameterError(
+                f"sleek_windows {self.sleek_windows}: expected 0, or {SELECTIVE_REPEAT} with loss_packets 0"
+            )
         if self.ack_every_bytes > 0 and self.reliability == GO_BACK_N:
             raise ParameterError(
                 f"ack_every_bytes {self.ack_every_bytes} with {GO_BACK_N}: expected 0, or {SELECTIVE_REPEAT}"

@@ -26,11 +26,26 @@ from host_agents.cc.base import Trimmed
 from host_agents.fifo import Fifo, RowFifo
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
+from host_agents.messages import Message
 from host_agents.receiver import Receiver
-from host_agents.sender import ACKED, AGAIN, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
+from host_agents.sender import (
+    ACKED,
+    AGAIN,
+    ENTRY,
+    INFLIGHT,
+    LOST,
+    NO_PROBE,
+    ORDER,
+    SENT_NS,
+    STATE,
+    WIRE_SHIFT,
+    Sender,
+)
+from host_agents.sleek import Sleek
+from host_agents.template import data_frame
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, SACK_BITS, wire_bytes
+from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SEND_ONLY, wire_bytes
 
 # What is kept of each send: the packet, and which send of all it is.
 _SEND: Final = 2
@@ -60,6 +75,11 @@ class SelectiveRepeatSender(Sender):
         # The index of each packet's last send, by number as the entries.
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
+        self._sleek: Sleek | None = None
+        config = transport.config
+        if config.sleek_windows > 0.0:
+            path = self.point.path
+            self._sleek = Sleek(self, config.sleek_windows, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
         self._highest_acked = -1  # of the sends that are acknowledged
         # Of packets sent once; the network's base RTT until there is one.
         self._least_rtt_ns = transport.config.base_rtt_ns
@@ -69,10 +89,17 @@ class SelectiveRepeatSender(Sender):
         self._mapped_from = 0
 
     def has_data(self) -> bool:
+        return self.has_lost() or self.fresh < self.open_end
+
+    def has_lost(self) -> bool:
+        """Return whether a packet waits to be sent again."""
         lost = self._lost
         while lost.size > 0 and not self._is_lost(lost.peek()):
             lost.pop()
-        return lost.size > 0 or self.fresh < self.open_end
+        return lost.size > 0
+
+    def has_urgent(self) -> bool:
+        return self._sleek is not None and self._sleek.recovering and self.has_lost()
 
     def _is_lost(self, number: int) -> bool:
         """An acknowledged packet's entry may be another one's."""
@@ -168,7 +195,42 @@ class SelectiveRepeatSender(Sender):
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
         self._watch_time(now_ns)
+        sleek = self._sleek
+        if sleek is not None:
+            if number == self.probe_number:
+                self.probe_number = NO_PROBE
+                sleek.on_probe(now_ns - self.probe_sent_ns, self.probe_order)
+            sleek.on_ack(now_ns, -1 if number == first_missing else self.acked_order)
         return acked_bytes
+
+    def resend_if_missing(self, number: int, order: int) -> bool:
+        """Send packet `number` again if it left before the packet of this order and is missing.
+
+        Return False if it is in flight and left later.
+        """
+        at: i64 = (number & self._mask) * ENTRY
+        if self._entries[at + STATE] & INFLIGHT == 0:
+            return True
+        if self._entries[at + ORDER] >= order:
+            return False
+        self._requeue(number)
+        self.limiter.add(self)
+        return True
+
+    def send_probe(self, now_ns: int) -> None:
+        """Send a packet that the receiver has already, without payload, through the queues of data."""
+        self.probe_number = self.unacked - 1
+        self.probe_sent_ns = now_ns
+        self.probe_order = self.traffic.sent_packets
+        entropy = self.load_balancer.next_entropy(now_ns) if self.balanced else self.entropy
+        headers = self.frames.data_template(SEND_ONLY, 0)
+        psn = (self.psn_base + self.probe_number) & PSN_MASK
+        self.limiter.port.send_control(data_frame(headers, entropy, psn, True))
+
+    def abandon(self) -> list[Message]:
+        if self._sleek is not None:
+            self._sleek.close()
+        return super().abandon()
 
     def _watch_time(self, now_ns: int) -> None:
         """After an acknowledgement: of what waited to be sent again, it may have named all that was missing."""
@@ -234,6 +296,7 @@ class SelectiveRepeatSender(Sender):
         if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
             # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
             self._take_back(self.unacked)
+            self.early -= 1
             self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
             self._lost.push(self.unacked)
             expired = True
@@ -272,7 +335,10 @@ class SelectiveRepeatSender(Sender):
         if number >= self.fresh:  # forged
             return 0
         at: i64 = (number & self._mask) * ENTRY
-        return 0 if self._entries[at + STATE] & ACKED != 0 else self._settle(now_ns, number)
+        if self._entries[at + STATE] & ACKED != 0:
+            return 0
+        self.early += 1
+        return self._settle(now_ns, number)
 
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:

@@ -44,6 +44,7 @@ PAYLOAD_MASK: Final = 0xFFFF
 WIRE_SHIFT: Final = 24
 
 _FEWEST: Final = 2  # entries
+NO_PROBE: Final = -(1 << 40)  # no packet has this number; a probe may have -1
 
 
 class Sender(Member):
@@ -80,6 +81,10 @@ class Sender(Member):
         # Receivers count bytes: whether a packet asks for an ACK is seen when it leaves.
         self._counted = config.ack_every_bytes > 0
         self.psn_base = transport.first_psn  # PSN of packet 0
+        self.early = 0  # packets acknowledged though one before them is not
+        self.probe_number = NO_PROBE  # whose answer is awaited
+        self.probe_sent_ns = 0
+        self.probe_order = 0  # packets sent before it
         self.acked_order = -1  # order of the last packet acknowledged
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
@@ -188,6 +193,8 @@ class Sender(Member):
         feedback.rtt_ns = -1
         feedback.resent = False
         feedback.late = number == first_missing
+        if number == self.probe_number:
+            feedback.rtt_ns = now_ns - self.probe_sent_ns
         if self.unacked <= number < self.fresh and number != first_missing:
             entries = self._entries
             at: i64 = (number & self._mask) * ENTRY
@@ -213,6 +220,8 @@ class Sender(Member):
             at: i64 = (self.unacked & self._mask) * ENTRY
             if entries[at + STATE] & ACKED == 0:
                 acked_bytes += self._settle(now_ns, self.unacked)
+            else:
+                self.early -= 1
             self.unacked += 1
         return acked_bytes
 

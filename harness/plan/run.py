@@ -224,6 +224,7 @@ class Run:
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
+            sleek_windows=settings.sleek_windows,
             cell_bytes=scenario.switch.cell_bytes,
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,

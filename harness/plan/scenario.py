@@ -120,6 +120,9 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # Selective repeat over several paths where switches do not trim: losses are suspected when
+    # early packets are worth so many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
+    sleek_windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
     # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
     os_overhead_ns: Nanoseconds = 0
     # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
