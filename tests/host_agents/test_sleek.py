@@ -226,5 +226,5 @@ def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
     "config", [{"reliability": "go-back-n"}, {"reliability": "selective-repeat", "loss_packets": 3}]
 )
 def test_it_needs_selective_repeat_without_other_detection(config):
-    with pytest.raises(ParameterError, match="sleek_windows 1.5: expected 0, or selective-repeat with loss_packets 0"):
+    with pytest.raises(ParameterError, match=r"sleek_windows 1\.5: expected 0, or selective-repeat with"):
         pair(sleek_windows=1.5, **config)
