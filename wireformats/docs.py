@@ -119,9 +119,9 @@ def _number(field: Field, value: int) -> str:
 def _section(name: str, opcodes: Opcodes) -> list[str]:
     if name == "opcodes":
         return opcode_table(opcodes)
-    for header in uet.HEADERS:
-        if header.name == name:
-            return ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|", *_rows(header, 0, "")]
+    for known in uet.HEADERS:
+        if known.name == name:
+            return ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|", *_rows(known, 0, "")]
     packets = {packet.name: packet for packet in opcodes.all()}
     header, dot, field = name.partition(".")
     if not dot:

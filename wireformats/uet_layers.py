@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from scapy.layers.inet import UDP
 from scapy.packet import NoPayload, Packet, Raw, bind_bottom_up, bind_top_down
@@ -19,11 +19,11 @@ from wireformats.uet import ACK_STATE, HEADERS, PACKETS, PORT
 _made: dict[str, Layer] = {}
 
 
-class _Uet(Packet):  # type: ignore[misc]  # scapy has no types
+class _Uet(Packet):
     """A header; the first of a packet decides by the type what follows, the one with `cc_type` by that."""
 
     name = "uet"
-    fields_desc: list[Any] = []
+    fields_desc: ClassVar[list[Any]] = []
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes | None = None, *_args: Any, **_kwargs: Any) -> Layer:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from scapy.error import Scapy_Exception
 from scapy.utils import RawPcapNgReader
@@ -23,7 +25,8 @@ def translate(capture: Path, out: Path) -> tuple[int, int]:
     left_out = 0
     try:
         with RawPcapNgReader(str(capture)) as reader:
-            for number, (frame, meta) in enumerate(reader, start=1):
+            packets: Iterable[tuple[bytes, Any]] = reader
+            for number, (frame, meta) in enumerate(packets, start=1):
                 try:
                     changed = translated(frame)
                 except PacketError as error:
