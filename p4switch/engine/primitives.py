@@ -148,6 +148,8 @@ class Primitives:
             "modify_field_rng_uniform": (3, self._random),
             "execute_meter": (3, self._meter),
             "count": (2, self._count),
+            "_Counter_count": (2, self._count),
+            "_Meter_execute": (3, self._psa_meter),
             "register_read": (3, self._register_read),
             "register_write": (3, self._register_write),
             "log_msg": (2, self._log),
@@ -375,6 +377,12 @@ class Primitives:
             color = self.em.temp("uint64_t", call)
             self._touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
             self._store_u64(self.x.place(target), color)
+
+    def _psa_meter(self, array: Json, index: Json, target: Json) -> None:
+        self._meter(array, index, target)
+        place = self.x.place(target)
+        colours = "(const uint64_t[]){1, 2, 0, 0}"
+        self._store_u64(place, self.em.temp("uint64_t", f"{colours}[{place.low(self.em, place.width)} & 3]"))
 
     def _count(self, array: Json, index: Json) -> None:
         counters = self.program.json.counter_arrays
