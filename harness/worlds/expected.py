@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import networkx as nx
 
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work

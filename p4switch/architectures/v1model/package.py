@@ -14,7 +14,7 @@ from p4switch.architectures.v1model.metadata import PACKET_LENGTH, STANDARD
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.assign import Leaf
+from p4switch.compiler.midend.assign import Footprint
 from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import EXPRS, Value
 
@@ -38,7 +38,7 @@ class V1Switch(Package):
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
         self.field_lists = FieldLists(low)
-        self._own: set[Leaf] = set()  # the headers of the package, which a deparser only reads
+        self._own = Footprint()  # the headers of the package, which a deparser only reads
         self._deparser = ir.Deparser("deparser")
 
     # Storage
@@ -51,7 +51,7 @@ class V1Switch(Package):
         for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
             self.low.storable(t, param)
         self._headers = self.low.storage.allocate(headers, "", exact=True)
-        self._own = set(self.low.copies.leaves(self._headers))
+        self._own = self.low.copies.footprint(self._headers)
         self._metadata = self.low.storage.allocate(metadata, "userMetadata")
         self.field_lists.metadata = self._metadata
 
@@ -88,7 +88,7 @@ class V1Switch(Package):
 
     def emit_header(self, header: ir.HeaderRef) -> None:
         # The target emits when all statements have run: a header that one of them may change still is copied.
-        own = self.low.copies.overlap(set(self.low.copies.leaves(header)), self._own)
+        own = self.low.copies.footprint(header).overlaps(self._own)
         emitted = header if own else self.low.copies.snapshot(header)
         assert isinstance(emitted, ir.HeaderRef)
         self._deparser.order.append(emitted)

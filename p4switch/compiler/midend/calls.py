@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind
-from p4switch.compiler.midend.assign import Leaf
+from p4switch.compiler.midend.assign import Footprint
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
@@ -57,7 +57,7 @@ class Calls:
     def __init__(self, low: Lowering) -> None:
         self.low = low
         self.facts = low.facts
-        self._reach: dict[tuple[ast.ActionDecl, Frame], set[Leaf]] = {}
+        self._reach: dict[tuple[ast.ActionDecl, Frame], Footprint] = {}
         self._inside_action = False  # in the body of an action that is inlined
 
     # Dispatch
@@ -93,7 +93,7 @@ class Calls:
         param_types: Sequence[types.Type],
         bound: Sequence[ast.Expr | None],
         frame: Frame,
-        reach: set[Leaf] | None = None,
+        reach: Footprint | None = None,
         fixed: bool = False,
     ) -> list[tuple[Value, Value]]:
         """Evaluates the arguments `bound` and binds `params` in `frame`; returns what to copy out, (to, from).
@@ -105,15 +105,15 @@ class Calls:
         expected = [self.low.resolve(t) for t in param_types]
         early: dict[int, Value] = {}
         values = self.arguments(params, bound, expected, early)
-        leaves = [set(self.low.copies.leaves(v)) for v in values]
+        leaves = [self.low.copies.footprint(v) for v in values]
         outs = [i for i, d in enumerate(directions) if d in _OUT]
         copies: list[tuple[Value, Value]] = []
         in_order = [i for i, _, _ in self.low.expressions.in_order(bound)]
         for i in [*in_order, *(i for i, b in enumerate(bound) if b is None)]:
             param, value, t = params[i], values[i], expected[i]
             against = range(len(leaves)) if directions[i] in _OUT else outs
-            alone = not any(self.low.copies.overlap(leaves[i], leaves[j]) for j in against if j != i)
-            alone = alone and not (reach and self.low.copies.overlap(leaves[i], reach))
+            alone = not any(leaves[i].overlaps(leaves[j]) for j in against if j != i)
+            alone = alone and not (reach is not None and leaves[i].overlaps(reach))
             if fixed and isinstance(value, ExternObject):
                 if frame.values.setdefault(param, value) is not value:
                     raise self.low.error(
@@ -255,7 +255,7 @@ class Calls:
             return self.low.block.frame
         return self.low.globals
 
-    def reach(self, decl: ast.ActionDecl, home: Frame) -> set[Leaf]:
+    def reach(self, decl: ast.ActionDecl, home: Frame) -> Footprint:
         """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
         known = self._reach.get((decl, home))
         if known is not None:
@@ -263,16 +263,17 @@ class Calls:
         result = self._reach[decl, home] = self.touched(decl.body, home, set(decl.params))
         return result
 
-    def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> set[Leaf]:
+    def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> Footprint:
         """Return the storage that `body` reads or changes, through actions too, but for `own`; names are of `frame`."""
-        result: set[Leaf] = set()
+        result = Footprint()
         waiting: list[ast.Node] = [body]
         while waiting:
             node = waiting.pop()
+            self.low.spend(1)
             if isinstance(node, (ast.Name, ast.Member)):
                 value = self._static(node, frame, own)
                 if value is not None:
-                    result.update(self.low.copies.leaves(value))
+                    result.update(self.low.copies.footprint(value))
                     continue
             called = self.facts.bindings[node].decl if isinstance(node, ast.Call) else None
             if isinstance(called, ast.TableDecl):
@@ -283,7 +284,7 @@ class Calls:
                 called_actions = [called] if isinstance(called, ast.ActionDecl) else []
             for action in called_actions:
                 if self.home(action) is not self.low.globals:
-                    result |= self.reach(action, self.home(action))
+                    result.update(self.reach(action, self.home(action)))
             waiting.extend(parts(node, self.facts))
         return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,11 +22,9 @@ from p4switch.compiler.midend.storage import Storage
 from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
-MAX_WORK = 400_000
-"""Expressions and statements that are lowered in one program, those of a call each time anew."""
-MAX_CPU_S = 60.0
-"""Time of this process that their lowering may take: some cost more than others."""
-_WORK_A_LOOK = 256  # at the clock
+MAX_OPERATIONS = 1_000_000
+"""What a program may cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
+cases and entries that are made; scalars that are looked at to pass and assign values."""
 _TOP = Site("")
 
 
@@ -52,9 +49,8 @@ class Lowering:
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
-        self._work = 0
+        self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
-        self._began_s = time.process_time()
         self._storable: set[types.Type] = set()
         self.rewinds: list[ir.MoveStack] = []  # of stacks in the parser whose variable begins anew
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
@@ -77,15 +73,18 @@ class Lowering:
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 
     def work(self, node: ast.Node) -> None:
-        """Notes that one node more is lowered. Raises CompileError where calls in calls have become too many."""
-        self._work += 1
+        """Notes that one node more is lowered. Raises CompileError as `spend`."""
         self._lowered_now = node.pos
-        if self._work > MAX_WORK:
+        self.spend(1)
+
+    def spend(self, operations: int) -> None:
+        """Notes what lowering costs. Raises CompileError, at what is lowered now, where it has become too much."""
+        self._spent += operations
+        if self._spent > MAX_OPERATIONS:
             raise self.error(
-                node, f"the program becomes too large: with all calls put in place it has over {MAX_WORK} expressions"
+                None,
+                f"the program becomes too large: with all calls put in place it takes over {MAX_OPERATIONS} operations",
             )
-        if self._work % _WORK_A_LOOK == 0 and time.process_time() > self._began_s + MAX_CPU_S:
-            raise self.error(node, f"the program takes too long to compile: over {MAX_CPU_S:g} s of CPU time")
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
         """Raises CompileError for a type of which the target has no variables, where it is declared."""
@@ -128,6 +127,7 @@ class Lowering:
     # Code
 
     def emit(self, op: ir.Operation) -> None:
+        self.spend(1)
         self.code.ops.append(op)
 
     def goto(self, target: ir.Block, span: int | None = None) -> None:
@@ -159,7 +159,10 @@ class Lowering:
         self.unreached.add(self.code)
 
     def temp(self, t: types.Type, name: str = "tmp") -> Value:
-        return self.storage.allocate(t, self.prefix + name)
+        before = len(self.out.scalars) + len(self.out.headers)
+        value = self.storage.allocate(t, self.prefix + name)
+        self.spend(len(self.out.scalars) + len(self.out.headers) - before)
+        return value
 
     @contextmanager
     def activation(self, frame: Frame) -> Iterator[None]:

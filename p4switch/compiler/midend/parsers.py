@@ -91,6 +91,7 @@ class Parsers:
                 raise self.low.error(
                     case, f"the ranges of this select make {count} cases of masks, at most {MAX_CASES}"
                 )
+            self.low.spend(count - len(cases))
             choices = [list(choice) for choice in itertools.product(*alternatives)]
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)

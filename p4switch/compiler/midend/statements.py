@@ -209,9 +209,7 @@ class Statements:
             self._for_range(node, node.values, variable, after)
         else:
             values = self.low.expressions.expr(node.values)
-            if self.low.copies.overlap(
-                set(self.low.copies.leaves(values)), self.low.calls.touched(node.body, self.low.frame)
-            ):
+            if self.low.copies.footprint(values).overlaps(self.low.calls.touched(node.body, self.low.frame)):
                 values = self.low.copies.snapshot(values)  # it is evaluated once, whatever the body assigns
             items: list[Value]
             if isinstance(values, StackValue):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -295,6 +296,7 @@ class Tables:
         table.ir.entries = []
         declared = table.decl.keys
         for entry, rank in zip(entries, self._ranks(table), strict=True):
+            self.low.work(entry)
             # Nothing is looked up by selector keys.
             nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.match_kind != "selector"]
             keys = [self.keyset(node) for node in nodes]
@@ -302,7 +304,8 @@ class Tables:
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
                     raise self.low.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
-            parts = map(self._ranges, table.ir.keys, keys, nodes)
+            parts = [self._ranges(*each) for each in zip(table.ir.keys, keys, nodes, strict=True)]
+            self.low.spend(math.prod(map(len, parts)))
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.measure.inputs import How
-from harness.worlds import carrying
+from harness.execution import runners
+from harness.plan.how import How
 
 
 class World:
@@ -45,12 +45,12 @@ def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.Monkey
         made.append(weakref.ref(world))
         return world
 
-    monkeypatch.setattr(carrying, "inputs", lambda run: None)
-    monkeypatch.setattr(carrying.results, "files", lambda *_: {})
-    monkeypatch.setattr(carrying.results, "write", lambda *_: None)
+    monkeypatch.setattr(runners, "inputs", lambda run: None)
+    monkeypatch.setattr(runners.results, "files", lambda *_: {})
+    monkeypatch.setattr(runners.results, "write", lambda *_: None)
     run: Any = None
     for runs in (2, 1, 1):
-        list(carrying.one_by_one([(run, Path())] * runs, make, How(), lambda run: None))
+        list(runners.one_by_one([(run, Path(), lambda: None)] * runs, make, How()))
     assert alive == [False] * 4
     assert made[-1]() is not None  # it is not walked when nothing follows
     made[-1]().__dict__.clear()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What may fail or be interrupted without taking the results with it."""
+"""The folder of several runs: where it is, and what is kept of it when a report fails or a signal comes."""
 
 from __future__ import annotations
 

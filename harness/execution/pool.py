@@ -60,7 +60,7 @@ class Cluster:
         return security
 
 
-def carry_out(
+def distribute(
     work: Callable[[_Item], _Made],
     items: Sequence[_Item],
     where: Cluster | int | None = None,

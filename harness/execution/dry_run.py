@@ -8,76 +8,70 @@ from functools import partial
 import click
 from rich.table import Table
 
-from harness.commands._doubts import tell_doubts, tell_large_traces
-from harness.commands._tables import show
-from harness.measure.tracing import Tracing, check_trace
-from harness.plan import sweep
-from harness.plan.request import planned
+from harness.execution.doubts import tell_doubts
+from harness.execution.pool import Cluster
+from harness.execution.request import RunRequest
+from harness.measure.tracing import check_trace
+from harness.plan.batch import batch_of
 from harness.plan.run import Run
-from harness.plan.scenario import override
+from harness.terminal_tables import show
 from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
-from harness.worlds.parallel import AUTO, Staff, paying_workers
+from harness.worlds.parallel import AUTO, paying_workers, workers_of
 from harness.worlds.ranks import Ranks
-from harness.worlds.workers import Cluster
-from p4switch import processes
 from p4switch.errors import Mistakes
 
 
-def tell_plan(
-    scenarios: Sequence[str],
-    settings: Sequence[str],
-    several: Mapping[str, Sequence[str | int]],
-    world: str,
-    staff: Staff,
-    trace: Tracing | None,
-    ranks: Ranks | None = None,
-    where: Cluster | int | None = None,
-) -> None:
-    """Every run that would be made, each with so many workers. `trace`: one of its flows. `ranks`: whose network it is,
-    each one's. `where`: other processes make the runs, so many at a time, or a cluster.
+def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
+    """Tell what each run of a request would be, and what it would take. Run nothing.
 
-    Raises UserError as the runs themselves would.
+    Parameters
+    ----------
+    request
+        What would be run.
+    ranks
+        The processes that would share each run.
+
+    Raises
+    ------
+    UserError
+        As the runs themselves would.
     """
+    batch, how, where = batch_of(request.selection), request.how, request.where
+    virtual, traced = how.world == "virtual", how.trace is not None
     built, built_here = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+    workers = workers_of("1" if where is not None else request.workers, traced)
     too_large = Mistakes()
     found: list[Expected] = []
-    for run in (runs := planned(scenarios, settings, several)):
-        if world == "virtual":
+    rows: list[dict[str, str]] = []
+    for planned in batch.runs:
+        run = planned.run()
+        if virtual:
             memory_limit(run, built, built_here)
         foreseen = expected(run)
         found.append(foreseen)
-        count = staff(run, foreseen)
-        if trace is not None:
-            check_trace(run.traffic(), trace.flow, count > 1)
-        click.echo(run.label)
-        for line in _lines(run, foreseen):
-            click.echo(f"  {line}")
-        if world == "virtual":
-            click.echo(f"  {_workers(run, foreseen, count, trace is not None)}")
-            if ranks is None and not isinstance(where, Cluster):
-                too_large.attempt(partial(check_fits, run, foreseen))
-    if where is not None and len(runs) > 1:
+        count = workers(run, foreseen) if ranks is None else ranks.count
+        if how.trace is not None:
+            check_trace(run.traffic(), how.trace.flow, count > 1)
+        if batch.sweep is not None:
+            rows.append({"run": planned.title, **_row(run, foreseen)})
+        else:
+            click.echo(planned.title)
+            for line in _lines(run, foreseen):
+                click.echo(f"  {line}")
+            if virtual:
+                click.echo(f"  {_workers(run, foreseen, count, traced)}")
+        if virtual and ranks is None and not isinstance(where, Cluster):
+            too_large.attempt(partial(check_fits, run, foreseen))
+    if rows:
+        _show(rows)
+    if where is not None and (len(found) > 1 or rows):
         click.echo(_all(found, where))
-    tell_doubts(run.scenario.topology for run in runs)
-    tell_large_traces(runs, trace)
+    tell_doubts(batch, how.trace)
     too_large.tell()
 
 
-def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | None) -> None:
-    """Every run of a sweep. Raises UserError as the sweep itself would."""
-    loaded, folder = sweep.load(sweep_file)
-    points = sweep.points(loaded, folder, override({}, settings))
-    found: list[Expected] = []
-    rows: list[dict[str, str]] = []
-    too_large = Mistakes()
-    for point in points:
-        run = point.run()
-        memory_limit(run)
-        foreseen = expected(run)
-        found.append(foreseen)
-        rows.append({"run": point.title, **_row(run, foreseen)})
-        if not isinstance(where, Cluster):
-            too_large.attempt(partial(check_fits, run, foreseen))
+def _show(rows: Sequence[Mapping[str, str]]) -> None:
+    """Show a row for each run, without columns that are empty in all of them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [column for column in rows[0] if any(row[column] for row in rows)]
     for column in shown:
@@ -85,9 +79,6 @@ def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | 
     for row in rows:
         table.add_row(*(row[column] for column in shown))
     show(table)
-    click.echo(_all(found, processes.processors() if where is None else where))
-    tell_doubts(point.portable.tables["topology"] for point in points)
-    too_large.tell()
 
 
 def _row(run: Run, foreseen: Expected) -> dict[str, str]:
@@ -171,23 +162,23 @@ def _seconds(count: float) -> str:
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     """How many the run would have, and how many would pay where these are others."""
 
-    def told(workers: int) -> str:
+    def in_words(workers: int) -> str:
         return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
 
     auto = paying_workers(run, foreseen, traced)
     if auto == count:
-        return f"workers: {count}, as --workers {AUTO} gives; {told(count)}"
-    return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"
+        return f"workers: {count}, as --workers {AUTO} gives; {in_words(count)}"
+    return f"workers: {count}, {in_words(count)}; --workers {AUTO} gives {auto}, {in_words(auto)}"
 
 
 def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
     """Of all runs; with local processes, so many of them at a time, and a processor for each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
-    told = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
+    in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
     if isinstance(where, Cluster):
-        return told
+        return in_words
     largest = sorted((run.memory_bytes for run in runs), reverse=True)[:where]
     return (
-        f"{told}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
+        f"{in_words}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
         f"and up to {sum(largest) / 1e9:.1f} GB of memory"
     )

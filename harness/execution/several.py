@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from harness import interruption
 from harness.measure import results
-from harness.measure.inputs import How, inputs
+from harness.measure.inputs import inputs
 from harness.measure.output_folder import copy_content
 from harness.measure.results import Result
 from harness.measure.summary import delivered, disagreement
-from harness.plan.run import Run
+from harness.plan.how import How
+from harness.plan.planned_run import PlannedRun
 from p4switch.errors import UserError
 
 Made = Generator[tuple[int, Result], None, None]
 
 
-def known(
-    runs: Iterable[Run], names: Sequence[str], reuse: Sequence[Path], resume: Path | None, how: How
-) -> dict[int, Result]:
+def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
     """By number of the run: what the folder `resume` and those of `reuse` have of the same inputs, carried out so.
 
-    Raises UserError where `resume` is not a folder of these runs, which are called `names`: it would have some of them
-    twice, or others that no report tells of.
+    Raises UserError where `resume` is not a folder of these runs: it would have some of them twice, or others that no
+    report tells of.
     """
     resumed = results.load_all(resume) if resume is not None else []
     kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]
     if not kept:
         return {}
-    found = ((number, results.one_that_serves(kept, inputs(run), how)) for number, run in enumerate(runs))
+    found = ((number, results.one_that_serves(kept, inputs(run.run()), how)) for number, run in enumerate(runs))
     taken = {number: earlier for number, earlier in found if earlier is not None}
     if any(result.folder == resume for result in resumed):
         raise UserError(f"--resume {resume}: it is the folder of one run; expected the one that has it")
-    in_place = {result.folder for number, result in taken.items() if result.folder.name == names[number]}
+    in_place = {result.folder for number, result in taken.items() if result.folder.name == runs[number].folder_name}
     if others := {result.folder for result in resumed} - in_place:
         raise UserError(
             f"--resume {resume}: its {min(others).name} is of other inputs, or was carried out otherwise; expected "
@@ -48,7 +47,7 @@ def complete(
     folders: Sequence[Path],
     taken: Mapping[int, Result],
     make: Callable[[Sequence[int]], Made],
-    tell: Callable[[int, Result, str], object],
+    tell: Callable[[int, str], object],
 ) -> tuple[dict[int, Result], BaseException | None]:
     """The results of each run in its folder, by number and in this order; those that are not `taken` are made.
 
@@ -62,11 +61,11 @@ def complete(
             folders[number].mkdir()
             copy_content(earlier.folder, folders[number])
             found[number] = results.load(folders[number])
-            tell(number, found[number], f"taken from {earlier.folder}")
+            tell(number, f"taken from {earlier.folder}")
         with closing(make([number for number in range(len(folders)) if number not in taken])) as made:
             for number, result in made:
                 found[number] = result
-                tell(number, result, _ending(result))
+                tell(number, _ending(result))
     except (Exception, KeyboardInterrupt) as error:
         if not found:
             raise

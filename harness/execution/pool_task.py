@@ -7,21 +7,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness.plan.how import How
 from harness.plan.portable import PortableRun
 from harness.worlds.native_hosts import use_native_hosts
 
 
 def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
-    """Carries out a run, and writes it to a new folder. `how`: the fields of `harness.measure.inputs.How`."""
+    """Carries out a run, and writes it to a new folder. `how`: the fields of `harness.plan.how.How`."""
     use_native_hosts()
 
-    from harness.measure.inputs import How
-    from harness.worlds.carrying import one_by_one
-    from harness.worlds.makers import maker
+    from harness.execution.make_world import maker
+    from harness.execution.runners import one_by_one
 
     portable, folder = wanted
     told = How.of(how)
-    for _ in one_by_one([(portable.run(), folder)], maker(told), told, lambda run: None):
+    for _ in one_by_one([(portable.run(), folder, lambda: None)], maker(told), told):
         pass
 
 

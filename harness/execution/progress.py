@@ -75,12 +75,12 @@ class RunProgress:
         left = f", {share:.0%}, {_duration(self._writing_since_s, share)}" if share >= _LEAST_SHARE else ""
         self._tell(share, f"writing the trace{left}")
 
-    def _tell(self, share: float, told: str) -> None:
+    def _tell(self, share: float, words: str) -> None:
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=share, total=1.0, told=told)
+            self._bar.update(self._task, completed=share, total=1.0, told=words)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._label}: {told}", soft_wrap=True)
+            self._console.print(f"{self._label}: {words}", soft_wrap=True)
 
     def _left(self, share: float) -> str:
         """How much of the run and of all runs is done, and for how long they may go on."""
@@ -92,7 +92,7 @@ class RunProgress:
 
     def end(self, label: str, line: str) -> None:
         """A run is over."""
-        told = self._numbered(label)
+        numbered = self._numbered(label)
         self._over += 1
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
@@ -101,7 +101,7 @@ class RunProgress:
             left = _duration(self._since_s, self._over / self._runs)
             so_far = f"{self._over} of {self._runs} done, {left}"
             self._bar.update(self._of_all, completed=self._over, told=so_far)
-        self._console.print(f"{told}: {line}", soft_wrap=True)
+        self._console.print(f"{numbered}: {line}", soft_wrap=True)
 
     def _numbered(self, label: str) -> str:
         return f"[{self._over + 1}/{self._runs}] {label}"

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from harness.errors import CheckError
-from harness.worlds import workers
-from harness.worlds.workers import Cluster, carry_out
+from harness.execution import pool
+from harness.execution.pool import Cluster, distribute
 from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.errors import UserError
@@ -27,30 +27,30 @@ from tests.harness.worlds.work import double, fall, listening, refuse
 HANG = """
 import time
 from contextlib import closing
-from harness.worlds.workers import carry_out
+from harness.execution.pool import distribute
 if __name__ == "__main__":
-    with closing(carry_out(time.sleep, [0, 600], 2)) as done:
+    with closing(distribute(time.sleep, [0, 600], 2)) as done:
         for _ in done:
             print("ready", flush=True)
 """
 
 
 def test_processes_do_the_work() -> None:
-    assert sorted(carry_out(double, [3, 4, 5], 2)) == [(0, 6), (1, 8), (2, 10)]
+    assert sorted(distribute(double, [3, 4, 5], 2)) == [(0, 6), (1, 8), (2, 10)]
 
 
 def test_nobody_else_reaches_the_processes() -> None:
-    assert list(carry_out(listening, [0], 1)) == [(0, [])]
+    assert list(distribute(listening, [0], 1)) == [(0, [])]
 
 
 def test_what_goes_wrong_is_passed_on() -> None:
     with pytest.raises(UserError, match="refused"):
-        list(carry_out(refuse, [0], 1))
+        list(distribute(refuse, [0], 1))
 
 
 def test_of_a_process_that_dies_the_work_is_named() -> None:
     with pytest.raises(CheckError, match=r"^b-seed2: process \d+ was ended by SIGKILL before it was done; .*memory\?$"):
-        list(carry_out(fall, [5, 0, 7], 1, ["a-seed1", "b-seed2", "c-seed3"]))
+        list(distribute(fall, [5, 0, 7], 1, ["a-seed1", "b-seed2", "c-seed3"]))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_of_a_process_that_dies_the_work_is_named() -> None:
 )
 def test_the_process_that_died_first_is_told(codes: list[int], taken: dict[int, str], told: str) -> None:
     started: Any = [SimpleNamespace(pid=7 + i, exitcode=code, join=lambda: None) for i, code in enumerate(codes)]
-    assert workers._death(started, taken) == told
+    assert pool._death(started, taken) == told
 
 
 def test_closed_early_it_ends_its_processes() -> None:
     before = set(psutil.Process().children(recursive=True))
-    with closing(carry_out(time.sleep, [0, 600, 600], 2)) as done:
+    with closing(distribute(time.sleep, [0, 600, 600], 2)) as done:
         assert next(iter(done)) == (0, None)
     left = set(psutil.Process().children(recursive=True)) - before
     assert [process for process in left if "spawn_main" in " ".join(process.cmdline())] == []
@@ -146,8 +146,8 @@ def test_a_cluster_is_reached_by_tls_and_by_its_own_alone(keys: Path) -> None:
     ) as cluster:
         address = cluster.scheduler_address
         own = Cluster(address, keys / "own-ca.pem", keys / "own.pem", keys / "own.key")
-        assert sorted(carry_out(double, [3, 4], own)) == [(0, 6), (1, 8)]
+        assert sorted(distribute(double, [3, 4], own)) == [(0, 6), (1, 8)]
         for ca, name in (("strange", "strange"), ("own", "strange"), ("strange", "own")):
             other = Cluster(address, keys / f"{ca}-ca.pem", keys / f"{name}.pem", keys / f"{name}.key")
             with pytest.raises(UserError, match=f"--scheduler {address}: "):
-                list(carry_out(double, [3], other))
+                list(distribute(double, [3], other))

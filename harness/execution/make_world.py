@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy
 
-from harness.measure.inputs import How, inputs
-from harness.plan.request import planned
+from harness.measure.inputs import inputs
+from harness.plan.batch import batch_of
+from harness.plan.how import How
 from harness.plan.run import Run
 from harness.worlds.ranks import Ranks, differences
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
+    from harness.execution.request import RunRequest
     from harness.measure.recording import World
     from harness.worlds.mininet.prompt import Prompt
     from harness.worlds.mininet.watching import Watcher
@@ -75,21 +77,15 @@ def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
     }
 
 
-def follow(
-    ranks: Ranks,
-    scenarios: Sequence[str],
-    settings: Sequence[str],
-    several: Mapping[str, Sequence[str | int]],
-    how: How,
-) -> None:
-    """What another rank than the first does. Raises UserError."""
-    runs = {run.label: run for run in planned(scenarios, settings, several)}
+def follow(ranks: Ranks, request: RunRequest) -> None:
+    """Take part in a request's runs as another rank than the first. Raises UserError."""
+    runs = {run.portable.label: run.run() for run in batch_of(request.selection).runs}
 
     def build(task: tuple[str, dict[str, str]]) -> VirtualWorld:
         label, expected = task
         if label not in runs:
             raise UserError(f"no run {label!r} here; expected the same command at all ranks")
-        differences(_task(runs[label], how)[1], expected)
-        return _virtual(runs[label], how, ranks)
+        differences(_task(runs[label], request.how)[1], expected)
+        return _virtual(runs[label], request.how, ranks)
 
     ranks.follow(build)
