@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from p4switch import ir
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 class Extern:
     """A function or a type; the name that it is registered by is its name in P4."""
+
+    operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
+    """What calls of it become."""
 
 
 class ExternFunction(Extern, ABC):

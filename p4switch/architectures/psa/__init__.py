@@ -84,6 +84,7 @@ PACKET_PATHS.add(
             ),
             **_metadata("egress_deparser_input", deparser_port="egress_port"),
         },
+        externs=(EXTERNS,),
         drop_port=NO_PORT,
     ),
 )

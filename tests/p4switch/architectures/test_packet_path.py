@@ -81,6 +81,7 @@ def path(tmp_path: Path) -> Iterator[PacketPath]:
         controls=("ingress", "egress"),
         deparsers=("ingress_deparser", "egress_deparser"),
         intrinsic={"to": Intrinsic("meta.to", required=True)},
+        externs=(),
         drop_port=DROP_PORT,
     )
     PACKET_PATHS.add("TwoSides", path)

@@ -56,9 +56,8 @@ class Execute(ir.ExternOperation):
         number, meter = to.program.meter(self.meter)
         at = to.index("uint64_t", self.index)
         with to.within(at, meter.size):
-            call = f"p4_meter_execute(sw, &sw->meters[{number}][{at}], {meter.rate_count}, " \
-                   f"{int(meter.type == 'packets')}, p->ingress_len, p->now)"
-            colour = to.em.temp("uint64_t", f"(uint64_t[]){{{', '.join(map(str, _COLOURS))}}}[{call}]")
+            counted, ours = to.program.metered(number, at), ", ".join(map(str, _COLOURS))
+            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{ours}}}[{counted}]", "color")
             to.touch("meter", "METER", meter.name, at, f"(int64_t){colour}", "NULL, 0")
             to.store(to.x.place(self.target), colour)
 
