@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch import fit
 from p4switch.compiler import Compiled, compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.engine import build, load
@@ -261,6 +262,11 @@ def test_the_json_and_the_p4info_are_those_of_psa(tmp_path: Path) -> None:
     assert info.pkg_info.arch == "psa"
     assert [(c.preamble.name, c.size, c.index_type_name.name) for c in info.counters] == [("In.counter", 4, "PortId_t")]
     assert info.counters[0].spec.unit == info.counters[0].spec.BOTH
+
+
+def test_tools_that_know_v1model_alone_say_so(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"program.p4:\d+:\d+: error: p4cc fit knows v1model alone, not psa"):
+        fit.measure(write(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -30,5 +30,6 @@ class Random(ExternType):
         assert isinstance(low, ir.Const)
         assert isinstance(high, ir.Const)
         if low.value > high.value:
-            raise to.error(extern.node, f"the range {low.value} to {high.value} is empty: its low end is above its high end")
+            given = f"the range {low.value} to {high.value}"
+            raise to.error(extern.node, f"{given} is empty: its low end is above its high end")
         return to.externs.result(call, lambda place: Draw(place, low, high, call.pos))
