@@ -56,6 +56,9 @@ class ExternType(Extern):
         """How calls of methods become operations, by their names."""
         return {}
 
+    def begin(self, extern: ExternObject, to: Lowering) -> None:
+        """Emit what is done where the parser or control that has the object begins."""
+
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         """Add the object to the program."""
 

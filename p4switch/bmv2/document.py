@@ -74,8 +74,8 @@ class Document:
 
     @staticmethod
     def attributes(instance: schema.ExternInstance) -> dict[str, int]:
-        """What the constructor of an extern object is given."""
-        return {attribute.name: hex_value(attribute.value) for attribute in instance.attribute_values}
+        """The numbers that the constructor of an extern object is given."""
+        return {each.name: hex_value(each.value) for each in instance.attribute_values if each.type == "hexstr"}
 
     def place(self, span: int | None) -> Place | None:
         """Where in the source a node is, by its span."""

@@ -290,7 +290,8 @@ class Checksum(Model):
 
 class Attribute(Model):
     name: str
-    value: Json
+    type: Literal["hexstr", "string", "expression"]
+    value: str | int | dict[str, Json]
 
 
 class ExternInstance(Model):

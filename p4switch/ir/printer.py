@@ -243,7 +243,6 @@ def _objects(program: pr.Program) -> Iterator[str]:
         of = f" of {meter.table}, result {text(meter.result)}" if meter.result is not None else ""
         lines.append(f"meter {meter.name} size {meter.size} {meter.unit}{of}")
     lines += [f"register {r.name} size {r.size} width {r.width}" for r in program.registers]
-    lines += [f"{o.type} {o.name} {' '.join(f'{n} {v}' for n, v in o.attributes.items())}" for o in program.objects]
     lines += [f"value set {v.name} size {v.size} width {v.width}" for v in program.value_sets]
     for c in program.calculations:
         lines.append(f"calculation {c.name} {c.algorithm}({', '.join(map(text, c.inputs))})")

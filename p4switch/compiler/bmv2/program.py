@@ -7,7 +7,7 @@ from typing import Any
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.code import action_primitives, parser
-from p4switch.compiler.bmv2.expressions import Json, argument, condition, hexstr, place
+from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
 from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend.storage import flat_fields
@@ -178,9 +178,14 @@ def _meter(meter: ir.Meter, info: Json) -> Json:
     return {**json, **info}
 
 
-def _object(number: int, each: ir.Object, info: Json) -> Json:
-    attributes = [{"name": name, "type": "hexstr", "value": hexstr(value)} for name, value in each.attributes.items()]
-    return {"name": each.name, "id": number, "type": each.type, "attribute_values": attributes, **info}
+def _instance(extern: ir.ExternInstance, number: int, info: Json) -> Json:
+    attributes: list[Json] = []
+    for name, value in extern.attributes.items():
+        if isinstance(value, str):
+            attributes.append({"name": name, "type": "string", "value": value})
+        else:
+            attributes.append({"name": name, **argument(value)})
+    return {"name": extern.name, "id": number, "type": extern.type, "attribute_values": attributes, **info}
 
 
 def to_json(lowered: Lowered) -> Json:
@@ -257,7 +262,7 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         "pipelines": pipelines,
         "checksums": checksums,
         "force_arith": [],
-        "extern_instances": [_object(i, each, info(each.span)) for i, each in enumerate(program.objects)],
+        "extern_instances": [_instance(e, i, info(e.span)) for i, e in enumerate(program.externs)],
         "field_aliases": [
             [alias, [metadata.name, name]] for metadata in program.metadata for alias, name in metadata.aliases.items()
         ],

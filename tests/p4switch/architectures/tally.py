@@ -65,9 +65,9 @@ class Add(ir.ExternOperation):
         return f"{cell['sum']} of {cell['times']}"
 
     def run(self, machine: Machine) -> None:
-        (size,) = (o.attributes["size"] for o in machine.program.objects if o.name == self.tally)
+        (size,) = (extern.attributes["size"] for extern in machine.program.externs if extern.name == self.tally)
         cell = self.tally, machine.pin(machine.value(self.index))
-        if cell[1] >= size:
+        if isinstance(size, ir.Const) and cell[1] >= size.value:
             return
         before = machine.cells.get(cell, machine.number(0))
         after = machine.number(before.number + machine.pin(machine.value(self.value)) & 0xFFFFFFFF)
@@ -95,5 +95,5 @@ class Tally(ExternType):
         to.externs.into(call, 2, result, lambda place: Add(extern.path, at, added, place, call.pos))
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        size = {"size": to.externs.size_argument(extern)}
-        to.out.objects.append(ir.Object(extern.path, "Tally", size, extern.node.pos))
+        size = {"size": ir.Const(to.externs.size_argument(extern), ir.ENUM_TYPE)}
+        to.out.externs.append(ir.ExternInstance(extern.path, "Tally", size, extern.node.pos))
