@@ -157,6 +157,17 @@ class QueuePair(Connection):
         sender = self._sender
         return sender is not None and sender.messages.size > 0
 
+    @property
+    def holds_early(self) -> bool:
+        """Whether packets have arrived that wait for one before them: any packet may deliver them."""
+        receiver = self._receiver
+        return receiver is not None and receiver.holds_early
+
+    def may_complete(self, psn: int) -> bool:
+        """Return whether a message is complete, or may be, once all packets up to this PSN are acknowledged."""
+        sender = self._sender
+        return sender is not None and sender.absolute(psn) + 1 >= sender.message_end
+
     def hears(self, address: int) -> bool:
         """Whether a host other than `peer_address` may be at the other end."""
         return False
@@ -420,6 +431,10 @@ class GroupQueuePair(QueuePair):
     ) -> None:
         super().__init__(nic, qpn, frames, sending, notification_point, first_psn)
         self._members = members
+
+    def may_complete(self, psn: int) -> bool:
+        """Return whether it may: what one member acknowledges may be what was missing of all."""
+        return True
 
     def hears(self, address: int) -> bool:
         return self._members.has(address)

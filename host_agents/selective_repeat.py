@@ -331,6 +331,10 @@ class SelectiveRepeatReceiver(Receiver):
         self._last_waiting = _NONE
         self._answered = 0  # which packet caused the SACK before
 
+    @property
+    def holds_early(self) -> bool:
+        return self.expected < self._end
+
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
