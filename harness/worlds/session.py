@@ -248,7 +248,15 @@ class Session:
         self._under_way.add(flow.index)
         later_ns = self._os_overhead_ns
         stop_ns = None if flow.stop_ns is None else flow.stop_ns + later_ns
-        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns + later_ns, stop_ns, flow.incast)
+        post = Post(
+            connection.number,
+            flow.index,
+            flow.size_bytes,
+            flow.start_ns + later_ns,
+            stop_ns,
+            flow.incast,
+            flow.qp is None,
+        )
         for source in connection.sources:
             self._carry(source, post)
 

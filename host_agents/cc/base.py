@@ -253,7 +253,7 @@ class Point(TimerOwner):
     def close(self) -> None:
         """The (last) queue pair is closed: no timer shall fire any more."""
         for timer in self._timers:
-            timer.cancel()
+            timer.dismiss()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
