@@ -104,21 +104,21 @@ class FlowRecord:
         self.completed_ns = sent.completed_ns
         self.columns.update(sent.columns)
 
-    def note_delivered(self, time_ns: int, told: Sequence[Counts], columns: FlowColumns) -> None:
+    def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: FlowColumns) -> None:
         """Every receiver has all of it, and has told those of its counts that are of this time.
 
         Nothing was told where another worker has the receiver (`harness.worlds.reports`).
         """
         self.delivered_ns = time_ns
-        if told[0]:
+        if counts[0]:
             for column, source in columns.when_delivered:
-                self.columns[column.name] = received(source, column, told)
+                self.columns[column.name] = received(source, column, counts)
 
-    def note_end(self, told: Sequence[Counts], delivered_wire_bytes: int, columns: FlowColumns) -> None:
+    def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: FlowColumns) -> None:
         """The run is over: what the receivers have counted on the queue pair."""
         self.delivered_wire_bytes = delivered_wire_bytes
         for column, source in columns.at_the_end:
-            self.columns[column.name] = received(source, column, told)
+            self.columns[column.name] = received(source, column, counts)
         if self.delivered_ns < 0:
             for column, source in columns.when_delivered:
-                self.columns[column.name] = received(source, column, told)
+                self.columns[column.name] = received(source, column, counts)

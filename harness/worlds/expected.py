@@ -15,13 +15,14 @@ from heapq import heappop, heappush
 
 import networkx as nx
 
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, wall_s
+from host_agents import wire
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
 
@@ -58,9 +59,9 @@ _STARTS, _ARRIVES, _ENDS = range(3)
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one run, up to its limit. `model_ns` is what it takes at least, where nothing waits.
+    """Work of one run, up to its limit. `model_ns` is a lower bound: the time without any waiting.
 
-    Flows and collectives together, where nothing else is said.
+    Values are of flows and collectives together, unless a comment says otherwise.
     """
 
     independent: bool  # no flow starts when others are done
@@ -187,6 +188,9 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         for destination in flow.destinations:
             receives_ns[destination] += count * packet_ns[destination]
     paths = Paths(run)
+    nic = run.scenario.nic
+    full_bytes = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + nic.mtu_bytes
+    answered_together = max(1, nic.ack_every_bytes // full_bytes) if nic.ack_every_bytes else nic.ack_every_packets
     packets = hops = 0
     sent: Counter[int] = Counter()
     # Of what is under way at the limit, which was sent in the last RTT, half is done.
@@ -201,7 +205,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         )
         there, back = paths.links(flow)
         packets += count
-        hops += done * there + -(-done // run.scenario.nic.ack_every_packets) * back
+        hops += done * there + -(-done // answered_together) * back
         sent[flow.source] += count
     busiest_ns = max(*sends_ns, *receives_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)

@@ -167,9 +167,15 @@ class SwitchProcess:
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{config}: {error}") from error
 
-    def load_source(self, program: Path, include: Sequence[Path] = (), define: Mapping[str, str] | None = None) -> None:
+    def load_source(
+        self,
+        program: Path,
+        include: Sequence[Path] = (),
+        define: Mapping[str, str] | None = None,
+        arch: str | None = None,
+    ) -> None:
         """Starts with a P4 program. Raises UserError, of which a CompileError is one."""
-        compiled = compile_program(program, include, define)
+        compiled = compile_program(program, include, define, arch)
         for warning in compiled.warnings:
             print(warning, file=sys.stderr)
         try:

@@ -8,11 +8,12 @@ Enums without an underlying type and errors are 32-bit numbers here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from p4switch.compiler.types import Header, Type
-from p4switch.ir.expressions import Expr, FieldRef, HeaderRef, StackRef, UnionRef
+from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, StackRef, UnionRef
 from p4switch.ir.operations import Operation
 
 DEFAULT_TABLE_SIZE = 1024
@@ -165,6 +166,16 @@ class ValueSet:
 
 
 @dataclass(slots=True, eq=False)
+class ExternInstance:
+    """An object of a type that BMv2 has by that name, with what its constructor is given."""
+
+    name: str
+    type: str
+    attributes: Mapping[str, Const | str] = field(default_factory=dict)
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
 class Checksum:
     """`inputs` are FieldRef, Const or HeaderRef."""
 
@@ -200,6 +211,31 @@ class Pipeline:
 
 
 @dataclass(slots=True, eq=False)
+class Parser:
+    name: str
+    start: Block
+
+
+@dataclass(slots=True, eq=False)
+class Deparser:
+    """Runs `body`, then appends those of the headers in `order` that are valid."""
+
+    name: str
+    body: Block = field(default_factory=Block)
+    order: list[HeaderRef] = field(default_factory=list)
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Metadata:
+    """An instance that the architecture fills in or looks at: fields, and the other names of some of them."""
+
+    name: str
+    fields: list[tuple[str, Type]] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class Instance:
     """A header instance."""
 
@@ -218,16 +254,16 @@ class Program:
     unions: list[tuple[UnionRef, list[str]]] = field(default_factory=list)  # names of the member instances
     errors: list[str] = field(default_factory=list)
     enums: list[tuple[str, list[str]]] = field(default_factory=list)
-    standard_metadata: list[tuple[str, Type, str]] = field(default_factory=list)  # name, type, alias
-    parser: Block = field(default_factory=Block)
+    metadata: list[Metadata] = field(default_factory=list)
+    parsers: list[Parser] = field(default_factory=list)
     value_sets: list[ValueSet] = field(default_factory=list)
     pipelines: list[Pipeline] = field(default_factory=list)
     checksums: list[Checksum] = field(default_factory=list)
-    deparser: list[HeaderRef] = field(default_factory=list)
-    deparser_ops: list[Operation] = field(default_factory=list)
+    deparsers: list[Deparser] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
+    externs: list[ExternInstance] = field(default_factory=list)
     calculations: list[Calculation] = field(default_factory=list)
     field_lists: list[FieldList] = field(default_factory=list)
     learn_lists: list[FieldList] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a NIC says of frames that are on their way to it: nothing is reported before one of which it says that it may."""
+"""NICs say which frames on their way to them may make them report something: nothing is reported before."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.extern import Extern
+from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
 from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.registry import Registry
@@ -12,6 +14,12 @@ from p4switch.registry import Registry
 EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.externs", package="p4switch.architectures.v1model.externs", base=Extern
 )
+PACKAGES: Registry[type[Package]] = Registry(
+    "package", group="p4cc.packages", package="p4switch.architectures.v1model", base=Package
+)
+
+V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,))
+ARCHITECTURES.add(V1MODEL.name, V1MODEL)
 
 PACKET_PATHS.add(
     "V1Switch",
@@ -39,6 +47,7 @@ PACKET_PATHS.add(
             "deq_qdepth": Intrinsic("queueing_metadata.deq_qdepth", saturates=True),
             "qid": Intrinsic("queueing_metadata.qid"),
         },
+        externs=(EXTERNS,),
         drop_port=DROP_PORT,
     ),
 )

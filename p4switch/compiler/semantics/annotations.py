@@ -19,6 +19,7 @@ NUMBERS = {"id": (1 << 32) - 1, "max_group_size": MAX_INT32, "max_member_weight"
 class Annotations:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
 
     def check(self, annotations: Sequence[ast.Annotation]) -> None:
         for a in annotations:
@@ -29,7 +30,7 @@ class Annotations:
             if a.name in ("name", "deprecated", "noWarn") and not a.structured and a.string is None:
                 self.ctx.error(a, f"annotation @{a.name} needs one string")
             elif a.name == "match" and not a.structured:
-                if not a.args or len(a.args) != 1 or not isinstance(a.args[0].type, types.MatchKind):
+                if not a.args or len(a.args) != 1 or not isinstance(self.types[a.args[0]], types.MatchKind):
                     self.ctx.error(a, "annotation @match needs the name of a match kind")
             elif a.name == "p4runtime_translation" and not a.structured:
                 self._translation(a)
@@ -73,7 +74,7 @@ class Annotations:
     def _annotation_value(self, e: ast.Expr) -> ast.Expr:
         e = self.ctx.expressions.expr(e)
         literal = (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)
-        if not isinstance(e, literal) and not isinstance(e.type, types.Unknown):
+        if not isinstance(e, literal) and not isinstance(self.types[e], types.Unknown):
             self.ctx.error(e, "the value in an annotation must be an integer, string or bool known at compile time")
         if isinstance(e, ast.IntLiteral) and not -MAX_INT64 - 1 <= e.value <= MAX_INT64:
             self.ctx.error(e, "the value in an annotation must fit into 64 bits")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
-from p4switch.compiler.semantics.conversions import describe
 from p4switch.compiler.semantics.inference import Inference, paired_params
 from p4switch.compiler.semantics.written_types import is_object
 from p4switch.compiler.types import Type
@@ -33,6 +32,8 @@ def accepts(params: list[ast.Parameter], args: list[ast.Argument]) -> bool:
 class Arguments:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.bindings = ctx.facts.bindings
 
     def match_arguments(
         self, at: ast.Node, what: str, params: list[ast.Parameter], args: list[ast.Argument]
@@ -82,16 +83,16 @@ class Arguments:
         if isinstance(e, ast.DontCare):
             if param.direction != Direction.OUT:
                 self.ctx.error(e, f"'_' can only be passed for an out parameter, and {param.name!r} is none")
-            e.type = t
+            self.types[e] = t
             return e
         if param.direction in (Direction.OUT, Direction.INOUT):
-            if isinstance(e.type, types.Unknown):
+            if isinstance(self.types[e], types.Unknown):
                 return e
             why = self.ctx.values.not_assignable(e)
             if why is not None:
                 self.ctx.error(e, f"{shown} is {param.direction.value}, so its argument must be assignable: {why}")
-            elif e.type != t and not isinstance(t, types.Unknown):
-                self.ctx.error(e, f"expected {t} for {shown}, not {e.type}")
+            elif self.types[e] != t and not isinstance(t, types.Unknown):
+                self.ctx.error(e, f"expected {t} for {shown}, not {self.types[e]}")
             return e
         if is_object(t):
             return self._pass_object(shown, t, e)
@@ -101,18 +102,18 @@ class Arguments:
         return result
 
     def _pass_object(self, shown: str, wanted: Type, e: ast.Expr) -> ast.Expr:
-        given = e.type
+        given = self.types[e]
         if isinstance(given, types.Unknown):
             return e
         problem = self.mismatch(wanted, given)
         if (
             not problem
             and isinstance(e, ast.Call)
-            and not all(b is None or self.ctx.values.is_constant(b) for b in e.bound)
+            and not all(b is None or self.ctx.values.is_constant(b) for b in self.bindings[e].bound)
         ):
             self.ctx.error(e, f"{shown} must be known at compile time")
         elif problem:
-            self.ctx.error(e, f"{describe(e)} does not fit {wanted}, which {shown} needs{problem}")
+            self.ctx.error(e, f"{self.ctx.describe(e)} does not fit {wanted}, which {shown} needs{problem}")
         return e
 
     def mismatch(self, wanted: Type, given: Type) -> str:
@@ -137,7 +138,7 @@ class Arguments:
             wanted.decl, (ast.ParserDecl, ast.ControlDecl)
         ):
             return f": it is {given}"
-        pairs = paired_params(wanted, given)
+        pairs = paired_params(wanted, given, self.types)
         if pairs is None:
             return f": it has {len(given.decl.params)} parameters instead of {len(wanted.decl.params)}"
         for wp, wt, gp, gt in pairs:
@@ -167,17 +168,17 @@ class Arguments:
         values: list[ast.Expr | None] = []
         for param, t, arg in zip(params, wanted, matched, strict=True):
             if arg is None:
-                if param.default is not None and is_object(param.default.type):
-                    inference.unify(t, param.default.type)
+                if param.default is not None and is_object(self.types[param.default]):
+                    inference.unify(t, self.types[param.default])
                 values.append(None)
                 continue
             if not isinstance(arg.value, ast.DontCare):
                 arg.value = self.ctx.expressions.expr(arg.value, inference.apply(t))
                 known = inference.apply(t)
-                if not inference.unify(t, arg.value.type):
+                if not inference.unify(t, self.types[arg.value]):
                     shown = f"parameter {param.name!r} of {what}"
-                    self.ctx.error(arg.value, f"expected {known} for {shown}, not {describe(arg.value)}")
-                    arg.value.type = types.UNKNOWN
+                    self.ctx.error(arg.value, f"expected {known} for {shown}, not {self.ctx.describe(arg.value)}")
+                    self.types[arg.value] = types.UNKNOWN
             values.append(arg.value)
         return values
 
@@ -199,7 +200,8 @@ class Arguments:
         if not missing:
             return False
         if not any(
-            v is not None and isinstance(v.type, types.Unknown) and not isinstance(v, ast.DontCare) for v in values
+            v is not None and isinstance(self.types[v], types.Unknown) and not isinstance(v, ast.DontCare)
+            for v in values
         ):
             names = ", ".join(sorted(p.name for p in missing))
             self.ctx.error(e, f"type argument {names} of {what} cannot be inferred here: write it")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.ast import CallKind, Direction
+from p4switch.compiler.ast import Direction
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.arguments import accepts
-from p4switch.compiler.semantics.conversions import describe
 from p4switch.compiler.semantics.inference import Inference, specialised_params
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.sizes import lacks_width, size_limits
@@ -27,6 +27,10 @@ _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 class Calls:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.typed = ctx.facts.typed
+        self.bindings = ctx.facts.bindings
+        self.decls = ctx.facts.decls
 
     def call(self, e: ast.Call, expected: Type | None) -> ast.Expr:
         func = e.func
@@ -37,12 +41,13 @@ class Calls:
         if isinstance(func, ast.TypeName):
             return self.ctx.instances.construct(e, func.type_expr, expected)
         func = self.ctx.expressions.expr(func)
-        if not isinstance(func.type, types.Unknown):
-            self.ctx.error(e, f"{describe(func)} cannot be called")
+        if not isinstance(self.types[func], types.Unknown):
+            self.ctx.error(e, f"{self.ctx.describe(func)} cannot be called")
         self.ctx.arguments.check_values(e.args)
         return e
 
     def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> ast.Expr:
+        binding = self.bindings[e]
         found = self.ctx.lookup(func.name, func.absolute)
         if not found:
             self.ctx.unknown_name(func, func.name, new=FUNCTIONS.get(func.name))
@@ -59,19 +64,19 @@ class Calls:
         decl = self._overload(e, f"{func.name!r}", callees)
         if decl is None:
             return e
-        func.decl = decl
-        func.type = types.Callable(decl)
-        e.method = decl.name
+        self.decls[func] = decl
+        self.types[func] = types.Callable(decl)
+        binding.method = decl.name
         if isinstance(decl, ast.ActionDecl):
-            e.kind = CallKind.ACTION
+            binding.kind = CallKind.ACTION
             if self.ctx.place not in (Place.CONTROL, Place.ACTION, Place.TABLE):
                 self.ctx.error(e, f"an action cannot be called in {self.ctx.place.value}")
         else:
-            e.kind = CallKind.FUNCTION if isinstance(decl, ast.FunctionDecl) else CallKind.EXTERN_FUNCTION
-            if decl.name == "verify" and e.kind == CallKind.EXTERN_FUNCTION and self.ctx.place != Place.PARSER:
+            binding.kind = CallKind.FUNCTION if isinstance(decl, ast.FunctionDecl) else CallKind.EXTERN_FUNCTION
+            if decl.name == "verify" and binding.kind == CallKind.EXTERN_FUNCTION and self.ctx.place != Place.PARSER:
                 self.ctx.error(e, f"'verify' can only be called in a parser, not in {self.ctx.place.value}")
         result = self._complete(e, decl, {}, expected)
-        if decl.name == "static_assert" and e.kind == CallKind.EXTERN_FUNCTION:
+        if decl.name == "static_assert" and binding.kind == CallKind.EXTERN_FUNCTION:
             return self._static_assert(e)
         return result
 
@@ -92,20 +97,22 @@ class Calls:
         return None
 
     def _static_assert(self, e: ast.Call) -> ast.Expr:
-        condition = e.bound[0] if e.bound else None
-        message = e.bound[1] if len(e.bound) > 1 else None
+        binding = self.bindings[e]
+        condition = binding.bound[0] if binding.bound else None
+        message = binding.bound[1] if len(binding.bound) > 1 else None
         if isinstance(condition, ast.BoolLiteral):
             if not condition.value:
                 text = f": {message.value}" if isinstance(message, ast.StringLiteral) else ""
                 self.ctx.error(e, f"static_assert failed{text}")
-            return ast.BoolLiteral(e.pos, True, type=types.BOOL)
+            return self.typed(ast.BoolLiteral(e.pos, True), types.BOOL)
         return e
 
     def _call_member(self, e: ast.Call, func: ast.Member, expected: Type | None) -> ast.Expr:
+        binding = self.bindings[e]
         base = func.base = self.ctx.expressions.any_expr(func.base)
-        t = base.type
-        e.receiver = base
-        e.method = func.name
+        t = self.types[base]
+        binding.receiver = base
+        binding.method = func.name
         if isinstance(t, types.Unknown):
             self.ctx.arguments.check_values(e.args)
             return e
@@ -119,6 +126,7 @@ class Calls:
 
     def _call_static(self, e: ast.Call, func: ast.Member, t: Type, expected: Type | None) -> ast.Expr:
         """`T.method(...)` on the name of a type."""
+        binding = self.bindings[e]
         if func.name in _SIZES:
             return self._size(e, t)
         if func.name == "apply" and isinstance(t, (types.Parser, types.Control)):
@@ -128,8 +136,8 @@ class Calls:
             if t.decl.ctor_params:
                 self.ctx.error(e, f"{t.decl.name!r} has constructor parameters: make an instance first")
                 return e
-            e.receiver = self.ctx.instances.implicit_instance(func, t)
-            return self._apply(e, e.receiver.type)
+            binding.receiver = self.ctx.instances.implicit_instance(func, t)
+            return self._apply(e, self.types[binding.receiver])
         if not isinstance(t, types.Unknown):
             self.ctx.error(func, f"{t} has no method {func.name!r}")
         self.ctx.arguments.check_values(e.args)
@@ -137,16 +145,20 @@ class Calls:
 
     def _size(self, e: ast.Call, t: Type) -> ast.Expr:
         """`minSizeInBits()` and its like (specification, section 9)."""
+        binding = self.bindings[e]
         least, most = size_limits(t)
         if e.args or e.type_arg_exprs:
-            self.ctx.error(e, f"{e.method!r} takes no arguments")
-        size = least if e.method.startswith("min") else most
+            self.ctx.error(e, f"{binding.method!r} takes no arguments")
+        size = least if binding.method.startswith("min") else most
         if size is None:
             self.ctx.error(e, f"{t} has no size")
             return e
-        return ast.IntLiteral(e.pos, (size + 7) // 8 if e.method.endswith("Bytes") else size, type=types.INT)
+        return self.typed(
+            ast.IntLiteral(e.pos, (size + 7) // 8 if binding.method.endswith("Bytes") else size), types.INT
+        )
 
     def _call_method(self, e: ast.Call, func: ast.Member, t: types.Extern, expected: Type | None) -> ast.Expr:
+        binding = self.bindings[e]
         methods = [m for m in t.decl.methods if m.name == func.name]
         if not methods:
             hint = did_you_mean(func.name, [m.name for m in t.decl.methods])
@@ -156,7 +168,7 @@ class Calls:
         method = self._overload(e, f"{t.decl.name}.{func.name}", methods)
         if method is None:
             return e
-        e.kind = CallKind.ABSTRACT_METHOD if method.abstract else CallKind.EXTERN_METHOD
+        binding.kind = CallKind.ABSTRACT_METHOD if method.abstract else CallKind.EXTERN_METHOD
         if self.ctx.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.ctx.error(e, f"a method cannot be called in {self.ctx.place.value}")
         elif (
@@ -166,26 +178,27 @@ class Calls:
         ):
             self.ctx.error(e, f"{func.name!r} can only be called in a parser, not in {self.ctx.place.value}")
         result = self._complete(e, method, dict(zip(t.decl.type_params, t.args, strict=True)), expected)
-        if t.decl.name == "packet_in" and e.param_types:
+        if t.decl.name == "packet_in" and binding.param_types:
             self._check_packet_in(e)
         elif t.decl.name == "packet_in" and func.name == "lookahead":
-            least, most = size_limits(e.type)
-            if least != most and not isinstance(e.type, types.Unknown):
-                self.ctx.error(e, f"'lookahead' needs a type of fixed width, not {e.type}")
+            least, most = size_limits(self.types[e])
+            if least != most and not isinstance(self.types[e], types.Unknown):
+                self.ctx.error(e, f"'lookahead' needs a type of fixed width, not {self.types[e]}")
         return result
 
     def _check_packet_in(self, e: ast.Call) -> None:
         """`extract` takes a header without varbit, or one with one varbit and its length."""
-        t = e.param_types[0]
-        if e.method != "extract" or isinstance(t, (types.TypeVar, types.Unknown)):
+        binding = self.bindings[e]
+        t = binding.param_types[0]
+        if binding.method != "extract" or isinstance(t, (types.TypeVar, types.Unknown)):
             return
         if not isinstance(t, types.Header):
             self.ctx.error(e.args[0].value, f"'extract' needs a header, not {t}")
             return
         varbits = sum(isinstance(f.type, types.Varbit) for f in t.fields)
-        if len(e.bound) == 1 and varbits:
+        if len(binding.bound) == 1 and varbits:
             self.ctx.error(e.args[0].value, f"{t} has a varbit field: 'extract' needs its length as second argument")
-        elif len(e.bound) == 2 and varbits != 1:
+        elif len(binding.bound) == 2 and varbits != 1:
             self.ctx.error(
                 e.args[0].value, f"'extract' with a length needs a header with one varbit field, not {varbits}"
             )
@@ -194,8 +207,9 @@ class Calls:
         self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None
     ) -> ast.Expr:
         """Check a call of `decl`; `outer` has the type arguments of the object."""
+        binding = self.bindings[e]
         what = f"{decl.name!r}"
-        e.decl = decl
+        binding.decl = decl
         deprecated = decl.annotation("deprecated")
         if deprecated is not None:
             self.ctx.warn(e, f"{what} is deprecated: {deprecated.string}", "deprecated")
@@ -204,27 +218,27 @@ class Calls:
             self.ctx.arguments.check_values(e.args)
             return e
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
-        inference = Inference(type_params)
+        inference = Inference(type_params, self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
             self.ctx.arguments.check_values(e.args)
             return e
-        wanted = [types.substitute(p.type, outer) for p in decl.params]
-        returned = types.VOID if isinstance(decl, ast.ActionDecl) else types.substitute(decl.return_type, outer)
+        wanted = [types.substitute(self.types[p], outer) for p in decl.params]
+        returned = types.VOID if isinstance(decl, ast.ActionDecl) else types.substitute(self.types[decl], outer)
         values = self.ctx.arguments.infer(what, decl.params, wanted, matched, inference)
         if expected is not None and inference.missing():
             inference.unify(returned, expected)
         self.ctx.arguments.ignore_omitted(wanted, values, inference)
         if self.ctx.arguments.uninferred(e, what, inference, values):
             return e
-        e.type_args = {**outer, **inference.bound}
-        e.params = decl.params
-        e.param_types = [inference.apply(t) for t in wanted]
-        self._check_instance_arguments(what, decl.params, e.param_types, values)
+        binding.type_args = {**outer, **inference.bound}
+        binding.params = decl.params
+        binding.param_types = [inference.apply(t) for t in wanted]
+        self._check_instance_arguments(what, decl.params, binding.param_types, values)
         # An action takes what the control plane would give it at run time, too, where it is called directly.
-        e.bound = self.ctx.arguments.pass_all(
-            what, decl.params, e.param_types, values, not isinstance(decl, ast.ActionDecl)
+        binding.bound = self.ctx.arguments.pass_all(
+            what, decl.params, binding.param_types, values, not isinstance(decl, ast.ActionDecl)
         )
-        e.type = inference.apply(returned)
+        self.types[e] = inference.apply(returned)
         return e
 
     def _check_instance_arguments(
@@ -232,10 +246,10 @@ class Calls:
     ) -> None:
         """What a type parameter stands for must be a type that a parameter can have, with all widths known."""
         for param, t, value in zip(params, wanted, values, strict=True):
-            if value is None or t == param.type:
+            if value is None or t == self.types[param]:
                 continue
-            if isinstance(value.type, (types.Control, types.Parser, types.Package, types.Table)):
-                self.ctx.error(value, f"{value.type} cannot be passed for parameter {param.name!r} of {what}")
+            if isinstance(self.types[value], (types.Control, types.Parser, types.Package, types.Table)):
+                self.ctx.error(value, f"{self.types[value]} cannot be passed for parameter {param.name!r} of {what}")
             elif isinstance(t, types.String) and param.direction != Direction.NONE:
                 self.ctx.error(value, f"a string cannot be passed for parameter {param.name!r} of {what}")
             elif lacks_width(t):
@@ -258,10 +272,11 @@ class Calls:
         return True
 
     def _apply(self, e: ast.Call, t: Type) -> ast.Expr:
+        binding = self.bindings[e]
         if isinstance(t, types.Table):
-            e.kind = CallKind.TABLE_APPLY
-            e.decl = t.decl
-            e.type = types.ApplyResult(t.decl)
+            binding.kind = CallKind.TABLE_APPLY
+            binding.decl = t.decl
+            self.types[e] = types.ApplyResult(t.decl)
             if e.args or e.type_arg_exprs:
                 self.ctx.error(e, "applying a table takes no arguments")
             if self.ctx.place != Place.CONTROL:
@@ -273,8 +288,8 @@ class Calls:
             self.ctx.error(e, f"{t} cannot be applied")
             return e
         parser = isinstance(t, types.Parser)
-        e.kind = CallKind.PARSER_APPLY if parser else CallKind.CONTROL_APPLY
-        e.decl = t.decl
+        binding.kind = CallKind.PARSER_APPLY if parser else CallKind.CONTROL_APPLY
+        binding.decl = t.decl
         right = Place.PARSER if parser else Place.CONTROL
         if self.ctx.place != right:
             kind = "parser" if parser else "control"
@@ -286,13 +301,13 @@ class Calls:
         if matched is None:
             self.ctx.arguments.check_values(e.args)
             return e
-        wanted = specialised_params(t)
-        inference = Inference(t.decl.type_params)
+        wanted = specialised_params(t, self.types)
+        inference = Inference(t.decl.type_params, self.types)
         values = self.ctx.arguments.infer(what, t.decl.params, wanted, matched, inference)
-        e.params = t.decl.params
-        e.param_types = [inference.apply(w) for w in wanted]
-        e.bound = self.ctx.arguments.pass_all(what, t.decl.params, e.param_types, values, True)
-        e.type = types.VOID
+        binding.params = t.decl.params
+        binding.param_types = [inference.apply(w) for w in wanted]
+        binding.bound = self.ctx.arguments.pass_all(what, t.decl.params, binding.param_types, values, True)
+        self.types[e] = types.VOID
         return e
 
     def _builtin(self, e: ast.Call, func: ast.Member, t: Type) -> ast.Expr:
@@ -315,19 +330,20 @@ class Calls:
             return e
         if e.args or e.type_arg_exprs:
             self.ctx.error(e, f"{name!r} takes no arguments")
-        e.kind = CallKind.BUILTIN
-        e.type = result
+        self.bindings[e].kind = CallKind.BUILTIN
+        self.types[e] = result
         return e
 
     def _changes(self, e: ast.Call, base: ast.Expr) -> None:
         why = self.ctx.values.not_assignable(base)
         if why is not None:
-            self.ctx.error(e, f"{e.method!r} changes its header, which it cannot here: {why}")
+            self.ctx.error(e, f"{self.bindings[e].method!r} changes its header, which it cannot here: {why}")
 
     def _push_or_pop(self, e: ast.Call, func: ast.Member) -> ast.Expr:
+        binding = self.bindings[e]
         self._changes(e, func.base)
-        e.kind = CallKind.BUILTIN
-        e.type = types.VOID
+        binding.kind = CallKind.BUILTIN
+        self.types[e] = types.VOID
         if len(e.args) != 1:
             self.ctx.error(e, f"{func.name!r} takes 1 argument, not {len(e.args)}")
             return e
@@ -335,7 +351,7 @@ class Calls:
         if count is not None and count <= 0:
             self.ctx.error(value, f"the argument of {func.name!r} must be positive, not {count}")
         e.args[0].value = value
-        e.bound = [value]
+        binding.bound = [value]
         return e
 
 

@@ -39,6 +39,7 @@ class Checking:
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         self.program = program
         self.reporter = reporter
+        self.facts = program.facts
         self.scopes: list[Scope] = [{}]
         self.place = Place.TOP
         self.owner: ast.ParserDecl | ast.ControlDecl | None = None
@@ -67,6 +68,20 @@ class Checking:
 
     def warn(self, node: ast.Node, message: str, name: str = "other") -> None:
         self.reporter.warn(node.pos, message, name)
+
+    def describe(self, e: ast.Expr) -> str:
+        """What `e` is, for a message."""
+        if isinstance(e, ast.IntLiteral) and isinstance(self.facts.types[e], types.InfInt):
+            return f"int {e.value}" if e.value.bit_length() < 200 else "int"
+        if isinstance(e, ast.ListExpr):
+            return "a list of values"
+        if isinstance(e, ast.StructExpr) and isinstance(self.facts.types[e], types.AnonRecord):
+            return "a list of named values"
+        if isinstance(e, ast.InvalidHeader) and isinstance(self.facts.types[e], types.AnonRecord):
+            return "an invalid header"
+        if isinstance(e, ast.DefaultInit):
+            return "'...'"
+        return str(self.facts.types[e])
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Declarations:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.values = ctx.facts.values
         self._declarations: dict[type[ast.Node], Callable[..., object]] = {
             ast.ErrorDecl: self._errors,
             ast.MatchKindDecl: self._match_kinds,
@@ -54,8 +56,8 @@ class Declarations:
             self.ctx.error(main[0], "'main' must be the instance of a package")
         elif main and isinstance(main[0], ast.Instantiation):
             self.ctx.program.main = main[0]
-            if not isinstance(main[0].type, (types.Package, types.Unknown)):
-                self.ctx.error(main[0], f"'main' must be a package, not {main[0].type}")
+            if not isinstance(self.types[main[0]], (types.Package, types.Unknown)):
+                self.ctx.error(main[0], f"'main' must be a package, not {self.types[main[0]]}")
 
     def declaration(self, decl: ast.Node) -> None:
         self._declarations[type(decl)](decl)
@@ -72,7 +74,7 @@ class Declarations:
             if m.name in self.ctx.program.errors:
                 self.ctx.duplicate(m, self.ctx.program.errors[m.name])
                 continue
-            m.value = len(self.ctx.program.errors)
+            self.values[m] = len(self.ctx.program.errors)
             self.ctx.program.errors[m.name] = m
 
     def _match_kinds(self, decl: ast.MatchKindDecl) -> None:
@@ -88,22 +90,25 @@ class Declarations:
         with self.ctx.scope():
             args = self._type_params(decl.type_params)
             self.ctx.unique(decl.fields, "field")
+            declared: list[types.Field] = []
             for f in decl.fields:
                 self.ctx.annotations.check(f.annotations)
-                f.type = self.ctx.written_types.resolve(f.type_expr)
-            total = sum(self.ctx.written_types.parts(f.type) for f in decl.fields)
-            if not self.ctx.written_types.small_enough(decl, total):
-                decl.fields.clear()
-            for f in decl.fields:
-                self.ctx.written_types.check_field(f.type_expr, decl, f.type, f.name)
-        decl.type = kind(decl, args)
+                declared.append(types.Field(f.name, self.ctx.written_types.resolve(f.type_expr), f))
+            if not self.ctx.written_types.small_enough(
+                decl, sum(self.ctx.written_types.parts(f.type) for f in declared)
+            ):
+                declared.clear()
+            for field in declared:
+                self.ctx.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
+        self.types[decl] = kind(decl, args, declared)
         self.ctx.declare(decl)
 
     def _enum(self, decl: ast.EnumDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         self.ctx.unique(decl.members, "member")
+        self.values.update((m, index) for index, m in enumerate(decl.members))
         if decl.underlying_expr is None:
-            decl.type = types.Enum(decl)
+            self.types[decl] = types.Enum(decl)
             self.ctx.declare(decl)
             return
         underlying = self.ctx.written_types.resolve(decl.underlying_expr)
@@ -114,7 +119,7 @@ class Declarations:
                 )
             self.ctx.declare(decl)
             return
-        decl.type = types.Enum(decl, underlying)
+        self.types[decl] = types.Enum(decl, underlying)
         with self.ctx.scope():
             for m in decl.members:
                 assert m.init is not None
@@ -125,8 +130,8 @@ class Declarations:
                     )
                 m.init = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
                 if isinstance(m.init, ast.IntLiteral):
-                    m.value = m.init.value
-                elif not isinstance(m.init.type, types.Unknown):
+                    self.values[m] = m.init.value
+                elif not isinstance(self.types[m.init], types.Unknown):
                     self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
                 if m.name not in self.ctx.scopes[-1]:
                     self.ctx.declare(m)
@@ -134,9 +139,9 @@ class Declarations:
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        decl.type = self.ctx.written_types.resolve(decl.type_expr)
-        if isinstance(decl.type, (types.Void, types.MatchKind)):
-            self.ctx.error(decl.type_expr, f"{decl.type} cannot get another name")
+        self.types[decl] = self.ctx.written_types.resolve(decl.type_expr)
+        if isinstance(self.types[decl], (types.Void, types.MatchKind)):
+            self.ctx.error(decl.type_expr, f"{self.types[decl]} cannot get another name")
         self.ctx.declare(decl)
 
     def _newtype(self, decl: ast.NewTypeDecl) -> None:
@@ -144,7 +149,7 @@ class Declarations:
         base = self.ctx.written_types.resolve(decl.type_expr)
         allowed = (types.Bits, types.Bool, types.NewType, types.Enum, types.Varbit, types.Error)
         if isinstance(base, allowed):
-            decl.type = types.NewType(decl, base)
+            self.types[decl] = types.NewType(decl, base)
         elif not isinstance(base, types.Unknown):
             self.ctx.error(decl.type_expr, f"'type' can be based on bit<>, int<>, bool and the like, not on {base}")
         self.ctx.declare(decl)
@@ -154,7 +159,7 @@ class Declarations:
         self.ctx.unique(params, "parameter")
         for p in params:
             self.ctx.annotations.check(p.annotations)
-            p.type = self.ctx.written_types.resolve(p.type_expr)
+            self.types[p] = self.ctx.written_types.resolve(p.type_expr)
             self._parameter(p, owner, constructor)
             if p.default is not None:
                 self._default(p)
@@ -162,7 +167,7 @@ class Declarations:
                 self.ctx.declare(p)
 
     def _parameter(self, p: ast.Parameter, owner: str, constructor: bool) -> None:
-        t = p.type
+        t = self.types[p]
         if isinstance(t, (types.Void, types.MatchKind, types.Set)):
             self.ctx.error(p.type_expr, f"parameter {p.name!r} cannot have type {t}")
         if isinstance(t, (types.Parser, types.Control, types.Package)) and not constructor:
@@ -180,11 +185,11 @@ class Declarations:
 
     def _default(self, p: ast.Parameter) -> None:
         assert p.default is not None
-        p.default = self.ctx.expressions.expr(p.default, p.type)
-        if not is_object(p.type):
-            p.default = self.ctx.conversions.convert(p.default, p.type, f"parameter {p.name!r}")
-        elif problem := self.ctx.arguments.mismatch(p.type, p.default.type):
-            self.ctx.error(p.default, f"{p.default.type} does not fit {p.type}{problem}")
+        p.default = self.ctx.expressions.expr(p.default, self.types[p])
+        if not is_object(self.types[p]):
+            p.default = self.ctx.conversions.convert(p.default, self.types[p], f"parameter {p.name!r}")
+        elif problem := self.ctx.arguments.mismatch(self.types[p], self.types[p.default]):
+            self.ctx.error(p.default, f"{self.types[p.default]} does not fit {self.types[p]}{problem}")
         if p.direction in (Direction.OUT, Direction.INOUT):
             self.ctx.error(p.default, f"parameter {p.name!r} is {p.direction.value}, so it cannot have a default value")
         elif not self.ctx.values.is_constant(p.default):
@@ -200,7 +205,7 @@ class Declarations:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope():
             self._type_params(decl.type_params)
-            decl.return_type = self._return_type(decl.returns, decl.name)
+            self.types[decl] = self._return_type(decl.returns, decl.name)
             self._parameters(decl.params, repr(decl.name))
         self.ctx.declare(decl)
 
@@ -212,15 +217,15 @@ class Declarations:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope(), self.ctx.at(place):
             self._type_params(decl.type_params)
-            decl.return_type = self._return_type(decl.returns, decl.name)
+            self.types[decl] = self._return_type(decl.returns, decl.name)
             self._parameters(decl.params, repr(decl.name))
             for p in decl.params:
                 if p.optional:
                     self.ctx.error(p, f"parameter {p.name!r} cannot be optional: {decl.name!r} has a body")
-                if is_object(p.type) and place == Place.FUNCTION and not isinstance(p.type, types.Extern):
-                    self.ctx.error(p, f"parameter {p.name!r} of a function cannot have type {p.type}")
-            self._body(decl.body, decl.return_type)
-            returns = not isinstance(decl.return_type, (types.Void, types.Unknown))
+                if is_object(self.types[p]) and place == Place.FUNCTION and not isinstance(self.types[p], types.Extern):
+                    self.ctx.error(p, f"parameter {p.name!r} of a function cannot have type {self.types[p]}")
+            self._body(decl.body, self.types[decl])
+            returns = not isinstance(self.types[decl], (types.Void, types.Unknown))
             if returns and not always_returns(decl.body):
                 self.ctx.error(decl, f"function {decl.name!r} does not return a value on all paths")
 
@@ -236,8 +241,8 @@ class Declarations:
             self._parameters(decl.params, f"action {decl.name!r}")
             undirected: ast.Parameter | None = None
             for p in decl.params:
-                if is_object(p.type) or isinstance(p.type, (types.String, types.InfInt)):
-                    self.ctx.error(p, f"parameter {p.name!r} of an action cannot have type {p.type}")
+                if is_object(self.types[p]) or isinstance(self.types[p], (types.String, types.InfInt)):
+                    self.ctx.error(p, f"parameter {p.name!r} of an action cannot have type {self.types[p]}")
                 if p.direction == Direction.NONE:
                     undirected = p
                 elif undirected is not None:
@@ -250,7 +255,7 @@ class Declarations:
     def _extern(self, decl: ast.ExternDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope():
-            decl.type = types.Extern(decl, self._type_params(decl.type_params))
+            self.types[decl] = types.Extern(decl, self._type_params(decl.type_params))
         self.ctx.declare(decl)
         with self.ctx.scope():
             for type_param in decl.type_params:
@@ -270,32 +275,32 @@ class Declarations:
             if m.returns is not None:
                 if m.name == decl.name:
                     self.ctx.error(m, f"constructor {m.name!r} cannot have a return type")
-                m.return_type = self._return_type(m.returns, m.name)
+                self.types[m] = self._return_type(m.returns, m.name)
             self._parameters(m.params, f"constructor {m.name!r}", m.returns is None)
             for p in m.params:
-                if isinstance(p.type, (types.Parser, types.Control, types.Package)) and m.returns is None:
-                    self.ctx.error(p, f"parameter {p.name!r} of an extern cannot have type {p.type}")
-                elif isinstance(p.type, types.Extern) and p.type.decl is decl:
+                if isinstance(self.types[p], (types.Parser, types.Control, types.Package)) and m.returns is None:
+                    self.ctx.error(p, f"parameter {p.name!r} of an extern cannot have type {self.types[p]}")
+                elif self.types[p] == self.types[decl]:
                     self.ctx.error(p, f"extern {decl.name!r} cannot have a parameter of its own type")
 
     def _package(self, decl: ast.PackageDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope():
-            decl.type = types.Package(decl, self._type_params(decl.type_params))
+            self.types[decl] = types.Package(decl, self._type_params(decl.type_params))
             self._parameters(decl.params, f"package {decl.name!r}", True)
         self.ctx.declare(decl)
 
     def _parser_type(self, decl: ast.ParserTypeDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope():
-            decl.type = types.Parser(decl, self._type_params(decl.type_params))
+            self.types[decl] = types.Parser(decl, self._type_params(decl.type_params))
             self._parameters(decl.params, f"parser {decl.name!r}")
         self.ctx.declare(decl)
 
     def _control_type(self, decl: ast.ControlTypeDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         with self.ctx.scope():
-            decl.type = types.Control(decl, self._type_params(decl.type_params))
+            self.types[decl] = types.Control(decl, self._type_params(decl.type_params))
             self._parameters(decl.params, f"control {decl.name!r}")
         self.ctx.declare(decl)
 
@@ -315,13 +320,13 @@ class Declarations:
             self._parameters(decl.params, f"{kind} {decl.name!r}")
             self._parameters(decl.ctor_params, f"the constructor of {decl.name!r}", True)
             self._container_params(decl, parser)
-            decl.type = t
+            self.types[decl] = t
             self.ctx.locals = decl.locals
             with self.ctx.scope():
                 for local in list(decl.locals):
                     self.declaration(local)
                 if isinstance(decl, ast.ParserDecl):
-                    self.ctx.parsers.states(decl)
+                    self.ctx.parsers.parser(decl)
                 else:
                     with self.ctx.at(Place.CONTROL):
                         self._body(decl.body, types.VOID)
@@ -337,9 +342,9 @@ class Declarations:
         for p in decl.ctor_params:
             if p.optional:
                 self.ctx.error(p, f"parameter {p.name!r} cannot be optional: {decl.name!r} has a body")
-            if isinstance(getattr(p.type, "decl", None), (ast.ParserDecl, ast.ControlDecl)):
-                self.ctx.error(p, f"parameter {p.name!r} cannot have type {p.type}, which has a body")
-            elif isinstance(p.type, types.Parser) and not parser:
+            if isinstance(getattr(self.types[p], "decl", None), (ast.ParserDecl, ast.ControlDecl)):
+                self.ctx.error(p, f"parameter {p.name!r} cannot have type {self.types[p]}, which has a body")
+            elif isinstance(self.types[p], types.Parser) and not parser:
                 self.ctx.error(p, f"parameter {p.name!r}: a control cannot contain a parser")
-            elif isinstance(p.type, types.Control) and parser:
+            elif isinstance(self.types[p], types.Control) and parser:
                 self.ctx.error(p, f"parameter {p.name!r}: a parser cannot contain a control")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class Entries:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
 
     def entries(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
         kinds = [k.match_kind for k in t.keys]
@@ -85,7 +86,7 @@ class Entries:
         if len(keys) != len(t.keys):
             self.ctx.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
             return False
-        entry.keysets = [self.ctx.keysets.keyset(e, k.expr.type) for e, k in zip(keys, t.keys, strict=True)]
+        entry.keysets = [self.ctx.keysets.keyset(e, self.types[k.expr]) for e, k in zip(keys, t.keys, strict=True)]
         return True
 
     def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
@@ -113,7 +114,7 @@ class Entries:
         if allowed is not None and form not in allowed:
             self.ctx.error(e, f"{form} cannot be matched with {key.match_kind}")
         elif key.match_kind == "lpm" and isinstance(e, ast.Mask) and isinstance(e.mask, ast.IntLiteral):
-            width = types.width_of(key.expr.type)
+            width = types.width_of(self.types[key.expr])
             if width is not None:
                 low_bits = e.mask.value & ((1 << width) - 1) ^ ((1 << width) - 1)
                 if low_bits & (low_bits + 1):

@@ -6,11 +6,10 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from p4switch.bits.domain import fits, wrap
+from p4switch.bits.domain import wrap
 from p4switch.bits.integers import INTEGERS
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
-from p4switch.compiler.semantics.conversions import describe
 from p4switch.compiler.semantics.inference import Inference
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.values import LITERALS
@@ -26,10 +25,14 @@ _CALLABLE = (ast.ActionDecl, ast.FunctionDecl, ast.ExternFunctionDecl)
 class Expressions:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.typed = ctx.facts.typed
+        self.decls = ctx.facts.decls
+        self.fields = ctx.facts.fields
         self._checks: dict[type[ast.Expr], Callable[..., ast.Expr]] = {
             ast.IntLiteral: self._integer,
-            ast.BoolLiteral: lambda e: _typed(e, types.BOOL),
-            ast.StringLiteral: lambda e: _typed(e, types.STRING),
+            ast.BoolLiteral: lambda e: self.typed(e, types.BOOL),
+            ast.StringLiteral: lambda e: self.typed(e, types.STRING),
             ast.Name: self._name,
             ast.TypeName: self._type_name,
             ast.This: self._this,
@@ -42,19 +45,20 @@ class Expressions:
             ast.Cast: self._cast,
             ast.ListExpr: self._list,
             ast.StructExpr: self._struct,
-            ast.InvalidHeader: lambda e: _typed(e, types.AnonRecord((), ())),
-            ast.DefaultInit: lambda e: _typed(e, types.AnonRecord((), ())),
+            ast.InvalidHeader: lambda e: self.typed(e, types.AnonRecord((), ())),
+            ast.DefaultInit: lambda e: self.typed(e, types.AnonRecord((), ())),
         }
 
     def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
         """Check an expression that stands for a value; what it becomes. `expected` helps infer type arguments."""
         e = self.any_expr(e, expected)
-        if isinstance(e.type, types.Meta):
-            self.ctx.error(e, f"{e.type} is not a value")
-            e.type = types.UNKNOWN
-        elif isinstance(e.type, types.Callable):
-            self.ctx.error(e, f"{e.type.decl.name!r} must be called")
-            e.type = types.UNKNOWN
+        t = self.types[e]
+        if isinstance(t, types.Meta):
+            self.ctx.error(e, f"{t} is not a value")
+            self.types[e] = types.UNKNOWN
+        elif isinstance(t, types.Callable):
+            self.ctx.error(e, f"{t.decl.name!r} must be called")
+            self.types[e] = types.UNKNOWN
         return e
 
     def any_expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
@@ -71,23 +75,22 @@ class Expressions:
         e = self.expr(e)
         if isinstance(e, ast.DefaultInit):
             self.ctx.error(e, f"'...' cannot be used for {what}")
-            e.type = types.UNKNOWN
+            self.types[e] = types.UNKNOWN
         return self.ctx.conversions.convert(e, types.BOOL, what)
 
     def _integer(self, e: ast.IntLiteral) -> ast.Expr:
-        if isinstance(e.type, types.Unknown):
-            e.type = types.INT
-        elif isinstance(e.type, types.Bits):
-            if e.type.width == 0 and e.value == 0 and not e.type.signed:
-                return e
-            if not 0 < e.type.width <= 2048:
-                self.ctx.error(e, f"the width of a number must be 1 to 2048, not {e.type.width}")
-                e.type = types.UNKNOWN
-            elif not fits(e.value, e.type):
-                wrapped = wrap(e.value, e.type)
-                self.ctx.warn(e, f"{e.value} does not fit in {e.type}: it becomes {wrapped}")
-                e.value = wrapped
-        return e
+        t = e.prefix
+        if t is None:
+            return e if e in self.types else self.typed(e, types.INT)
+        if t.width == 0 and e.value == 0 and not t.signed:
+            return self.typed(e, t)
+        if not 0 < t.width <= 2048:
+            self.ctx.error(e, f"the width of a number must be 1 to 2048, not {t.width}")
+            return self.typed(e, types.UNKNOWN)
+        value = wrap(e.value, t)
+        if value != e.value:
+            self.ctx.warn(e, f"{e.value} does not fit in {t}: it becomes {value}")
+        return self.typed(ast.IntLiteral(e.pos, value, e.base), t)
 
     def _name(self, e: ast.Name) -> ast.Expr:
         found = self.ctx.lookup(e.name, e.absolute)
@@ -96,27 +99,27 @@ class Expressions:
             if kind is None:
                 self.ctx.unknown_name(e, e.name)
                 return e
-            e.decl = kind
-            return _typed(e, types.MATCH_KIND)
-        decl = e.decl = found[0]
+            self.decls[e] = kind
+            return self.typed(e, types.MATCH_KIND)
+        decl = self.decls[e] = found[0]
         if isinstance(decl, ast.EnumMember):
             assert decl.decl is not None
-            return ast.EnumRef(e.pos, decl, type=decl.decl.type)
+            return self.typed(ast.EnumRef(e.pos, decl), self.types[decl.decl])
         if isinstance(decl, (ast.TypeDeclaration, ast.TypeParam)):
-            t = decl.type if isinstance(decl, ast.TypeDeclaration) else types.TypeVar(decl)
-            written = ast.NamedTypeExpr(e.pos, e.name, [], e.absolute, type=t)
-            return ast.TypeName(e.pos, written, type=types.Meta(t))
+            t = self.types[decl] if isinstance(decl, ast.TypeDeclaration) else types.TypeVar(decl)
+            written = self.typed(ast.NamedTypeExpr(e.pos, e.name, [], e.absolute), t)
+            return self.typed(ast.TypeName(e.pos, written), types.Meta(t))
         if isinstance(decl, ast.ConstDecl):
-            e.type = decl.type
+            self.types[e] = self.types[decl]
             return self._copy_literal(decl.init, e)
         if isinstance(decl, (ast.VarDecl, ast.Parameter, ast.Instantiation)):
-            e.type = decl.type
+            self.types[e] = self.types[decl]
         elif isinstance(decl, ast.TableDecl):
-            e.type = types.Table(decl)
+            self.types[e] = types.Table(decl)
         elif isinstance(decl, ast.ValueSetDecl):
-            e.type = types.Set(decl.element)
+            self.types[e] = types.Set(self.types[decl])
         elif isinstance(decl, _CALLABLE):
-            e.type = types.Callable(decl)
+            self.types[e] = types.Callable(decl)
         return e
 
     def _copy_literal(self, value: ast.Expr, at: ast.Expr) -> ast.Expr:
@@ -125,29 +128,34 @@ class Expressions:
             return at
         result = copy.copy(value)
         result.pos = at.pos
-        return result
+        return self.typed(result, self.types[value])
+
+    def _constant(self, e: ast.Expr) -> ast.Expr:
+        """The value of the constant that `e` names; `e` itself if it names none."""
+        decl = self.decls[e] if isinstance(e, ast.Name) else None
+        return decl.init if isinstance(decl, ast.ConstDecl) else e
 
     def _type_name(self, e: ast.TypeName) -> ast.Expr:
-        e.type = types.Meta(self.ctx.written_types.resolve(e.type_expr, infer=True))
+        self.types[e] = types.Meta(self.ctx.written_types.resolve(e.type_expr, infer=True))
         return e
 
     def _this(self, e: ast.This) -> ast.Expr:
         found = self.ctx.lookup("this")
         if found and isinstance(found[0], ast.Instantiation):
-            e.decl = found[0]
-            e.type = e.decl.type
+            self.decls[e] = found[0]
+            self.types[e] = self.types[self.decls[e]]
         else:
             self.ctx.error(e, "'this' can only be used in the methods of an instance")
         return e
 
     def _list(self, e: ast.ListExpr) -> ast.Expr:
         e.items = [self.expr(i) for i in e.items]
-        if any(isinstance(i.type, types.Unknown) for i in e.items):
+        if any(isinstance(self.types[i], types.Unknown) for i in e.items):
             return e
         for item in e.items:
-            if isinstance(item.type, (types.Table, types.Void, types.ApplyResult)):
-                self.ctx.error(item, f"{item.type} cannot be in a list")
-        e.type = types.Tuple(tuple(i.type for i in e.items))
+            if isinstance(self.types[item], (types.Table, types.Void, types.ApplyResult)):
+                self.ctx.error(item, f"{self.types[item]} cannot be in a list")
+        self.types[e] = types.Tuple(tuple(self.types[i] for i in e.items))
         return e
 
     def _struct(self, e: ast.StructExpr) -> ast.Expr:
@@ -157,30 +165,30 @@ class Expressions:
             if f.name in seen:
                 self.ctx.error(f, f"field {f.name!r} has two values")
             seen.add(f.name)
-        if any(isinstance(f.value.type, types.Unknown) for f in e.fields):
+        if any(isinstance(self.types[f.value], types.Unknown) for f in e.fields):
             return e
-        e.type = types.AnonRecord(tuple(f.name for f in e.fields), tuple(f.value.type for f in e.fields))
+        self.types[e] = types.AnonRecord(tuple(f.name for f in e.fields), tuple(self.types[f.value] for f in e.fields))
         return e
 
     def _member(self, e: ast.Member) -> ast.Expr:
         e.base = self.any_expr(e.base)
-        t = e.base.type
+        t = self.types[e.base]
         if isinstance(t, types.Meta):
             return self._static_member(e, t.type)
         if isinstance(t, types.Record):
-            e.field = t.find(e.name)
-            if e.field is not None:
-                e.type = e.field.type
+            field = t.find(e.name)
+            if field is not None:
+                self.fields[e], self.types[e] = field, field.type
                 return self._fold_member(e)
         elif isinstance(t, types.Stack):
             return self._stack_member(e, t)
         elif isinstance(t, types.ApplyResult):
             if e.name in ("hit", "miss"):
-                return _typed(e, types.BOOL)
+                return self.typed(e, types.BOOL)
             if e.name == "action_run":
-                return _typed(e, types.ActionRun(t.decl))
+                return self.typed(e, types.ActionRun(t.decl))
         elif isinstance(t, types.AnonRecord) and e.name in t.names:
-            e.type = t.types[t.names.index(e.name)]
+            self.types[e] = t.types[t.names.index(e.name)]
             return e
         if not isinstance(t, types.Unknown):
             callable_base = isinstance(t, types.Callable)
@@ -199,16 +207,14 @@ class Expressions:
             members = self.ctx.program.errors
         member = members.get(e.name)
         if member is not None:
-            return ast.EnumRef(e.pos, member, type=t)
+            return self.typed(ast.EnumRef(e.pos, member), t)
         if not isinstance(t, types.Unknown):
             self.ctx.error(e, f"{t} has no member {e.name!r}{did_you_mean(e.name, members)}")
         return e
 
     def _fold_member(self, e: ast.Member) -> ast.Expr:
         """A field of a constant."""
-        base = e.base
-        if isinstance(base, ast.Name) and isinstance(base.decl, ast.ConstDecl):
-            base = base.decl.init
+        base = self._constant(e.base)
         if isinstance(base, ast.StructExpr):
             value = next((f.value for f in base.fields if f.name == e.name), None)
             if isinstance(value, LITERALS):
@@ -218,32 +224,32 @@ class Expressions:
     def _stack_member(self, e: ast.Member, t: types.Stack) -> ast.Expr:
         headers = isinstance(t.element, (types.Header, types.Union, types.TypeVar))
         if e.name == "size":
-            return ast.IntLiteral(e.pos, t.size, type=types.Bits(32))
+            return self.typed(ast.IntLiteral(e.pos, t.size), types.Bits(32))
         if headers and e.name in ("next", "last", "lastIndex"):
             if self.ctx.place != Place.PARSER:
                 self.ctx.error(
                     e, f"{e.name!r} of a header stack can only be used in a parser, not in {self.ctx.place.value}"
                 )
-            return _typed(e, types.Bits(32) if e.name == "lastIndex" else t.element)
+            return self.typed(e, types.Bits(32) if e.name == "lastIndex" else t.element)
         self.ctx.error(e, f"{t} has no member {e.name!r}")
         return e
 
     def _index(self, e: ast.Index) -> ast.Expr:
         e.base = self.expr(e.base)
         e.index = self.expr(e.index)
-        t = e.base.type
+        t = self.types[e.base]
         if isinstance(t, types.Tuple):
             return self._tuple_index(e, t)
         if isinstance(t, types.Stack):
             index = self.ctx.operators.as_bits(e.index)
             e.index = index
-            if not isinstance(index.type, (types.Bits, types.InfInt, types.Unknown)):
-                self.ctx.error(index, f"the index of a stack must be a number, not {describe(index)}")
+            if not isinstance(self.types[index], (types.Bits, types.InfInt, types.Unknown)):
+                self.ctx.error(index, f"the index of a stack must be a number, not {self.ctx.describe(index)}")
             elif isinstance(index, ast.IntLiteral) and not 0 <= index.value < t.size:
                 self.ctx.error(index, f"index {index.value} is out of range: the size is {t.size}")
-            return _typed(e, t.element)
+            return self.typed(e, t.element)
         if not isinstance(t, types.Unknown):
-            self.ctx.error(e, f"{describe(e.base)} cannot be indexed")
+            self.ctx.error(e, f"{self.ctx.describe(e.base)} cannot be indexed")
         return e
 
     def _tuple_index(self, e: ast.Index, t: types.Tuple) -> ast.Expr:
@@ -253,17 +259,15 @@ class Expressions:
         if not 0 <= e.index.value < len(t.elements):
             self.ctx.error(e.index, f"index {e.index.value} is out of range: {t} has {len(t.elements)} elements")
             return e
-        e.type = t.elements[e.index.value]
-        base = e.base
-        if isinstance(base, ast.Name) and isinstance(base.decl, ast.ConstDecl):
-            base = base.decl.init
+        self.types[e] = t.elements[e.index.value]
+        base = self._constant(e.base)
         if isinstance(base, ast.ListExpr) and e.index.value < len(base.items):  # else it has a '...' there
             return self._copy_literal(base.items[e.index.value], e)
         return e
 
     def _slice(self, e: ast.Slice) -> ast.Expr:
         e.base = self.ctx.operators.as_bits(self.expr(e.base))
-        t = e.base.type
+        t = self.types[e.base]
         if e.width is not None:
             return self._slice_by_width(e)
         e.high, high = self.ctx.written_types.constant_int(e.high, "the bounds of a slice")
@@ -271,14 +275,14 @@ class Expressions:
         if isinstance(t, types.Unknown) or high is None or low is None:
             return e
         if not isinstance(t, types.Bits):
-            self.ctx.error(e, f"{describe(e.base)} cannot be sliced: only bit<> and int<> can")
+            self.ctx.error(e, f"{self.ctx.describe(e.base)} cannot be sliced: only bit<> and int<> can")
             return e
         if not 0 <= low <= high < t.width:
             self.ctx.error(e, f"slice [{high}:{low}] is out of order or range: {t} has bits [{t.width - 1}:0]")
             return e
-        e.type = types.Bits(high - low + 1)
+        self.types[e] = types.Bits(high - low + 1)
         if isinstance(e.base, ast.IntLiteral):
-            return ast.IntLiteral(e.pos, INTEGERS.extract(e.base.value, high, low), type=e.type)
+            return self.typed(ast.IntLiteral(e.pos, INTEGERS.extract(e.base.value, high, low)), self.types[e])
         return e
 
     def _slice_by_width(self, e: ast.Slice) -> ast.Expr:
@@ -286,25 +290,26 @@ class Expressions:
         assert e.width is not None
         e.width, width = self.ctx.written_types.constant_int(e.width, "the width of a slice")
         low = self.ctx.operators.as_bits(self.expr(e.low))
-        t = e.base.type
-        if isinstance(t, types.Unknown) or isinstance(low.type, types.Unknown) or width is None:
+        t = self.types[e.base]
+        if isinstance(t, types.Unknown) or isinstance(self.types[low], types.Unknown) or width is None:
             return e
         if not isinstance(t, types.Bits):
-            self.ctx.error(e, f"{describe(e.base)} cannot be sliced: only bit<> and int<> can")
+            self.ctx.error(e, f"{self.ctx.describe(e.base)} cannot be sliced: only bit<> and int<> can")
             return e
         if isinstance(low, ast.IntLiteral):
-            high = ast.IntLiteral(low.pos, low.value + width - 1, type=types.INT)
+            high = self.typed(ast.IntLiteral(low.pos, low.value + width - 1), types.INT)
             return self._slice(ast.Slice(e.pos, e.base, high, low))
-        if not isinstance(low.type, types.Bits) or low.type.signed:
-            self.ctx.error(low, f"the start of a slice must be a bit<>, not {describe(low)}")
+        amount = self.types[low]
+        if not isinstance(amount, types.Bits) or amount.signed:
+            self.ctx.error(low, f"the start of a slice must be a bit<>, not {self.ctx.describe(low)}")
             return e
         if not 0 < width <= t.width:
             self.ctx.error(e.width, f"the width of a slice of {t} must be 1 to {t.width}, not {width}")
             return e
         unsigned = types.Bits(t.width)
-        base = ast.Cast(e.pos, None, e.base, True, type=unsigned) if t.signed else e.base
-        shifted = ast.Binary(e.pos, ">>", base, low, type=unsigned)
-        return ast.Cast(e.pos, None, shifted, True, type=types.Bits(width))
+        base = self.typed(ast.Cast(e.pos, None, e.base, True), unsigned) if t.signed else e.base
+        shifted = self.typed(ast.Binary(e.pos, ">>", base, low), unsigned)
+        return self.typed(ast.Cast(e.pos, None, shifted, True), types.Bits(width))
 
     def _cast(self, e: ast.Cast) -> ast.Expr:
         assert e.type_expr is not None
@@ -319,8 +324,8 @@ class Expressions:
         """`(S){...}` for a generic S without type arguments."""
         if written.args:
             return target
-        inference = Inference(target.decl.type_params)
-        if inference.unify(target, operand.type) and not inference.missing():
+        inference = Inference(target.decl.type_params, self.types)
+        if inference.unify(target, self.types[operand]) and not inference.missing():
             return inference.apply(target)
         self.ctx.error(written, f"the type arguments of {target.decl.name!r} cannot be inferred here: write them")
         return types.UNKNOWN
@@ -333,8 +338,3 @@ def _members(t: Type) -> Iterable[str]:
     if isinstance(t, types.AnonRecord):
         return t.names
     return ("hit", "miss", "action_run") if isinstance(t, types.ApplyResult) else ()
-
-
-def _typed(e: ast.Expr, t: Type) -> ast.Expr:
-    e.type = t
-    return e

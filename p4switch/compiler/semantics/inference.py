@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Types
 from p4switch.compiler.types import Type
 
 
 class Inference:
-    """Type arguments found so far for the type parameters `params`."""
+    """Type arguments found so far for the type parameters `params`. `known` are the types of parameters."""
 
-    def __init__(self, params: list[ast.TypeParam]) -> None:
+    def __init__(self, params: list[ast.TypeParam], known: Types) -> None:
+        self._known = known
         self._open = set(params)
         self.bound: dict[ast.TypeParam, Type] = {}
 
@@ -83,23 +85,25 @@ class Inference:
             return True
         if given.decl is wanted.decl:
             return all(self.unify(w, g) for w, g in zip(wanted.args, given.args, strict=True))
-        pairs = paired_params(wanted, given)
+        pairs = paired_params(wanted, given, self._known)
         return pairs is None or all(self.unify(w, g) for _, w, _, g in pairs)
 
 
-def specialised_params(t: types.Parser | types.Control | types.Package) -> list[Type]:
+def specialised_params(t: types.Parser | types.Control | types.Package, known: Types) -> list[Type]:
     """The types of the apply (or package) parameters of `t`, type arguments put in."""
     bound = dict(zip(t.decl.type_params, t.args, strict=True)) if t.args else {}
-    return [types.substitute(p.type, bound) for p in t.decl.params]
+    return [types.substitute(known[p], bound) for p in t.decl.params]
 
 
 def paired_params(
-    wanted: types.Parser | types.Control | types.Package, given: types.Parser | types.Control | types.Package
+    wanted: types.Parser | types.Control | types.Package,
+    given: types.Parser | types.Control | types.Package,
+    known: Types,
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
     """The parameters of two object types side by side, with their types; None if they do not go together. Optional
     ones that are wanted may be missing in what is given."""
-    left = list(zip(wanted.decl.params, specialised_params(wanted), strict=True))
-    right = list(zip(given.decl.params, specialised_params(given), strict=True))
+    left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
+    right = list(zip(given.decl.params, specialised_params(given, known), strict=True))
     if len(left) > len(right):
         names = {p.name for p, _ in right}
         left = [(p, t) for p, t in left if p.name in names or not (p.optional or p.default is not None)]

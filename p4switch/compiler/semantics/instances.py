@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Binding
 from p4switch.compiler.semantics.arguments import accepts
 from p4switch.compiler.semantics.inference import Inference
 from p4switch.compiler.semantics.places import Place
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 class Instances:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.typed = ctx.facts.typed
+        self.bindings = ctx.facts.bindings
+        self.decls = ctx.facts.decls
 
     def implicit_instance(self, func: ast.Member, t: types.Parser | types.Control) -> ast.Expr:
         """An instance for `C.apply()`, declared beside the other locals."""
@@ -25,19 +30,20 @@ class Instances:
         taken = {d.name for d in self.ctx.locals}
         while name in taken:
             name += "_"
-        written = ast.NamedTypeExpr(func.pos, t.decl.name, [], type=t)
-        label = ast.Annotation(func.pos, "name", args=[ast.StringLiteral(func.pos, t.decl.name, type=types.STRING)])
-        instance = ast.Instantiation(func.pos, name, written, [], implicit=True, type=t, annotations=[label])
-        instance.params, instance.bound = [], []
+        written = self.typed(ast.NamedTypeExpr(func.pos, t.decl.name, []), t)
+        label = ast.Annotation(
+            func.pos, "name", args=[self.typed(ast.StringLiteral(func.pos, t.decl.name), types.STRING)]
+        )
+        instance = self.typed(ast.Instantiation(func.pos, name, written, [], implicit=True, annotations=[label]), t)
         self.ctx.locals.append(instance)
-        result = ast.Name(func.base.pos, name, type=t)
-        result.decl = instance
+        result = self.typed(ast.Name(func.base.pos, name), t)
+        self.decls[result] = instance
         return result
 
     def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> ast.Expr:
         """`T(args)` as an expression."""
         t = self.ctx.written_types.resolve(written, infer=True)
-        result = ast.ConstructorCall(e.pos, written, [], [])
+        result = ast.ConstructorCall(e.pos, written)
         if isinstance(t, types.Unknown):
             self.ctx.arguments.check_values(e.args)
             return result
@@ -51,13 +57,13 @@ class Instances:
             self.ctx.error(e, f"{t} has abstract methods: declare an instance that implements them")
         found = self.instantiate(e, written, t, e.args, expected)
         if found is not None:
-            result.type, result.ctor, result.params, result.bound = found
+            self.types[result], self.bindings[result] = found
         return result
 
     def instantiate(
         self, at: ast.Node, written: ast.TypeExpr, t: Type, args: list[ast.Argument], expected: Type | None
-    ) -> tuple[Type, ast.Method | None, list[ast.Parameter], list[ast.Expr | None]] | None:
-        """Check `t(args)`: the full type, the constructor, its parameters and what they get."""
+    ) -> tuple[Type, Binding] | None:
+        """Check `t(args)`: the full type, the constructor and what it gets."""
         assert isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
         decl = t.decl
         ctor: ast.Method | None = None
@@ -80,13 +86,13 @@ class Instances:
         if matched is None:
             self.ctx.arguments.check_values(args)
             return None
-        explicit = t != decl.type
+        explicit = t != self.types[decl]
         open_params = [] if explicit else list(decl.type_params)
         given = dict(zip(decl.type_params, t.args, strict=True)) if explicit else {}
         # `_` among explicit type arguments is inferred, too.
         open_params += [a.decl for a in given.values() if isinstance(a, types.TypeVar) and a.decl.name == "_"]
-        wanted = [types.substitute(p.type, given) for p in params]
-        inference = Inference(open_params)
+        wanted = [types.substitute(self.types[p], given) for p in params]
+        inference = Inference(open_params, self.types)
         values = self.ctx.arguments.infer(what, params, wanted, matched, inference)
         if inference.missing() and isinstance(expected, type(t)):
             inference.unify(t, expected)
@@ -95,7 +101,7 @@ class Instances:
             return None
         full = [inference.apply(w) for w in wanted]
         bound = self.ctx.arguments.pass_all(what, params, full, values, True)
-        return inference.apply(t), ctor, params, bound
+        return inference.apply(t), Binding(decl=ctor, params=params, param_types=full, bound=bound)
 
     def _constructor(self, at: ast.Node, decl: ast.ExternDecl, args: list[ast.Argument]) -> ast.Method | None:
         fitting = [c for c in decl.constructors if accepts(c.params, args)]
@@ -122,7 +128,7 @@ class Instances:
             self._instance_place(decl, t)
             found = self.instantiate(decl.type_expr, decl.type_expr, t, decl.args, None)
             if found is not None:
-                decl.type, decl.ctor, decl.params, decl.bound = found
+                self.types[decl], self.bindings[decl] = found
                 self._abstract_methods(decl)
         self.ctx.declare(decl)
 
@@ -137,7 +143,7 @@ class Instances:
             self.ctx.error(decl, f"an instance of {t} cannot be made in {here.value}")
 
     def _abstract_methods(self, decl: ast.Instantiation) -> None:
-        t = decl.type
+        t = self.types[decl]
         if not isinstance(t, types.Extern):
             if decl.methods or decl.instances:
                 self.ctx.error(decl, f"{t} has no abstract methods")
@@ -148,7 +154,7 @@ class Instances:
             return
         given: set[tuple[str, int]] = set()
         with self.ctx.scope():
-            this = ast.Instantiation(decl.pos, "this", decl.type_expr, [], type=t)
+            this = self.typed(ast.Instantiation(decl.pos, "this", decl.type_expr, []), t)
             self.ctx.declare(this)
             for instance in decl.instances:
                 self.declare(instance)
@@ -169,8 +175,8 @@ class Instances:
 
     def _same_signature(self, f: ast.FunctionDecl, m: ast.Method, t: types.Extern) -> None:
         bound = dict(zip(t.decl.type_params, t.args, strict=True))
-        wanted = [(p.direction, types.substitute(p.type, bound)) for p in m.params]
-        given = [(p.direction, p.type) for p in f.params]
+        wanted = [(p.direction, types.substitute(self.types[p], bound)) for p in m.params]
+        given = [(p.direction, self.types[p]) for p in f.params]
         unknown = any(isinstance(x, (types.Unknown, types.TypeVar)) for _, x in wanted + given)
-        if not unknown and (wanted != given or types.substitute(m.return_type, bound) != f.return_type):
+        if not unknown and (wanted != given or types.substitute(self.types[m], bound) != self.types[f]):
             self.ctx.error(f, f"method {f.name!r} does not have the parameters and return type that {t} declares")

@@ -14,24 +14,26 @@ if TYPE_CHECKING:
 class Keysets:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
 
     def keyset(self, e: ast.Expr, t: Type) -> ast.Expr:
         """Check a keyset expression against a key of type `t`."""
         if isinstance(e, (ast.DontCare, ast.DefaultExpr)):
-            e.type = t
+            self.types[e] = t
             return e
         if isinstance(e, ast.Mask):
             e.value, e.mask = self._keyset_part(e.value, t, "&&&"), self._keyset_part(e.mask, t, "&&&")
-            e.type = types.Set(t)
+            self.types[e] = types.Set(t)
             return e
         if isinstance(e, ast.Range):
             e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
-            e.type = types.Set(t)
+            self.types[e] = types.Set(t)
             return e
         e = self.ctx.expressions.expr(e, t)
-        if isinstance(e.type, types.Set):
-            if same_bits(e.type.element) != same_bits(t):
-                self.ctx.error(e, f"expected a set of {t}, not {e.type}")
+        given = self.types[e]
+        if isinstance(given, types.Set):
+            if same_bits(given.element) != same_bits(t):
+                self.ctx.error(e, f"expected a set of {t}, not {given}")
             return e
         return self.key_value(e, t)
 
@@ -53,10 +55,10 @@ class Keysets:
         if not isinstance(base, (types.Bits, types.Unknown)):
             self.ctx.error(e, f"{op!r} needs a key of type bit<> or int<>, not {t}")
             return e
-        if isinstance(e.type, types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
+        if isinstance(self.types[e], types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
             return self.ctx.conversions.literal_as(e, base)
         e = self.ctx.operators.as_bits(e)
-        return e if e.type == t else self.ctx.conversions.convert(e, base, "the key")
+        return e if self.types[e] == t else self.ctx.conversions.convert(e, base, "the key")
 
 
 def flattened(t: Type) -> list[Type]:

@@ -8,7 +8,6 @@ from p4switch.bits import operators
 from p4switch.bits.integers import INTEGERS
 from p4switch.compiler import ast, types
 from p4switch.compiler.semantics import constants
-from p4switch.compiler.semantics.conversions import describe
 from p4switch.compiler.semantics.written_types import is_object
 from p4switch.compiler.types import Type
 
@@ -22,10 +21,13 @@ _INITIALISERS = (ast.ListExpr, ast.StructExpr, ast.DefaultInit, ast.InvalidHeade
 class Operators:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.typed = ctx.facts.typed
+        self.values = ctx.facts.values
 
     def as_bits(self, e: ast.Expr) -> ast.Expr:
         """Serializable enums as their representation; other expressions as they are."""
-        t = e.type
+        t = self.types[e]
         return (
             self.ctx.conversions.convert(e, t.underlying)
             if isinstance(t, types.Enum) and t.underlying is not None
@@ -36,31 +38,31 @@ class Operators:
         if e.op == "!":
             operand = self.ctx.expressions.boolean(e.operand, "'!'")
             if isinstance(operand, ast.BoolLiteral):
-                return ast.BoolLiteral(e.pos, not operand.value, type=types.BOOL)
+                return self.typed(ast.BoolLiteral(e.pos, not operand.value), types.BOOL)
             e.operand = operand
-            return _typed(e, types.BOOL if operand.type == types.BOOL else types.UNKNOWN)
+            return self.typed(e, types.BOOL if self.types[operand] == types.BOOL else types.UNKNOWN)
         operand = self.as_bits(self.ctx.expressions.expr(e.operand))
-        t = operand.type
+        t = self.types[operand]
         if isinstance(t, types.Unknown):
             return e
         if not isinstance(t, types.Bits) and (e.op == "~" or not isinstance(t, types.InfInt)):
-            self.ctx.error(e, f"{e.op!r} is not defined for {describe(operand)}")
+            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(operand)}")
             return e
         if isinstance(operand, ast.IntLiteral):
             value = operand.value
             if e.op != "+":
                 value = operators.unary(INTEGERS, "neg" if e.op == "-" else e.op, t, value)
-            return ast.IntLiteral(e.pos, value, operand.base, type=t)
+            return self.typed(ast.IntLiteral(e.pos, value, operand.base), t)
         if e.op == "+":
             return operand
         e.operand = operand
-        return _typed(e, t)
+        return self.typed(e, t)
 
     def binary(self, e: ast.Binary) -> ast.Expr:
         if e.op in ("&&", "||"):
             return self._logical(e)
         e.left, e.right = self.ctx.expressions.expr(e.left), self.ctx.expressions.expr(e.right)
-        if isinstance(e.left.type, types.Unknown) or isinstance(e.right.type, types.Unknown):
+        if isinstance(self.types[e.left], types.Unknown) or isinstance(self.types[e.right], types.Unknown):
             return e
         if e.op in ("<<", ">>"):
             return self._shift(e)
@@ -76,22 +78,22 @@ class Operators:
         e.left, e.right = left, right
         if isinstance(left, ast.BoolLiteral):
             decided = left.value == (e.op == "||")
-            return ast.BoolLiteral(e.pos, left.value, type=types.BOOL) if decided else right
-        return _typed(e, types.BOOL)
+            return self.typed(ast.BoolLiteral(e.pos, left.value), types.BOOL) if decided else right
+        return self.typed(e, types.BOOL)
 
     def _balance(self, e: ast.Binary | ast.Conditional, left: ast.Expr, right: ast.Expr) -> tuple[ast.Expr, ast.Expr]:
         """Both operands with one type, where an implicit conversion of one can do it."""
-        a, b = left.type, right.type
+        a, b = self.types[left], self.types[right]
         if a == b and not isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
             return left, right
-        open_left, open_right = _is_open(left), _is_open(right)
+        open_left, open_right = self._is_open(left), self._is_open(right)
         if open_left and not open_right:
             return self.ctx.conversions.convert(left, b), right
         if open_right and not open_left:
             return left, self.ctx.conversions.convert(right, a)
         if a != b:
             left, right = self.as_bits(left), self.as_bits(right)
-            a, b = left.type, right.type
+            a, b = self.types[left], self.types[right]
         if isinstance(a, types.InfInt) and isinstance(b, types.Bits):
             left = self.ctx.conversions.convert(left, b)
         elif isinstance(b, types.InfInt) and isinstance(a, types.Bits):
@@ -104,15 +106,18 @@ class Operators:
             self.ctx.error(e, f"{op!r} is not defined for negative numbers")
             return e
         left, right = self._balance(e, self.as_bits(e.left), self.as_bits(e.right))
-        t = left.type
+        t = self.types[left]
         e.left, e.right = left, right
-        if isinstance(t, types.Unknown) or isinstance(right.type, types.Unknown):
+        if isinstance(t, types.Unknown) or isinstance(self.types[right], types.Unknown):
             return e
-        if t != right.type:
-            self.ctx.error(e, f"{op!r} needs operands of one type, not {describe(left)} and {describe(right)}")
+        if t != self.types[right]:
+            self.ctx.error(
+                e,
+                f"{op!r} needs operands of one type, not {self.ctx.describe(left)} and {self.ctx.describe(right)}",
+            )
             return e
         if not isinstance(t, types.Bits) and (op in ("|+|", "|-|") or not isinstance(t, types.InfInt)):
-            self.ctx.error(e, f"{op!r} is not defined for {describe(left)}")
+            self.ctx.error(e, f"{op!r} is not defined for {self.ctx.describe(left)}")
             return e
         if op in ("/", "%"):
             if isinstance(t, types.Bits) and t.signed:
@@ -121,27 +126,27 @@ class Operators:
             if isinstance(right, ast.IntLiteral) and right.value == 0:
                 self.ctx.error(e, "division by zero")
                 return e
-        e.type = t
+        self.types[e] = t
         if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
             try:
                 value = constants.arithmetic(op, left.value, right.value, t)
             except constants.ConstantError as error:
                 self.ctx.error(e, str(error))
-                return _typed(e, types.UNKNOWN)
-            return ast.IntLiteral(e.pos, value, left.base, type=t)
+                return self.typed(e, types.UNKNOWN)
+            return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
         return self._division(e, left, right) if op in ("/", "%") else e
 
     def _division(self, e: ast.Binary, left: ast.Expr, right: ast.Expr) -> ast.Expr:
         """`/` and `%` are for compile-time values; by a power of two they are a shift and a mask."""
-        t = e.type
+        t = self.types[e]
         if isinstance(right, ast.IntLiteral) and right.value & (right.value - 1) == 0 and isinstance(t, types.Bits):
             if e.op == "%":
-                mask = ast.IntLiteral(right.pos, right.value - 1, type=t)
-                return ast.Binary(e.pos, "&", left, mask, type=t)
-            amount = ast.IntLiteral(right.pos, right.value.bit_length() - 1, type=types.INT)
-            return ast.Binary(e.pos, ">>", left, amount, type=t)
+                mask = self.typed(ast.IntLiteral(right.pos, right.value - 1), t)
+                return self.typed(ast.Binary(e.pos, "&", left, mask), t)
+            amount = self.typed(ast.IntLiteral(right.pos, right.value.bit_length() - 1), types.INT)
+            return self.typed(ast.Binary(e.pos, ">>", left, amount), t)
         if isinstance(left, ast.IntLiteral) and left.value == 0 and isinstance(t, types.Bits):
-            return ast.Binary(e.pos, "&", right, left, type=t)  # 0, but the divisor is still evaluated
+            return self.typed(ast.Binary(e.pos, "&", right, left), t)  # 0, but the divisor is still evaluated
         if not (self.ctx.values.is_constant(left) and self.ctx.values.is_constant(right)):
             self.ctx.error(e, f"{e.op!r} needs values known at compile time, or a power of two as divisor")
         return e
@@ -149,15 +154,16 @@ class Operators:
     def _shift(self, e: ast.Binary) -> ast.Expr:
         left, right = self.as_bits(e.left), self.as_bits(e.right)
         e.left, e.right = left, right
-        t = left.type
+        t = self.types[left]
         if not isinstance(t, (types.Bits, types.InfInt)):
-            self.ctx.error(e, f"{e.op!r} is not defined for {describe(left)}")
+            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(left)}")
             return e
-        if not isinstance(right.type, (types.Bits, types.InfInt)):
-            self.ctx.error(e, f"the amount of a shift must be a number, not {describe(right)}")
+        amount = self.types[right]
+        if not isinstance(amount, (types.Bits, types.InfInt)):
+            self.ctx.error(e, f"the amount of a shift must be a number, not {self.ctx.describe(right)}")
             return e
-        if isinstance(right.type, types.Bits) and right.type.signed and not isinstance(right, ast.IntLiteral):
-            self.ctx.error(e, f"the amount of a shift must be unsigned, not {right.type}")
+        if isinstance(amount, types.Bits) and amount.signed and not isinstance(right, ast.IntLiteral):
+            self.ctx.error(e, f"the amount of a shift must be unsigned, not {amount}")
             return e
         if isinstance(right, ast.IntLiteral):
             if right.value < 0:
@@ -171,21 +177,21 @@ class Operators:
                 except constants.ConstantError as error:
                     self.ctx.error(e, str(error))
                     return e
-                return ast.IntLiteral(e.pos, value, left.base, type=t)
+                return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
         elif isinstance(t, types.InfInt):
             self.ctx.error(e, "the left operand of this shift needs a width (as in 8w1): the right one is not known")
             return e
-        return _typed(e, t)
+        return self.typed(e, t)
 
     def _concatenation(self, e: ast.Binary) -> ast.Expr:
         left, right = self.as_bits(e.left), self.as_bits(e.right)
         e.left, e.right = left, right
         if isinstance(left, ast.StringLiteral) and isinstance(right, ast.StringLiteral):
-            return ast.StringLiteral(e.pos, left.value + right.value, type=types.STRING)
-        a, b = left.type, right.type
+            return self.typed(ast.StringLiteral(e.pos, left.value + right.value), types.STRING)
+        a, b = self.types[left], self.types[right]
         if not isinstance(a, types.Bits) or not isinstance(b, types.Bits):
             bad = right if isinstance(a, types.Bits) else left
-            self.ctx.error(e, f"'++' needs operands with a width, not {describe(bad)}")
+            self.ctx.error(e, f"'++' needs operands with a width, not {self.ctx.describe(bad)}")
             return e
         t = types.Bits(a.width + b.width, a.signed)
         if t.width > 2048:
@@ -193,31 +199,34 @@ class Operators:
             return e
         if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
             value = operators.concatenate(INTEGERS, t, a, b, left.value, right.value)
-            return ast.IntLiteral(e.pos, value, left.base, type=t)
-        return _typed(e, t)
+            return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
+        return self.typed(e, t)
 
     def _comparison(self, e: ast.Binary) -> ast.Expr:
         left, right = self._balance(e, e.left, e.right)
         if e.op not in ("==", "!="):
             left, right = self.as_bits(left), self.as_bits(right)
         e.left, e.right = left, right
-        a, b = left.type, right.type
+        a, b = self.types[left], self.types[right]
         if isinstance(a, types.Unknown) or isinstance(b, types.Unknown):
-            return _typed(e, types.BOOL)
+            return self.typed(e, types.BOOL)
         if a != b:
-            self.ctx.error(e, f"{describe(left)} and {describe(right)} cannot be compared")
+            self.ctx.error(
+                e,
+                f"{self.ctx.describe(left)} and {self.ctx.describe(right)} cannot be compared",
+            )
             return e
         if e.op in ("==", "!="):
             if not self._has_equality(a):
-                self.ctx.error(e, f"{describe(left)} cannot be compared")
+                self.ctx.error(e, f"{self.ctx.describe(left)} cannot be compared")
                 return e
         elif not isinstance(a, (types.Bits, types.InfInt)):
-            self.ctx.error(e, f"{e.op!r} is not defined for {describe(left)}")
+            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(left)}")
             return e
-        e.type = types.BOOL
-        values = _literal_values(left, right)
+        self.types[e] = types.BOOL
+        values = self._literal_values(left, right)
         if values is not None:
-            return ast.BoolLiteral(e.pos, bool(INTEGERS.compare(e.op, *values, a)), type=types.BOOL)
+            return self.typed(ast.BoolLiteral(e.pos, bool(INTEGERS.compare(e.op, *values, a))), types.BOOL)
         return e
 
     def _has_equality(self, t: Type) -> bool:
@@ -237,38 +246,34 @@ class Operators:
         e.condition = self.ctx.expressions.boolean(e.condition, "the condition")
         then, otherwise = self._balance(e, self.ctx.expressions.expr(e.then), self.ctx.expressions.expr(e.otherwise))
         e.then, e.otherwise = then, otherwise
-        if isinstance(then.type, types.Unknown) or isinstance(otherwise.type, types.Unknown):
+        if isinstance(self.types[then], types.Unknown) or isinstance(self.types[otherwise], types.Unknown):
             return e
-        if then.type != otherwise.type:
-            self.ctx.error(e, f"'?:' needs alternatives of one type, not {describe(then)} and {describe(otherwise)}")
+        if self.types[then] != self.types[otherwise]:
+            given = f"{self.ctx.describe(then)} and {self.ctx.describe(otherwise)}"
+            self.ctx.error(e, f"'?:' needs alternatives of one type, not {given}")
             return e
         if isinstance(e.condition, ast.BoolLiteral):
             return then if e.condition.value else otherwise
-        if isinstance(then.type, types.InfInt):
+        if isinstance(self.types[then], types.InfInt):
             self.ctx.error(e, "one alternative of '?:' needs a width (as in 8w1), because the condition is not known")
             return e
-        if isinstance(then.type, (types.Void, types.String, types.Set, types.Table)) or is_object(then.type):
-            self.ctx.error(e, f"'?:' cannot give {then.type}")
+        if isinstance(self.types[then], (types.Void, types.String, types.Set, types.Table)) or is_object(
+            self.types[then]
+        ):
+            self.ctx.error(e, f"'?:' cannot give {self.types[then]}")
             return e
-        return _typed(e, then.type)
+        return self.typed(e, self.types[then])
 
+    def _is_open(self, e: ast.Expr) -> bool:
+        """Whether `e` is an initialiser that takes its type from the context."""
+        return isinstance(e, _INITIALISERS) and not isinstance(self.types[e], types.Record)
 
-def _is_open(e: ast.Expr) -> bool:
-    """Whether `e` is an initialiser that takes its type from the context."""
-    return isinstance(e, _INITIALISERS) and not isinstance(e.type, types.Record)
-
-
-def _typed(e: ast.Expr, t: Type) -> ast.Expr:
-    e.type = t
-    return e
-
-
-def _literal_values(left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:
-    """The values of two literals, as numbers that compare alike."""
-    if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
-        return left.value, right.value
-    if isinstance(left, ast.BoolLiteral) and isinstance(right, ast.BoolLiteral):
-        return left.value, right.value
-    if isinstance(left, ast.EnumRef) and isinstance(right, ast.EnumRef):
-        return int(left.decl is right.decl or left.decl.value == right.decl.value), 1
-    return None
+    def _literal_values(self, left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:
+        """The values of two literals, as numbers that compare alike."""
+        if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
+            return left.value, right.value
+        if isinstance(left, ast.BoolLiteral) and isinstance(right, ast.BoolLiteral):
+            return left.value, right.value
+        if isinstance(left, ast.EnumRef) and isinstance(right, ast.EnumRef):
+            return int(left.decl is right.decl or self.values[left.decl] == self.values[right.decl]), 1
+        return None

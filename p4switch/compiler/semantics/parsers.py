@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.keysets import same_bits
 from p4switch.compiler.semantics.places import MAX_INT32, Place
-from p4switch.compiler.semantics.tables import call_kind, subexpressions
 from p4switch.compiler.types import Type
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Parsers:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
 
-    def states(self, parser: ast.ParserDecl) -> None:
+    def parser(self, parser: ast.ParserDecl) -> None:
         by_name: dict[str, ast.ParserState] = {"accept": ast.ACCEPT, "reject": ast.REJECT}
         for state in parser.states:
             if state.name in ("accept", "reject"):
@@ -42,9 +43,9 @@ class Parsers:
         while todo:
             transition = todo.pop().transition
             if isinstance(transition, ast.Transition):
-                targets = [transition.target]
+                targets = [self.ctx.facts.states[transition]]
             elif isinstance(transition, ast.Select):
-                targets = [c.target for c in transition.cases]
+                targets = [self.ctx.facts.states[c] for c in transition.cases]
             else:
                 return True
             if ast.ACCEPT in targets or ast.REJECT in targets:
@@ -58,13 +59,13 @@ class Parsers:
         state.statements = self.ctx.statements.statements(state.statements)
         transition = state.transition
         if isinstance(transition, ast.Transition):
-            transition.target = self._target(transition, transition.state, by_name)
+            self.ctx.facts.states[transition] = self._target(transition, transition.state, by_name)
         elif transition is not None:
             self._select(transition, by_name)
             if not transition.keys and transition.cases:
                 first = transition.cases[0]
                 state.transition = ast.Transition(transition.pos, first.state)
-                state.transition.target = first.target
+                self.ctx.facts.states[state.transition] = self.ctx.facts.states[first]
 
     def _target(self, at: ast.Node, name: str, by_name: dict[str, ast.ParserState]) -> ast.ParserState:
         target = by_name.get(name)
@@ -76,16 +77,16 @@ class Parsers:
     def _select(self, select: ast.Select, by_name: dict[str, ast.ParserState]) -> None:
         select.keys = [self.ctx.expressions.expr(k) for k in select.keys]
         for key in select.keys:
-            if isinstance(key.type, types.InfInt):
+            if isinstance(self.types[key], types.InfInt):
                 self.ctx.error(key, "a key needs a width (as in 8w1)")
-                key.type = types.UNKNOWN
-            elif not _selectable(key.type):
-                self.ctx.error(key, f"a key of 'select' cannot have type {key.type}")
-                key.type = types.UNKNOWN
-        key_types = [_matched_as(k.type) for k in select.keys]
+                self.types[key] = types.UNKNOWN
+            elif not _selectable(self.types[key]):
+                self.ctx.error(key, f"a key of 'select' cannot have type {self.types[key]}")
+                self.types[key] = types.UNKNOWN
+        key_types = [_matched_as(self.types[k]) for k in select.keys]
         default_at: int | None = None
         for index, case in enumerate(select.cases):
-            case.target = self._target(case, case.state, by_name)
+            self.ctx.facts.states[case] = self._target(case, case.state, by_name)
             self._case(case, key_types)
             if default_at is not None:
                 self.ctx.warn(case, "this case is never reached: one before it takes everything")
@@ -110,7 +111,7 @@ class Parsers:
             return
         case.keysets = [self.ctx.keysets.keyset(k, t) for k, t in zip(keys, key_types, strict=True)]
         for keyset in case.keysets:
-            if isinstance(keyset, ast.Name) and isinstance(keyset.type, types.Set):
+            if isinstance(keyset, ast.Name) and isinstance(self.types[keyset], types.Set):
                 continue
             if isinstance(keyset, ast.Mask):
                 bounds = [keyset.value, keyset.mask]
@@ -120,7 +121,7 @@ class Parsers:
                     self.ctx.warn(keyset, f"{said}, so this case never matches", "empty-range")
             else:
                 bounds = []
-                if any(call_kind(x) not in (None, ast.CallKind.BUILTIN) for x in subexpressions(keyset)):
+                if self.ctx.values.calls(keyset, *(k for k in CallKind if k is not CallKind.BUILTIN)):
                     self.ctx.error(keyset, "a key of 'select' cannot call functions")
                 elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.ctx.values.is_constant(
                     keyset
@@ -133,25 +134,26 @@ class Parsers:
     def _value_set_case(self, case: ast.SelectCase, name: ast.Name, key_types: list[Type]) -> None:
         e = self.ctx.expressions.expr(name)
         case.keysets = [e]
-        if isinstance(e.type, types.Unknown):
+        given = self.types[e]
+        if isinstance(given, types.Unknown):
             return
         wanted_parts = [x for t in key_types for x in same_bits(t)]
-        if not isinstance(e.type, types.Set) or same_bits(e.type.element) != wanted_parts:
+        if not isinstance(given, types.Set) or same_bits(given.element) != wanted_parts:
             wanted = ", ".join(map(str, key_types))
-            self.ctx.error(e, f"expected a value set with elements of type ({wanted}), not {e.type}")
+            self.ctx.error(e, f"expected a value set with elements of type ({wanted}), not {given}")
 
     def value_set(self, v: ast.ValueSetDecl) -> None:
         self.ctx.annotations.check(v.annotations)
-        v.element = self.ctx.written_types.resolve(v.element_expr)
+        self.types[v] = self.ctx.written_types.resolve(v.element_expr)
         v.size, size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
         if size is not None and size <= 0:
             self.ctx.error(v.size, f"the size of a value set must be positive, not {size}")
         elif size is not None and size > MAX_INT32:
             self.ctx.error(v.size, f"the size of a value set must be at most {MAX_INT32}")
-        base = types.strip_newtype(v.element)
+        base = types.strip_newtype(self.types[v])
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.Unknown)
         if not isinstance(base, allowed):
-            self.ctx.error(v.element_expr, f"a value set cannot have elements of type {v.element}")
+            self.ctx.error(v.element_expr, f"a value set cannot have elements of type {self.types[v]}")
         self.ctx.declare(v)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
-from p4switch.compiler.semantics.conversions import describe
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.written_types import is_object
 
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
 class Statements:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.decls = ctx.facts.decls
+        self.switched = ctx.facts.switched
+        self.actions = ctx.facts.actions
         self._statements: dict[type[ast.Node], Callable[..., ast.Statement]] = {
             ast.Block: self.block,
             ast.Assign: self._assign,
@@ -50,22 +53,24 @@ class Statements:
 
     def variable(self, v: ast.VarDecl) -> ast.VarDecl:
         self.ctx.annotations.check(v.annotations)
-        v.type = self.ctx.written_types.resolve(v.type_expr)
-        self.ctx.written_types.check_variable_type(v.type_expr, v.type, f"variable {v.name!r}")
+        self.types[v] = self.ctx.written_types.resolve(v.type_expr)
+        self.ctx.written_types.check_variable_type(v.type_expr, self.types[v], f"variable {v.name!r}")
         if v.init is not None:
             v.init = self.ctx.conversions.convert(
-                self.ctx.expressions.expr(v.init, v.type), v.type, f"variable {v.name!r}"
+                self.ctx.expressions.expr(v.init, self.types[v]), self.types[v], f"variable {v.name!r}"
             )
         self.ctx.declare(v)
         return v
 
     def constant(self, c: ast.ConstDecl) -> ast.ConstDecl:
         self.ctx.annotations.check(c.annotations)
-        c.type = self.ctx.written_types.resolve(c.type_expr)
-        if isinstance(c.type, (types.Void, types.MatchKind, types.Set)) or is_object(c.type):
-            self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {c.type}")
-            c.type = types.UNKNOWN
-        c.init = self.ctx.conversions.convert(self.ctx.expressions.expr(c.init, c.type), c.type, f"constant {c.name!r}")
+        self.types[c] = self.ctx.written_types.resolve(c.type_expr)
+        if isinstance(self.types[c], (types.Void, types.MatchKind, types.Set)) or is_object(self.types[c]):
+            self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {self.types[c]}")
+            self.types[c] = types.UNKNOWN
+        c.init = self.ctx.conversions.convert(
+            self.ctx.expressions.expr(c.init, self.types[c]), self.types[c], f"constant {c.name!r}"
+        )
         if not self.ctx.values.is_constant(c.init):
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
         self.ctx.declare(c)
@@ -82,14 +87,14 @@ class Statements:
         if isinstance(target, ast.Slice) and target.width is not None:
             return self._assign_moving_slice(s, target)
         s.target = self.ctx.expressions.expr(target)
-        s.value = self.ctx.expressions.expr(s.value, s.target.type)
+        s.value = self.ctx.expressions.expr(s.value, self.types[s.target])
         if self.assignable(s.target):
-            s.value = self.ctx.conversions.convert(s.value, s.target.type)
+            s.value = self.ctx.conversions.convert(s.value, self.types[s.target])
         return s
 
     def assignable(self, target: ast.Expr) -> bool:
         """Whether `target` can be assigned to; reported if not."""
-        if isinstance(target.type, types.Unknown):
+        if isinstance(self.types[target], types.Unknown):
             return False
         why = self.ctx.values.not_assignable(target)
         if why is not None:
@@ -100,19 +105,20 @@ class Statements:
         """`base[low+:width] = value`; where `low` is not constant, `base` is put together with shifts and masks."""
         base, low = target.base, target.low
         checked = self.ctx.expressions.expr(copy.deepcopy(target))
-        if isinstance(checked, ast.Slice) or isinstance(checked.type, types.Unknown):
+        if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):
             s.target = checked
             self.assignable(checked)
-            s.value = self.ctx.conversions.convert(self.ctx.expressions.expr(s.value, checked.type), checked.type)
+            t = self.types[checked]
+            s.value = self.ctx.conversions.convert(self.ctx.expressions.expr(s.value, t), t)
             return s
-        assert isinstance(checked.type, types.Bits)
+        width = types.width_of(self.types[checked]) or 0
         pos = s.pos
-        whole = self.ctx.expressions.expr(copy.deepcopy(base)).type
+        whole = self.types[self.ctx.expressions.expr(copy.deepcopy(base))]
         assert isinstance(whole, types.Bits)
         unsigned = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, whole.width))
-        mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << checked.type.width) - 1)), low)
+        mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << width) - 1)), low)
         kept = ast.Binary(pos, "&", _cast(unsigned, base), ast.Unary(pos, "~", mask))
-        field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, checked.type.width))
+        field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, width))
         placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), copy.deepcopy(low))
         full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
         s.target = self.ctx.expressions.expr(copy.deepcopy(base))
@@ -128,7 +134,7 @@ class Statements:
             self.ctx.error(s, "an instance needs a name, and a place beside the other declarations")
         elif isinstance(result, (ast.BoolLiteral, ast.IntLiteral)):
             return ast.Empty(s.pos)
-        elif not isinstance(result.type, types.Unknown):
+        elif not isinstance(self.types[result], types.Unknown):
             self.ctx.error(s, "this call has no effect")
         return s
 
@@ -191,8 +197,8 @@ class Statements:
         self.ctx.annotations.check(s.annotations)
         v = s.variable
         self.ctx.annotations.check(v.annotations)
-        v.type = self.ctx.written_types.resolve(v.type_expr)
-        s.values = self._collection(s.values, v.type)
+        self.types[v] = self.ctx.written_types.resolve(v.type_expr)
+        s.values = self._collection(s.values, self.types[v])
         with self.ctx.scope():
             self.ctx.declare(v)
             self._loop_body(s)
@@ -207,26 +213,27 @@ class Statements:
             )
             if not isinstance(t, (types.Bits, types.InfInt, types.Unknown)):
                 self.ctx.error(e, f"a range has values of type bit<> or int<>, not {t}")
-            e.type = types.Set(t)
+            self.types[e] = types.Set(t)
             return e
         e = self.ctx.expressions.expr(e)
+        given = self.types[e]
         if isinstance(e, ast.ListExpr):
             e.items = [self.ctx.conversions.convert(item, t) for item in e.items]
-            e.type = types.List(t)
-        elif isinstance(e.type, (types.Stack, types.List)):
-            if e.type.element != t and not isinstance(t, types.Unknown):
-                self.ctx.error(e, f"expected elements of type {t}, not {e.type.element}")
-        elif not isinstance(e.type, types.Unknown):
-            self.ctx.error(e, f"{describe(e)} cannot be iterated over")
+            self.types[e] = types.List(t)
+        elif isinstance(given, (types.Stack, types.List)):
+            if given.element != t and not isinstance(t, types.Unknown):
+                self.ctx.error(e, f"expected elements of type {t}, not {given.element}")
+        elif not isinstance(given, types.Unknown):
+            self.ctx.error(e, f"{self.ctx.describe(e)} cannot be iterated over")
         return e
 
     def _switch(self, s: ast.Switch) -> ast.Statement:
         if self.ctx.place == Place.PARSER:
             self.ctx.error(s, "'switch' cannot be used in a parser")
         s.value = self.ctx.expressions.expr(s.value)
-        t = s.value.type
+        t = self.types[s.value]
         if isinstance(t, types.ActionRun):
-            s.table = t.decl
+            self.switched[s] = t.decl
         elif isinstance(t, types.InfInt):
             self.ctx.error(s.value, "the value of this switch needs a width (as in 8w1)")
         elif not isinstance(t, (types.Bits, types.Bool, types.Enum, types.Error, types.NewType, types.Unknown)):
@@ -248,24 +255,24 @@ class Statements:
     def _switch_label(self, s: ast.Switch, case: ast.SwitchCase, t: types.Type, seen: list[ast.Expr]) -> None:
         label = case.label
         if isinstance(label, ast.DefaultExpr):
-            label.type = t
+            self.types[label] = t
             return
-        if s.table is not None:
-            self._action_label(s.table, case, seen)
+        if s in self.switched:
+            self._action_label(self.switched[s], case, seen)
             return
         label = case.label = self.ctx.conversions.convert(self.ctx.expressions.expr(label), t, "a label")
         if not self.ctx.values.is_constant(label):
             self.ctx.error(label, "a label must be known at compile time")
-        if not isinstance(label.type, types.Unknown) and any(_same_literal(label, other) for other in seen):
+        if not isinstance(self.types[label], types.Unknown) and any(_same_literal(label, other) for other in seen):
             self.ctx.error(label, "duplicate label")
         seen.append(label)
 
-    def _action_label(self, table: ast.TableDecl, case: ast.SwitchCase, seen: Sequence[ast.Expr]) -> None:
+    def _action_label(self, table: ast.TableDecl, case: ast.SwitchCase, seen: list[ast.Expr]) -> None:
         label = case.label
         if not isinstance(label, ast.Name):
             self.ctx.error(label, f"a label must be the name of an action of table {table.name!r}")
             return
-        found = next((a for a in table.actions if a.name.lstrip(".") == label.name and hasattr(a, "decl")), None)
+        found = next((a for a in table.actions if a.name.lstrip(".") == label.name and a in self.actions), None)
         if found is None:
             default = label.name == "NoAction" and table.default_action is None
             others = [d for d in self.ctx.lookup(label.name) if isinstance(d, ast.ActionDecl)] if default else []
@@ -273,13 +280,12 @@ class Statements:
                 hint = did_you_mean(label.name, [a.name.lstrip(".") for a in table.actions])
                 self.ctx.error(label, f"{label.name!r} is not an action of table {table.name!r}{hint}")
                 return
-            case.action = others[0]
+            self.actions[case] = others[0]
         else:
-            case.action = found.decl
-        label.decl = case.action
+            self.actions[case] = self.actions[found]
+        self.decls[label] = self.actions[case]
         if any(isinstance(o, ast.Name) and o.name == label.name for o in seen):
             self.ctx.error(label, f"duplicate label {label.name!r}")
-        assert isinstance(seen, list)
         seen.append(label)
 
 

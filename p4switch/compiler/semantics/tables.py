@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
 from p4switch.compiler.diagnostics import did_you_mean
-from p4switch.compiler.semantics.conversions import describe
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.places import MAX_INT64, Place
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 class Tables:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
+        self.bindings = ctx.facts.bindings
+        self.actions = ctx.facts.actions
 
     def table(self, t: ast.TableDecl) -> None:
         self.ctx.annotations.check(t.annotations)
@@ -45,21 +47,19 @@ class Tables:
         self.ctx.annotations.check(key.annotations)
         with self.ctx.at(Place.CONTROL):
             key.expr = self.ctx.expressions.expr(key.expr)
-        t = key.expr.type
+        t = self.types[key.expr]
         base = types.strip_newtype(t)
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Varbit, types.TypeVar, types.Unknown)
         if isinstance(base, types.InfInt):
             self.ctx.error(key.expr, "a key needs a width (as in 8w1)")
         elif not isinstance(base, allowed):
             self.ctx.error(key.expr, f"a key cannot have type {t}")
-        kind = self.ctx.program.match_kinds.get(key.match_kind)
-        if kind is None:
-            hint = did_you_mean(key.match_kind, self.ctx.program.match_kinds)
-            self.ctx.error(key, f"match kind {key.match_kind!r} is not declared{hint}")
-            return
-        key.kind = kind
-        if kind.name in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):
-            self.ctx.error(key.expr, f"a key of type {t} cannot be matched with {kind.name}")
+        kind = key.match_kind
+        if kind not in self.ctx.program.match_kinds:
+            hint = did_you_mean(kind, self.ctx.program.match_kinds)
+            self.ctx.error(key, f"match kind {kind!r} is not declared{hint}")
+        elif kind in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):
+            self.ctx.error(key.expr, f"a key of type {t} cannot be matched with {kind}")
 
     def _action(self, ref: ast.ActionRef) -> ast.ActionDecl | None:
         found = self.ctx.lookup(ref.name.lstrip("."), ref.name.startswith("."))
@@ -70,8 +70,8 @@ class Tables:
         if not actions:
             self.ctx.error(ref, f"{ref.name!r} is not an action")
             return None
-        ref.decl = actions[0]
-        return ref.decl
+        self.actions[ref] = actions[0]
+        return self.actions[ref]
 
     def _listed_action(self, t: ast.TableDecl, ref: ast.ActionRef, seen: dict[str, ast.ActionRef]) -> None:
         self.ctx.annotations.check(ref.annotations)
@@ -87,7 +87,7 @@ class Tables:
             return
         directed = [p for p in decl.params if p.direction != Direction.NONE]
         args = ref.args or []
-        ref.bound = [None] * len(decl.params)
+        self.bindings[ref].bound = [None] * len(decl.params)
         if any(a.name is not None for a in args):
             names = {a.name for a in args}
             undirected = next((p for p in decl.params if p.direction == Direction.NONE and p.name in names), None)
@@ -121,11 +121,13 @@ class Tables:
                         by_param[param] = param.default
                     continue
                 if not isinstance(arg.value, ast.DontCare):
-                    arg.value = self.ctx.expressions.expr(arg.value, param.type)
-                value = by_param[param] = self.ctx.arguments.pass_argument(what, param, param.type, arg.value, True)
-                if any(call_kind(x) == ast.CallKind.TABLE_APPLY for x in subexpressions(value)):
+                    arg.value = self.ctx.expressions.expr(arg.value, self.types[param])
+                value = by_param[param] = self.ctx.arguments.pass_argument(
+                    what, param, self.types[param], arg.value, True
+                )
+                if self.ctx.values.calls(value, CallKind.TABLE_APPLY):
                     self.ctx.error(value, "a table cannot be applied in the argument of an action")
-        ref.bound = [by_param.get(p) for p in decl.params]
+        self.bindings[ref].bound = [by_param.get(p) for p in decl.params]
 
     def chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
         """Check a full action reference (all parameters given) against the list of the table's actions."""
@@ -133,7 +135,7 @@ class Tables:
         decl = self._action(ref)
         if decl is None:
             return False
-        listed = next((a for a in t.actions if getattr(a, "decl", None) is decl), None)
+        listed = next((a for a in t.actions if self.actions.get(a) is decl), None)
         if listed is None:
             self.ctx.error(ref, f"{where} is {decl.name!r}, which is not among the actions of table {t.name!r}")
             return False
@@ -141,10 +143,10 @@ class Tables:
         if matched is None:
             return False
         self._bind(ref, decl, decl.params, matched)
-        for param, here, there in zip(decl.params, ref.bound, listed.bound, strict=True):
+        for param, here, there in zip(decl.params, self.bindings[ref].bound, self.bindings[listed].bound, strict=True):
             if param.direction == Direction.NONE or here is None or there is None:
                 continue
-            if not same_expression(here, there):
+            if not self.ctx.values.same(here, there):
                 self.ctx.error(
                     ref, f"argument {param.name!r} of {decl.name!r} must be the same as in the list of actions"
                 )
@@ -165,7 +167,7 @@ class Tables:
 
     def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
         """Whether the action, which is among those of the table, has the annotation there."""
-        listed = next(a for a in t.actions if getattr(a, "decl", None) is ref.decl)
+        listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
         return any(a.name == annotation for a in listed.annotations)
 
     def _property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
@@ -177,8 +179,11 @@ class Tables:
             self._priority_property(t, prop)
         elif name in ("implementation", "counters", "meters"):
             prop.value = self.ctx.expressions.expr(prop.value)
-            if not isinstance(prop.value.type, (types.Extern, types.Unknown)):
-                self.ctx.error(prop.value, f"property {name!r} must be an extern instance, not {describe(prop.value)}")
+            if not isinstance(self.types[prop.value], (types.Extern, types.Unknown)):
+                self.ctx.error(
+                    prop.value,
+                    f"property {name!r} must be an extern instance, not {self.ctx.describe(prop.value)}",
+                )
         else:
             prop.value = self.ctx.expressions.expr(prop.value)
 
@@ -190,84 +195,17 @@ class Tables:
                 self.ctx.error(value, f"the size of a table must not be negative, but is {value.value}")
             elif value.value > MAX_INT64:
                 self.ctx.error(value, "the size of a table must fit into 64 bits")
-        elif not isinstance(value.type, (types.Bits, types.InfInt, types.Unknown)) or not self.ctx.values.is_constant(
-            value
-        ):
+        elif not isinstance(
+            self.types[value], (types.Bits, types.InfInt, types.Unknown)
+        ) or not self.ctx.values.is_constant(value):
             self.ctx.error(value, "the size of a table must be an integer known at compile time")
 
     def _priority_property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
         if prop.name == "largest_priority_wins":
             prop.value = self.ctx.expressions.expr(prop.value)
-            if not isinstance(prop.value, ast.BoolLiteral) and not isinstance(prop.value.type, types.Unknown):
+            if not isinstance(prop.value, ast.BoolLiteral) and not isinstance(self.types[prop.value], types.Unknown):
                 self.ctx.error(prop.value, "'largest_priority_wins' must be true or false")
             return
         prop.value, delta = self.ctx.written_types.constant_int(prop.value, "'priority_delta'")
         if delta is not None and delta <= 0:
             self.ctx.error(prop.value, f"'priority_delta' must be positive, not {delta}")
-
-
-def call_kind(e: ast.Expr) -> ast.CallKind | None:
-    """What `e` calls; None if it calls nothing, or nothing known (then an error is reported)."""
-    return getattr(e, "kind", None) if isinstance(e, ast.Call) else None
-
-
-def subexpressions(e: ast.Expr) -> Iterator[ast.Expr]:
-    """`e` and the expressions in it, as far as they are evaluated."""
-    yield e
-    inner: list[ast.Expr | None] = []
-    if isinstance(e, (ast.Cast, ast.Unary)):
-        inner = [e.operand]
-    elif isinstance(e, ast.Binary):
-        inner = [e.left, e.right]
-    elif isinstance(e, ast.Conditional):
-        inner = [e.condition, e.then, e.otherwise]
-    elif isinstance(e, (ast.Member, ast.Slice)):
-        inner = [e.base]
-    elif isinstance(e, ast.Index):
-        inner = [e.base, e.index]
-    elif isinstance(e, ast.Call):
-        inner = [e.receiver, *e.bound]
-    elif isinstance(e, ast.ListExpr):
-        inner = [*e.items]
-    elif isinstance(e, ast.StructExpr):
-        inner = [f.value for f in e.fields]
-    for x in inner:
-        if x is not None:
-            yield from subexpressions(x)
-
-
-def same_expression(a: ast.Expr, b: ast.Expr) -> bool:
-    """Whether two checked expressions are written alike."""
-    if isinstance(a, ast.Cast) and isinstance(b, ast.Cast):
-        return a.type == b.type and same_expression(a.operand, b.operand)
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)):
-        return isinstance(b, (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)) and a.value == b.value
-    if isinstance(a, ast.Name) and isinstance(b, ast.Name):
-        return getattr(a, "decl", None) is getattr(b, "decl", None)
-    if isinstance(a, ast.EnumRef) and isinstance(b, ast.EnumRef):
-        return a.decl is b.decl
-    if isinstance(a, ast.Member) and isinstance(b, ast.Member):
-        return a.name == b.name and same_expression(a.base, b.base)
-    if isinstance(a, ast.Index) and isinstance(b, ast.Index):
-        return same_expression(a.base, b.base) and same_expression(a.index, b.index)
-    if isinstance(a, ast.Slice) and isinstance(b, ast.Slice):
-        return all(same_expression(x, y) for x, y in ((a.base, b.base), (a.high, b.high), (a.low, b.low)))
-    if isinstance(a, ast.Unary) and isinstance(b, ast.Unary):
-        return a.op == b.op and same_expression(a.operand, b.operand)
-    if isinstance(a, ast.Binary) and isinstance(b, ast.Binary):
-        return a.op == b.op and same_expression(a.left, b.left) and same_expression(a.right, b.right)
-    if isinstance(a, ast.Call) and isinstance(b, ast.Call):
-        if a.method != b.method or len(a.bound) != len(b.bound) or (a.receiver is None) != (b.receiver is None):
-            return False
-        if a.receiver is not None and b.receiver is not None and not same_expression(a.receiver, b.receiver):
-            return False
-        pairs = zip(a.bound, b.bound, strict=True)
-        return all(x is y or (x is not None and y is not None and same_expression(x, y)) for x, y in pairs)
-    if isinstance(a, ast.StructExpr) and isinstance(b, ast.StructExpr):
-        pairs_of_fields = zip(a.fields, b.fields, strict=False)
-        return a.type == b.type and all(same_expression(x.value, y.value) for x, y in pairs_of_fields)
-    if isinstance(a, ast.ListExpr) and isinstance(b, ast.ListExpr):
-        return a.type == b.type and all(same_expression(x, y) for x, y in zip(a.items, b.items, strict=False))
-    return isinstance(a, ast.DontCare)

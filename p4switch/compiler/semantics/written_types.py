@@ -50,18 +50,6 @@ Generic = (
 """Declarations of types that may have type parameters."""
 
 
-def mentions(t: Type, decl: ast.Declaration) -> bool:
-    """Whether the type that `decl` declares occurs in `t`."""
-    if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
-        if t.decl is decl or any(mentions(a, decl) for a in t.args):
-            return True
-        params = [] if isinstance(t, (types.Record, types.Extern)) else t.decl.params
-        return any(mentions(p.type, decl) for p in params)
-    if isinstance(t, (types.Stack, types.List, types.Set)):
-        return mentions(t.element, decl)
-    return isinstance(t, types.Tuple) and any(mentions(e, decl) for e in t.elements)
-
-
 def is_object(t: Type) -> bool:
     """Whether `t` is a type of instances (extern, parser, control, package)."""
     return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
@@ -70,6 +58,7 @@ def is_object(t: Type) -> bool:
 class WrittenTypes:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.types = ctx.facts.types
         self._parts: dict[Type, int] = {}
 
     def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
@@ -77,15 +66,15 @@ class WrittenTypes:
         e = self.ctx.operators.as_bits(self.ctx.expressions.expr(e))
         if isinstance(e, ast.IntLiteral):
             return e, e.value
-        if not isinstance(e.type, types.Unknown):
+        if not isinstance(self.types[e], types.Unknown):
             self.ctx.error(e, f"{what} must be an integer known at compile time")
         return e, None
 
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """What a type as written means. With `infer`, type arguments of a generic type may be left out: the result then
         has the declaration's own type parameters."""
-        t.type = self._resolve(t, infer)
-        return t.type
+        self.types[t] = self._resolve(t, infer)
+        return self.types[t]
 
     def _resolve(self, t: ast.TypeExpr, infer: bool) -> Type:
         if isinstance(t, ast.SizedTypeExpr):
@@ -177,29 +166,40 @@ class WrittenTypes:
         for written, arg in zip(t.args, args, strict=True):
             if isinstance(arg, types.MatchKind):
                 self.ctx.error(written, f"{arg} cannot be a type argument")
-        if any(mentions(a, decl) for a in args):
+        if any(self._mentions(a, decl) for a in args):
             self.ctx.error(t, f"{t.name!r} cannot be a type argument of itself")
             return types.UNKNOWN
-        if not t.args and (infer or not params or isinstance(decl.type, types.Unknown)):
-            return decl.type
+        if not t.args and (infer or not params or isinstance(self.types[decl], types.Unknown)):
+            return self.types[decl]
         if len(args) != len(params):
             wanted = f"{len(params)} type argument{'s' if len(params) != 1 else ''}"
             wrong = f"takes {wanted}, not {len(args)}" if params else "is not generic"
             self.ctx.error(t, f"type {t.name!r} {wrong}")
             return types.UNKNOWN
-        result = types.substitute(decl.type, dict(zip(params, args, strict=True)))
+        result = types.substitute(self.types[decl], dict(zip(params, args, strict=True)))
         if isinstance(decl, ast.RecordDecl):
             self._check_arguments(t, decl, args)
             if not self.small_enough(t, self.parts(result)):
                 return types.UNKNOWN
         return result
 
+    def _mentions(self, t: Type, decl: ast.Declaration) -> bool:
+        """Whether the type that `decl` declares occurs in `t`."""
+        if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
+            if t.decl is decl or any(self._mentions(a, decl) for a in t.args):
+                return True
+            params = [] if isinstance(t, (types.Record, types.Extern)) else t.decl.params
+            return any(self._mentions(self.types[p], decl) for p in params)
+        if isinstance(t, (types.Stack, types.List, types.Set)):
+            return self._mentions(t.element, decl)
+        return isinstance(t, types.Tuple) and any(self._mentions(e, decl) for e in t.elements)
+
     def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
         """The fields of a specialised struct or header must be allowed there, too."""
         bound = dict(zip(decl.type_params, args, strict=True))
         for field in decl.fields:
-            if isinstance(field.type, types.TypeVar):
-                self.check_field(t, decl, types.substitute(field.type, bound), field.name)
+            if isinstance(self.types[field], types.TypeVar):
+                self.check_field(t, decl, types.substitute(self.types[field], bound), field.name)
 
     def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
         """Report a field of a type that such a declaration cannot have."""
