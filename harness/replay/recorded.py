@@ -7,6 +7,7 @@ of its quantities: a row is a direction in use, a column a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.columns.flows import of_session, replayed
+from harness.columns.links import counted
 from harness.measure.folder_values import most_bytes
-from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
 from harness.replay.network import Network
 from harness.replay.pack import Array
@@ -82,7 +83,7 @@ class Recorded:
             "ended": summary["ended"],
             "end_ns": summary["end_ns"],
             "network": self.network.drawn(),
-            "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in self._result.link_changes],
+            "changes": [astuple(each) for each in self._result.link_changes],
             "texts": [] if self.trace is None else self.trace.texts,
             "left_out": 0 if self.trace is None else self.trace.left_out,
             "counts": [[column.name, column.replayed] for column in self._counts],
@@ -126,10 +127,12 @@ class Recorded:
             "link_time": times[ends],
             "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
         }
-        for name in (*GROWING, *PRESENT):
+        for each, source in counted():
+            if each.name not in table.columns:
+                continue  # results of before
             matrix = _matrix(self._result, len(used), len(times))
-            matrix[row, column] = table[name].to_numpy()
-            found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
+            matrix[row, column] = table[each.name].to_numpy()
+            found[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
         return found
 
     def _queues(self, joined: int) -> dict[str, Array]:

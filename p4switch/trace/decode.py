@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch.bmv2.places import Place
 from p4switch.engine import Traced
 from p4switch.engine.keys import KeyField
-from p4switch.engine.points import Place, Point
+from p4switch.engine.points import Point
 from p4switch.engine.program import Header
 from p4switch.engine.value import storage_bytes
 from p4switch.trace import events as ev
@@ -47,6 +48,7 @@ class Decoder:
         self.names = SourceNames(traced.program)
         self._program = traced.program
         self._controls = traced.path.controls
+        self._operations = traced.path.operations
         self._json = traced.program.json
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
@@ -54,13 +56,13 @@ class Decoder:
         self._actions = {a.name: a for a in self._json.actions}
         self._errors = {code: name for name, code in traced.program.errors.items()}
         self._registers = {r.name: r.bitwidth for r in self._json.register_arrays}
-        self._digests = {d.id: d for d in self._json.learn_lists}
+        self._digests = traced.program.document.learn_lists
         self._packets: dict[tuple[int, int], _Packet] = {}
         self._readers = (
             self._receive, self._state, self._extract, self._transition, self._parser_error, self._checksum,
             self._pipeline, self._table, self._action, self._statement, self._condition, self._register,
             self._counter, self._meter, self._log, self._digest, self._enqueue, self._dequeue, self._clone,
-            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit,
+            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit, self._extern,
         )  # fmt: skip
 
     def __call__(self, raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
@@ -217,17 +219,25 @@ class Decoder:
     def _meter(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Metered(**common, meter=at.name, index=value, color=_COLORS[extra])
 
+    def _extern(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
+        return ev.ExternTold(**common, extern=at.name, index=value, text=self._operations[at.detail].told(data))
+
     def _log(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Logged(**common, text=data.decode(errors="replace"), failed=bool(value))
 
     def _digest(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        learned, offset, fields = self._digests[value], 0, []
+        name, fields = self.digest(value, data)
+        return ev.DigestSent(**self._asked(common, "digest"), digest=name, fields=fields)
+
+    def digest(self, number: int, data: bytes) -> tuple[str, tuple[ev.Value, ...]]:
+        """Name and fields of a digest that a switch has sent."""
+        learned, offset, fields = self._digests[number], 0, []
         for element in learned.elements:
             name, width = self.names.digest_element(learned.name, element)
             size = (width + 7) // 8
             fields.append(ev.Value(name, int.from_bytes(data[offset : offset + size], "big"), width))
             offset += size
-        return ev.DigestSent(**self._asked(common, "digest"), digest=learned.name, fields=tuple(fields))
+        return learned.name, tuple(fields)
 
     # What becomes of the packet
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from p4switch.engine.points import Place
+from p4switch.bmv2.places import Place
 
 
 class Value(NamedTuple):
@@ -156,6 +156,15 @@ class Metered(Event):
     meter: str
     index: int  # the entry's handle for a direct meter
     color: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternTold(Event):
+    """What an extern of one's own did to a cell of its object, in its own words."""
+
+    extern: str
+    index: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
