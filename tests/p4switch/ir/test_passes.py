@@ -83,9 +83,8 @@ def test_a_stack_is_rewound_only_where_it_may_have_moved_on(tmp_path: Path) -> N
     assert "P.own.pop_front" not in once
     states = "again; } state again { q.apply(pkt); transition select(meta.seen) { 1: again; default: accept; }"
     path = tmp_path / "loop.p4"
-    path.write_text(
-        PROGRAM.format(parser=states, ingress="").replace("    two_t[2] own;\n", "    Q() q;\n").replace("parser P(", INNER)
-    )
+    outer = PROGRAM.format(parser=states, ingress="").replace("    two_t[2] own;\n", "    Q() q;\n")
+    path.write_text(outer.replace("parser P(", INNER))
     looping = passes.inspect(parse_and_check(path), "rewinds", check=True)
     assert looping.count("P.q.own.pop_front(2)") == 1
 
