@@ -95,6 +95,8 @@ def test_a_method_that_is_not_optional_has_to_be_implemented(tmp_path: Path) -> 
 def test_a_parameter_that_is_not_optional_cannot_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "program.p4"
     text = PROGRAM.replace("MORE", "").replace("10w1", "(MirrorId_t) 1")
-    path.write_text(text.replace(", in metadata meta,\n                    in egress", ",\n                    in egress"))
+    between = ",\n" + 20 * " " + "in egress"
+    assert f", in metadata meta{between}" in text
+    path.write_text(text.replace(f", in metadata meta{between}", between))
     with pytest.raises(CompileError, match=r"expected EgressDeparserT<headers, metadata> .*, not OutDeparser"):
         parse_and_check(path)
