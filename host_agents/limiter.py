@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from host_agents.cc.base import ReactionPoint
+from host_agents.cc.base import MAX_RATE_BPS, ReactionPoint
 from host_agents.port import Port, Source
 from host_agents.timers import Timer, TimerOwner
 
@@ -69,7 +69,7 @@ class RateLimiter(Source):
         """Something may have become sendable."""
         if self.state != IDLE or self._last_member is None:
             return
-        if self.reaction_point.may_send(self.inflight_bytes):
+        if self._may_send():
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
@@ -79,7 +79,7 @@ class RateLimiter(Source):
 
     def rate_changed(self) -> None:
         """The reaction point has another rate: move the NST of the packet sent last."""
-        self.nst_ns = self._paced_from_ns + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        self.nst_ns = self._paced_from_ns + self._gap_ns()
         if self.state == WAITING:
             self._wait()
 
@@ -109,7 +109,7 @@ class RateLimiter(Source):
             self._wait()
             return None
         last = self._last_member
-        while last is not None and self.reaction_point.may_send(self.inflight_bytes):
+        while last is not None and self._may_send():
             member = last.next_member
             assert member is not None
             if not member.has_data():
@@ -133,8 +133,25 @@ class RateLimiter(Source):
             nominal = earliest
         self._paced_from_ns = nominal
         self._paced_bits = 8.0 * self.reaction_point.path.link_bytes(wire_bytes)
-        self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        self.nst_ns = nominal + self._gap_ns()
         self.inflight_bytes += wire_bytes
+
+    def _may_send(self) -> bool:
+        """Whether the window is open. Raises LimitError for one that would be closed for ever."""
+        point = self.reaction_point
+        if point.may_send(self.inflight_bytes):
+            return True
+        if not point.window_bytes >= 0.0:  # a NaN, too
+            point.expect_limits()
+        return False
+
+    def _gap_ns(self) -> float:
+        """From the packet sent last to the next. Raises LimitError for a rate at which there is none."""
+        point = self.reaction_point
+        rate_bps = point.rate_bps
+        if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
+            point.expect_limits()
+        return self._paced_bits * 1e9 / rate_bps
 
     def _drop(self, member: Member, last: Member) -> Member | None:
         """Take `member`, which follows `last`, out of the ring. Returns the ring's new last."""
@@ -148,7 +165,7 @@ class RateLimiter(Source):
         return self._last_member
 
     def _reschedule(self, now_ns: int) -> None:
-        if self._last_member is None or not self.reaction_point.may_send(self.inflight_bytes):
+        if self._last_member is None or not self._may_send():
             self.state = IDLE
         elif self.nst_ns - ROUNDING_NS <= now_ns:
             self.port.make_ready(self)

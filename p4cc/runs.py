@@ -16,7 +16,7 @@ from harness.measure import results as stored
 from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
-from harness.measure.tracing import Tracing
+from harness.measure.tracing import Tracing, nothing_traced
 from harness.plan import sweep as sweeps
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan_tables
@@ -96,6 +96,9 @@ def run(
         stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
     found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
+    for kept in found:
+        if empty := nothing_traced(how.trace, kept.folder, kept.summary["end_ns"]):
+            warnings.warn(f"{kept.name}: {empty}", stacklevel=2)
     return _checked(found, strict)
 
 

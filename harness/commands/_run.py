@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
-from harness.measure.inputs import How
+from harness.measure.inputs import How, program_files
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
+from harness.measure.tracing import nothing_traced
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
 from harness.plan.run import Run
@@ -31,6 +33,8 @@ from harness.worlds.virtual import COVERAGE_FILE
 from harness.worlds.workers import Cluster
 from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
+from p4switch.errors import UserError
+from p4switch.printable import tell as tell_line
 
 
 def staff(workers: str | None, ranks: Ranks | None, traced: bool) -> Callable[[Run], int | Ranks]:
@@ -77,6 +81,8 @@ def carry_out(
         def tell(number: int, result: Result, ending: str) -> None:
             progress.end(runs[number].label, ending)
             failures[number] = _failed(runs[number], result.summary, strict)
+            if empty := nothing_traced(how.trace, result.folder, result.summary["end_ns"]):
+                click.echo(f"warning: {runs[number].label}: {empty}", err=True)
 
         def begin(run: Run) -> Progress:
             progress.begin(run.label)
@@ -97,7 +103,7 @@ def carry_out(
             failed += attempt(
                 lambda: write_report(list(found.values()), folder / "report.html", folder / "plots"), folder
             )
-        failed += attempt(lambda: _write_coverage(folder), folder)
+        failed += attempt(lambda: _write_coverage([(runs[number], found[number]) for number in found], folder), folder)
     if report:
         for line in agreement_lines(list(found.values())):
             click.echo(line, err=True)
@@ -109,14 +115,22 @@ def carry_out(
         raise CheckError("; ".join(failed))
 
 
-def _write_coverage(folder: Path) -> None:
-    """Of all runs that counted what their packets reached, in one page."""
-    files = sorted(folder.rglob(COVERAGE_FILE))
-    if not files:
-        return
+def _write_coverage(made: Sequence[tuple[Run, Result]], folder: Path) -> None:
+    """Write one page of all runs that counted what their packets reached; tell of those that are left out.
+
+    A run that was taken from a folder of others may name any file for the page to show.
+    """
     total = Coverage()
-    for file in files:
-        total.merge(Coverage.load(file))
+    for run, result in made:
+        file = result.folder / COVERAGE_FILE
+        if not os.path.lexists(file):
+            continue
+        try:
+            total.merge(Coverage.load(file, program_files(run)))
+        except UserError as error:
+            tell_line(f"warning: coverage left out: {error}", err=True)
+    if not total.counts:
+        return
     write_coverage(total, folder / "coverage")
     Console().print(table(total))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from harness.measure.recording import Writing
@@ -19,6 +20,8 @@ from p4switch.trace import events as ev
 
 TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int, int]  # see Fabric.trace_records
 
+TEXT = "trace.txt"
+LINES = "trace.jsonl"
 _LAST_NS = (1 << 63) - 1
 
 
@@ -133,6 +136,18 @@ def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
             if reason:
                 members["reason"] = reason
         yield json.dumps(members)
+
+
+def nothing_traced(tracing: Tracing | None, folder: Path, end_ns: int) -> str | None:
+    """Return what to say of an empty trace of a run that ended at `end_ns`; None: nothing."""
+    if tracing is None or (folder / LINES).stat().st_size:
+        return None
+    span = ""
+    if tracing.from_ns or tracing.until_ns is not None:
+        until = "the end" if tracing.until_ns is None else f"{tracing.until_ns:,} ns"
+        span = f" from {tracing.from_ns:,} ns until {until}"
+    sent = f"no packet of flow {tracing.flow} was sent{span}; the run ended at {end_ns:,} ns"
+    return f"{TEXT} and {LINES} are empty: {sent}"
 
 
 def check_trace(traffic: Traffic, trace: int, several: bool) -> None:

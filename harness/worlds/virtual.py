@@ -703,8 +703,8 @@ class VirtualWorld:
             found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
-                (folder / "trace.txt").open("w", encoding="utf-8") as text,
-                (folder / "trace.jsonl").open("w", encoding="utf-8") as lines,
+                (folder / tracing.TEXT).open("w", encoding="utf-8") as text,
+                (folder / tracing.LINES).open("w", encoding="utf-8") as lines,
             ):
                 for line, members in zip(told, objects, strict=True):  # together: a trace may be larger than the memory
                     text.write(f"{line}\n")
