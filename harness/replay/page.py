@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 
 from harness.measure.results import Result
-from harness.measure.tracing import LINES
+from harness.plan.how import TRACE_LINES
 from harness.replay.pack import packed
 from harness.replay.recorded import Recorded, cells, is_recorded
 from p4switch.errors import UserError
@@ -70,7 +70,7 @@ def small_data(result: Result) -> Small | None:
     """
     if importlib.util.find_spec(_CARRIER) is None or not is_recorded(result) or cells(result) > _SMALL_CELLS:
         return None
-    trace = result.folder / LINES
+    trace = result.folder / TRACE_LINES
     there = os.path.lexists(trace)
     for traced in (True, False) if there else (False,):
         if traced and trace.lstat().st_size > _SMALL_TRACE_BYTES:

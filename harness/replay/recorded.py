@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.columns.flows import of_session, replayed
+from harness.columns.links import counted
 from harness.measure.folder_values import most_bytes
-from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
-from harness.measure.tracing import LINES
+from harness.plan.how import TRACE_LINES
 from harness.replay.network import Network
 from harness.replay.pack import Array
 from harness.replay.packets import Trace, packets
@@ -66,7 +66,7 @@ class Recorded:
     def __init__(self, result: Result, traced: bool = True) -> None:
         """Without `traced`, packets are left out. Raises UserError for what cannot be read any more."""
         self.network = Network(result.topology)
-        self.trace: Trace | None = packets(result.folder / LINES, self.network) if traced else None
+        self.trace: Trace | None = packets(result.folder / TRACE_LINES, self.network) if traced else None
         self._result = result
         # Results of before may lack one.
         self._counts = [column for column in replayed() if column.name in result.messages.columns]
@@ -126,10 +126,12 @@ class Recorded:
             "link_time": times[ends],
             "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
         }
-        for name in (*GROWING, *PRESENT):
+        for each, source in counted():
+            if each.name not in table.columns:
+                continue  # results of before
             matrix = _matrix(self._result, len(used), len(times))
-            matrix[row, column] = table[name].to_numpy()
-            found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
+            matrix[row, column] = table[each.name].to_numpy()
+            found[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
         return found
 
     def _queues(self, joined: int) -> dict[str, Array]:

@@ -13,7 +13,7 @@ import tomli_w
 
 import p4cc
 from harness.cli import main
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld

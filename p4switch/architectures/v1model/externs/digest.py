@@ -13,8 +13,10 @@ from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 
@@ -37,16 +39,25 @@ class Digest(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.receiver, ir.Const(self.fields, ir.ENUM_TYPE)]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Digest:
+        return cls(arguments.value(), arguments.number(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        to.em.do(f"p->digest = {self.fields & 0xFFFF}")
+
     def run(self, machine: Machine) -> None:
         """Do nothing: tests do not look at digests."""
 
 
 @EXTERNS.register("digest")
 class DigestFunction(ExternFunction):
+    operations = (Digest,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress")
         receiver, data = to.externs.call_arguments(call)
-        t = to.resolve(call.param_types[1])
+        t = to.resolve(to.facts.bindings[call].param_types[1])
         name = "digest"
         if isinstance(t, types.Struct):
             name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), t.name)

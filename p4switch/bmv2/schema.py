@@ -1,0 +1,353 @@
+"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `document`.
+
+The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine has no use for
+are ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from p4switch.bmv2.places import Place, place_of
+from p4switch.errors import UserError
+
+Json = Any  # nested dict, list, str, int, bool, None
+FieldRef = tuple[str, str]  # header, field
+Source = Annotated[Place | None, BeforeValidator(place_of), Field(alias="source_info")]
+Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
+
+
+_MOST_CHARACTERS = 300  # of an error
+MAX_NESTING = 500
+"""Of objects and lists in each other. Four or five for an operator: the built-in compiler's stay below half of it."""
+
+
+class JsonError(UserError):
+    """A BMv2 JSON that is not what the format says, or that asks for what does not exist.
+
+    One line of bounded length, whatever the document has in the place of a name.
+    """
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 4]} ...")
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class HeaderType(Model):
+    name: str
+    id: Int
+    fields: list[tuple[str, int | Literal["*"]] | tuple[str, int | Literal["*"], bool]]
+    length_exp: Json = None
+    max_length: Int | None = None
+
+
+class Header(Model):
+    name: str
+    id: Int
+    header_type: str
+    metadata: bool
+
+
+class HeaderStack(Model):
+    name: str
+    id: Int
+    header_type: str
+    header_ids: list[Int]
+
+
+class HeaderUnionType(Model):
+    name: str
+    headers: list[tuple[str, str]]
+
+
+class HeaderUnion(Model):
+    name: str
+    id: Int
+    union_type: str
+    header_ids: list[Int]
+
+
+class HeaderUnionStack(Model):
+    name: str
+    id: Int
+    union_type: str
+    header_union_ids: list[Int]
+
+
+class FieldList(Model):
+    id: Int
+    name: str = ""
+    elements: list[dict[str, Json]]
+
+
+class LearnList(Model):
+    id: Int
+    name: str
+    elements: list[dict[str, Json]]
+
+
+class ParserOp(Model):
+    op: str
+    parameters: list[Json] = []
+    place: Source = None
+
+
+class Transition(Model):
+    type: Literal["default", "hexstr", "parse_vset"] = "hexstr"
+    value: str | None
+    mask: str | None = None
+    next_state: str | None
+    place: Source = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_default(cls, data: Json) -> Json:
+        """Older compilers write the default transition as a value."""
+        if isinstance(data, dict) and data.get("value") == "default":
+            return {**data, "type": "default", "value": None}
+        return data
+
+
+class ParseState(Model):
+    name: str
+    id: Int
+    parser_ops: list[ParserOp]
+    transition_key: list[dict[str, Json]]
+    transitions: list[Transition]
+    place: Source = None
+
+
+class Parser(Model):
+    name: str
+    init_state: str | None
+    parse_states: list[ParseState]
+
+
+class ParseVset(Model):
+    name: str
+    id: Int
+    compressed_bitwidth: Int
+
+
+class Primitive(Model):
+    op: str
+    parameters: list[Json] = []
+    place: Source = None
+
+
+class Deparser(Model):
+    name: str
+    order: list[str]
+    primitives: list[Primitive] = []
+
+
+class MeterArray(Model):
+    name: str
+    id: Int
+    type: Literal["bytes", "packets"]
+    rate_count: Int = 2
+    size: int = Field(default=0, ge=0, le=1 << 28)
+    is_direct: bool = False
+    binding: str | None = None
+    result_target: FieldRef | None = None
+
+
+class CounterArray(Model):
+    name: str
+    id: Int
+    size: int = Field(default=0, ge=0, le=1 << 28)
+    is_direct: bool = False
+    binding: str | None = None
+
+
+class RegisterArray(Model):
+    name: str
+    id: Int
+    size: int = Field(ge=0, le=1 << 28)
+    bitwidth: int = Field(ge=1, le=2048)
+
+
+class Calculation(Model):
+    name: str
+    algo: str
+    input: list[dict[str, Json]]
+
+
+class RuntimeData(Model):
+    name: str
+    bitwidth: int = Field(ge=0, le=2048)
+
+
+class Action(Model):
+    name: str
+    id: Int
+    runtime_data: list[RuntimeData]
+    primitives: list[Primitive]
+    place: Source = None
+
+
+class Selector(Model):
+    algo: str
+    input: list[dict[str, Json]]
+
+
+class ActionProfile(Model):
+    name: str
+    id: Int
+    max_size: int = Field(default=0, ge=0)
+    selector: Selector | None = None
+
+
+class TableKey(Model):
+    match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
+    target: FieldRef | str
+    mask: str | None = None
+    name: str = ""
+
+
+class DefaultEntry(Model):
+    action_id: Int
+    action_const: bool = False
+    action_data: list[str] = []
+    action_entry_const: bool = False
+
+
+class ActionEntry(Model):
+    action_id: Int
+    action_data: list[str]
+
+
+class Entry(Model):
+    place: Source = None
+    match_key: list[dict[str, Json]]
+    action_entry: ActionEntry
+    priority: Int = 0
+
+
+class Table(Model):
+    name: str
+    id: Int
+    match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
+    type: Literal["simple", "indirect", "indirect_ws"] = "simple"
+    action_profile: str | None = None
+    max_size: Int = 16384
+    with_counters: bool = False
+    support_timeout: bool = False
+    key: list[TableKey]
+    actions: list[str] = []
+    action_ids: list[Int] | None = None
+    next_tables: dict[str, str | None]
+    base_default_next: str | None = None
+    direct_meters: str | None = None
+    default_entry: DefaultEntry | None = None
+    entries: list[Entry] | None = None
+    place: Source = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a compiler made it for statements that stand outside of actions."""
+        default = self.default_entry
+        return not self.key and self.name.startswith("tbl_") and default is not None and default.action_entry_const
+
+
+class Conditional(Model):
+    name: str
+    expression: Json
+    true_next: str | None
+    false_next: str | None
+    place: Source = None
+
+
+class ActionCall(Model):
+    name: str
+    action_id: Int
+    next_node: str | None
+
+
+class Pipeline(Model):
+    name: str
+    init_table: str | None
+    tables: list[Table]
+    action_profiles: list[ActionProfile] = []
+    conditionals: list[Conditional] = []
+    action_calls: list[ActionCall] = []
+
+
+class Checksum(Model):
+    name: str
+    target: FieldRef
+    calculation: str
+    update: bool = True
+    verify: bool = True
+    if_cond: Json = None
+    place: Source = None
+
+
+class ExternInstance(Model):
+    name: str
+    type: str
+
+
+class Meta(Model):
+    """`package` is that of a program that is not of v1model; p4c does not say it."""
+
+    package: str | None = None
+    source_names: dict[str, str] = {}
+
+
+class Program(Model):
+    """A whole BMv2 JSON."""
+
+    meta: Meta = Field(default=Meta(), alias="__meta__")
+    header_types: list[HeaderType]
+    headers: list[Header]
+    header_stacks: list[HeaderStack] = []
+    header_union_types: list[HeaderUnionType] = []
+    header_unions: list[HeaderUnion] = []
+    header_union_stacks: list[HeaderUnionStack] = []
+    field_lists: list[FieldList] = []
+    learn_lists: list[LearnList] = []
+    errors: list[tuple[str, Int]] = []
+    parsers: list[Parser]
+    parse_vsets: list[ParseVset] = []
+    deparsers: list[Deparser]
+    meter_arrays: list[MeterArray] = []
+    counter_arrays: list[CounterArray] = []
+    register_arrays: list[RegisterArray] = []
+    calculations: list[Calculation] = []
+    actions: list[Action]
+    pipelines: list[Pipeline]
+    checksums: list[Checksum] = []
+    extern_instances: list[ExternInstance] = []
+    field_aliases: list[tuple[str, FieldRef]] = []
+
+
+def _check_nesting(document: Json) -> None:
+    """Raises JsonError: what reads expressions, and a C compiler after it, goes down as deep as they are."""
+    waiting: list[tuple[Json, int]] = [(document, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > MAX_NESTING:
+            raise JsonError(f"BMv2 JSON: it is nested over {MAX_NESTING} deep")
+        if isinstance(value, dict):
+            waiting.extend((inner, depth + 1) for inner in value.values())
+        elif isinstance(value, list):
+            waiting.extend((inner, depth + 1) for inner in value)
+
+
+def validate(document: Mapping[str, Json]) -> Program:
+    """Raises JsonError, which names the first thing that is not as the format says."""
+    if not isinstance(document, Mapping):
+        raise JsonError(f"BMv2 JSON: expected an object, not a {type(document).__name__}")
+    _check_nesting(document)
+    try:
+        return Program.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "document"
+        raise JsonError(f"BMv2 JSON: {place}: {first['msg']}") from error
