@@ -45,6 +45,8 @@ class Package(ABC):
     """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
+    tools: ClassVar[frozenset[str]] = frozenset()
+    """The tools that know the rules of the package, besides the compiler and the built-in switch."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low

@@ -37,6 +37,7 @@ class V1Switch(Package):
         Site("deparser", branches=False),
     )
     takes = "a parser and five controls"
+    tools = frozenset({"testgen", "fit"})
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)

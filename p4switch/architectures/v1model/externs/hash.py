@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -76,6 +77,26 @@ class Hash(ir.ExternOperation):
         pipeline.step(self, self.primitive, kind="hash", label=label, constant=constant, ahead=True)
 
 
+def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir.Calculation:
+    """Return a new calculation of `data`, an argument of `call`, by BMv2's name of the algorithm."""
+    inputs = [_input(value, to) for value in to.externs.fields_of(data, call)]
+    made = ir.Calculation(f"calc_{len(to.out.calculations)}", algorithm, inputs, span=call.pos)
+    to.out.calculations.append(made)
+    return made
+
+
+def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
+    """Calculations read fields and constants alone."""
+    if isinstance(value, (ir.FieldRef, ir.Const)):
+        return value
+    if not isinstance(value, ir.Param):
+        return to.copies.saved(value)
+    place = to.temp(value.type)
+    to.copies.assign(place, value)
+    assert isinstance(place, EXPRS)
+    return place
+
+
 @EXTERNS.register("hash")
 class HashFunction(ExternFunction):
     operations = (Hash,)
@@ -84,21 +105,6 @@ class HashFunction(ExternFunction):
         result, algorithm, base, data, modulus = to.externs.call_arguments(call)
         if not isinstance(algorithm, ir.Const):
             raise to.error(call, "the hash algorithm has to be a compile-time constant")
-        inputs = [self._input(value, to) for value in to.externs.fields_of(data, call)]
-        name = f"calc_{len(to.out.calculations)}"
-        calculation = ir.Calculation(name, algorithm.member, inputs, span=call.pos)
-        to.out.calculations.append(calculation)
+        made = calculation(algorithm.member, data, call, to)
         low, size = to.externs.scalar_argument(call, 2, base), to.externs.scalar_argument(call, 4, modulus)
-        to.externs.into(call, 0, result, lambda place: Hash(place, low, calculation, size, call.pos))
-
-    @staticmethod
-    def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
-        """Calculations read fields and constants alone."""
-        if isinstance(value, (ir.FieldRef, ir.Const)):
-            return value
-        if not isinstance(value, ir.Param):
-            return to.copies.saved(value)
-        place = to.temp(value.type)
-        to.copies.assign(place, value)
-        assert isinstance(place, EXPRS)
-        return place
+        to.externs.into(call, 0, result, lambda place: Hash(place, low, made, size, call.pos))
