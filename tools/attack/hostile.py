@@ -114,7 +114,8 @@ def change_file(folder: Path, rng: random.Random, secret: Path) -> str:
     what = rng.choice((*_SPECIAL, *_SPECIAL, "gone", "beside", "mode", "runs", "deep"))
     if what == "beside":
         name = rng.choice(("x\x1b[2J", "x\ny", "..x", " ", "-x", "<b>", "links", ".p4cc")) + ".parquet"
-        shutil.copy(path, path.with_name(name))
+        if path.name != name:
+            shutil.copy(path, path.with_name(name))
         return f"beside {name!r}"
     if what == "mode":
         path.chmod(rng.choice((0o6777, 0o4755, 0o000, 0o222)))
