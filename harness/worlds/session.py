@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from harness.columns.column import Column
-from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import FlowRecord, Sent, unknown
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
+from harness.workloads.collective_record import CollectiveReport
 from harness.worlds.host_session import (
     Completed,
     Connect,

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.metrics import flows_table, messages_table
-from harness.measure.probes import CounterProbe
 from harness.measure.recording import Recording
 from harness.plan import resolve, scenario
+from harness.plan.probes import CounterProbe
 from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.virtual import VirtualWorld

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.measure.cost import planned
-from harness.measure.window_cost import (
+from harness.bench.cost import planned
+from harness.bench.window_cost import (
     FRAME_BYTES,
     MeetingCost,
     Shared,
