@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import topologies
 from harness import workloads
@@ -35,12 +35,16 @@ DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more tha
 
 @dataclass(frozen=True)
 class LinkChange:
-    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate in both directions."""
+    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate.
+
+    The rate is that of both directions, or of `direction` alone: 0 from the link's end `a` to `b`, 1 the other way.
+    """
 
     time_ns: int
     link: int
     up: bool | None
     rate_bps: int | None
+    direction: Literal[0, 1] | None = None
 
 
 @dataclass(frozen=True)
@@ -216,14 +220,17 @@ class Run:
             reliability=self.reliability,
             cc_scope=self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
+            ack_every_bytes=settings.ack_every_bytes,
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
+            sleek_windows=settings.sleek_windows,
             cell_bytes=scenario.switch.cell_bytes,
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,
+            last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
 
@@ -301,7 +308,10 @@ def _link_change(topology: Topology, index: int, event: LinkEvent) -> LinkChange
     number = found[event.parallel]
     rate_bps = topology.links[number].rate_bps
     rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
-    return LinkChange(event.time_ns, number, event.up, rate)
+    direction: Literal[0, 1] | None = None
+    if event.towards is not None:
+        direction = 0 if event.towards == topology.links[number].b else 1
+    return LinkChange(event.time_ns, number, event.up, rate, direction)
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

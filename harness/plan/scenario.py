@@ -108,6 +108,9 @@ class NicSettings(Table):
     cc_scope: Literal["qp", "destination", "pair"] | None = None
     # A receiver acknowledges once in so many packets, and where ECN marks change; see NicConfig for what arrives early.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    # Above 0, instead: once in so many bytes of frames, and at once where marks, losses or windows
+    # that are used up need it; see NicConfig.
+    ack_every_bytes: Annotated[int, Field(ge=0)] = 0
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
@@ -117,6 +120,9 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # Selective repeat over several paths where switches do not trim: losses are suspected when
+    # early packets are worth so many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
+    sleek_windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
     # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
     os_overhead_ns: Nanoseconds = 0
     # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
@@ -167,11 +173,14 @@ class LinkEvent(Table):
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
     up: bool | None = None  # true: the link comes up; false: it goes down
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
+    towards: str | None = None  # one of the two nodes: only what is sent to it has that rate
 
     @model_validator(mode="after")
     def _one_change(self) -> Self:
         if (self.up is None) == (self.rate_fraction is None):
             raise ValueError("should have either up or rate_fraction")
+        if self.towards is not None and (self.rate_fraction is None or self.towards not in self.link):
+            raise ValueError("towards should name one of the link's ends, and go with rate_fraction")
         return self
 
 

@@ -299,7 +299,7 @@ class VirtualWorld:
         if change.up is not None:
             self.fabric.set_link_up(change.link, change.up)
         if change.rate_bps is not None:
-            self.fabric.set_link_rate(change.link, change.rate_bps)
+            self.fabric.set_link_rate(change.link, change.rate_bps, direction=change.direction)
 
     def _sample_queues(self) -> pd.DataFrame:
         """Of which ports."""

@@ -111,14 +111,16 @@ def port_changes(run: Run) -> dict[str, list[PortChange]]:
     """What a scenario's events mean for each switch and host, by name, in order of time."""
     links = run.topology.links
     changes: dict[str, list[PortChange]] = defaultdict(list)
-    state: dict[int, tuple[bool, int]] = {}
+    state: dict[tuple[int, int], tuple[bool, int]] = {}  # of a link's directions
     for change in sorted(run.link_changes(), key=lambda change: change.time_ns):
         link = links[change.link]
-        up, rate_bps = state.get(change.link, (True, link.rate_bps))
-        up = up if change.up is None else change.up
-        rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
-        state[change.link] = (up, rate_bps)
-        for node, port in ((link.a, link.a_port), (link.b, link.b_port)):
+        for direction, node, port in ((0, link.a, link.a_port), (1, link.b, link.b_port)):
+            if change.direction not in (None, direction):
+                continue
+            up, rate_bps = state.get((change.link, direction), (True, link.rate_bps))
+            up = up if change.up is None else change.up
+            rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
+            state[change.link, direction] = (up, rate_bps)
             changes[node].append(PortChange(change.time_ns, port, up, rate_bps))
     return dict(changes)
 
