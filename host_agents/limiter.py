@@ -82,6 +82,11 @@ class RateLimiter(Source):
             else:
                 self._wait()
 
+    def dismiss(self) -> None:
+        """Nothing will be sent any more: let go of the queue pairs, and of the timer."""
+        self._last_member = None
+        self.timer.dismiss()
+
     def rate_changed(self) -> None:
         """The reaction point has another rate: move the NST of the packet sent last."""
         self.nst_ns = self._paced_from_ns + self._paced_bits * 1e9 / self.reaction_point.rate_bps

@@ -101,8 +101,12 @@ class _Attacked(Traffic):
         super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
 
     @property
-    def independent(self) -> bool:
-        return self._traffic.independent
+    def follows_deliveries(self) -> bool:
+        return self._traffic.follows_deliveries
+
+    @property
+    def follows_completions(self) -> bool:
+        return self._traffic.follows_completions
 
     @property
     def local(self) -> bool:

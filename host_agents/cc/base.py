@@ -279,7 +279,7 @@ class Point(TimerOwner):
         """The (last) queue pair is closed: no timer shall fire any more."""
         self.closed = True
         for timer in self._timers:
-            timer.cancel()
+            timer.dismiss()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

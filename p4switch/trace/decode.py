@@ -48,6 +48,7 @@ class Decoder:
         self.names = SourceNames(traced.program)
         self._program = traced.program
         self._controls = traced.path.controls
+        self._operations = traced.path.operations
         self._json = traced.program.json
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
@@ -61,7 +62,7 @@ class Decoder:
             self._receive, self._state, self._extract, self._transition, self._parser_error, self._checksum,
             self._pipeline, self._table, self._action, self._statement, self._condition, self._register,
             self._counter, self._meter, self._log, self._digest, self._enqueue, self._dequeue, self._clone,
-            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit,
+            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit, self._extern,
         )  # fmt: skip
 
     def __call__(self, raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
@@ -217,6 +218,9 @@ class Decoder:
 
     def _meter(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Metered(**common, meter=at.name, index=value, color=_COLORS[extra])
+
+    def _extern(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
+        return ev.ExternTold(**common, extern=at.name, index=value, text=self._operations[at.detail].told(data))
 
     def _log(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Logged(**common, text=data.decode(errors="replace"), failed=bool(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from harness.workloads import Flow, Traffic, allreduce, alltoall
 from harness.workloads.schedule import ScheduleTraffic
 from harness.worlds import virtual
 from harness.worlds.session import Session
+from harness.worlds.turns import Turns
+from p4switch.fabric import Fabric
 
 
 def run(topology: dict[str, Any], cc: str, rate_interval_ns: int) -> Recording:
@@ -130,3 +132,47 @@ def test_traffic_that_is_not_local_as_it_says_is_found_out(monkeypatch: pytest.M
     monkeypatch.setattr(alltoall._WindowedAllToAll, "on_completed", elsewhere)
     with pytest.raises(RuntimeError, match="the traffic says that it is local"):
         followed(FOLLOWING["windows"])
+
+
+class _Counting:
+    """A fabric whose meetings are counted."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self.meetings = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fabric, name)
+
+    def meet(self) -> int:
+        self.meetings += 1
+        return self._fabric.meet()
+
+
+@pytest.mark.parametrize("workload", FOLLOWING)
+def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPatch, workload: str) -> None:
+    """A host that has gone on holds up others only when a frame may end a message there."""
+    counting: list[_Counting] = []
+    settled: list[int] = []
+    begun, settle = Turns.__init__, Turns.settle
+
+    def begin(turns: Turns, fabric: Fabric, *more: Any) -> None:
+        counting.append(_Counting(fabric))
+        begun(turns, cast(Fabric, counting[0]), *more)
+
+    def counted(turns: Turns, end_ns: int) -> None:
+        settled.append(end_ns)
+        settle(turns, end_ns)
+
+    monkeypatch.setattr(Turns, "__init__", begin)
+    monkeypatch.setattr(Turns, "settle", counted)
+    tables = {
+        "cc": "hpcc",
+        "topology": {"name": "fat-tree", "k": 4, "link_rate_bps": 400e9, "link_delay_ns": 500},
+        "nic": {"mtu_bytes": 4096},
+        "workload": FOLLOWING[workload],
+    }
+    recording = virtual.VirtualWorld(plan("x", check(tables), Path())[0], workers=2).run()
+    assert recording.ended == "done"
+    assert len(settled) > 50
+    assert counting[0].meetings < 1.5 * len(settled), "more than one and a half in a window in which hosts are held"
