@@ -41,7 +41,7 @@ from harness.measure.recording import (
 )
 from harness.measure.tracing import TraceRecord
 from harness.plan.headroom import headroom_bytes, xoff_bytes
-from harness.plan.how import Tracing
+from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
 from harness.plan.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
 from harness.plan.probes.base import Values
 from harness.plan.probes.cells import CellProbe
@@ -732,8 +732,8 @@ class VirtualWorld:
             found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
-                (folder / "trace.txt").open("w", encoding="utf-8") as text,
-                (folder / "trace.jsonl").open("w", encoding="utf-8") as lines,
+                (folder / TRACE_TEXT).open("w", encoding="utf-8") as text,
+                (folder / TRACE_LINES).open("w", encoding="utf-8") as lines,
             ):
                 for line, members in zip(told, objects, strict=True):  # together: a trace may be larger than the memory
                     text.write(f"{line}\n")

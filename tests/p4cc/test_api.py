@@ -187,6 +187,14 @@ def test_mistakes_are_one_line(folder: Path) -> None:
         assert "\n" not in str(error.value)
 
 
+def test_links_that_are_not_held_to_their_rates_are_a_warning() -> None:
+    with pytest.warns(UserWarning, match="'single-switch': 3 of 3 links have more than 1 Gb/s: they are not held"):
+        p4cc.Network(p4cc.topology("single-switch", hosts=3), "ecn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        p4cc.Network(p4cc.topology("single-switch", hosts=3, link_rate_bps=1_000_000_000), "ecn")
+
+
 def test_what_was_not_done_is_a_warning_or_an_error(folder: Path) -> None:
     short = {
         "topology": {"name": "single-switch", "hosts": 3},

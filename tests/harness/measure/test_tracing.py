@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import tomli_w
 
+import p4cc
 from harness.cli import main
 from harness.plan.how import Tracing
 from harness.plan.resolve import plan
@@ -125,6 +127,34 @@ def test_the_command_line_limits_a_trace(tmp_path: Path, monkeypatch: pytest.Mon
         assert not ended.value.code
         lines = next(tmp_path.glob(f"out{count}/*/trace.jsonl")).read_text().splitlines()
         assert len({json.loads(line)["id"] for line in lines}) == count
+
+
+def test_a_trace_without_packets_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    tables = {
+        "cc": "none",
+        "topology": {"name": "single-switch", "hosts": 3},
+        "workload": {"name": "incast", "size_bytes": 20_000},
+    }
+    command = ["run", "star.toml", "--no-report", "--trace", "0", "--trace-hops"]
+    (tmp_path / "star.toml").write_text(tomli_w.dumps(tables))
+    for more, told in (
+        (["--trace-from", "1s"], "no packet of flow 0 was sent from 1,000,000,000 ns until the end; the run ended at "),
+        (["--trace-from", "5us", "--trace-until", "6us"], "was sent from 5,000 ns until 6,000 ns; the run ended at "),
+        ([], ""),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *more, "--out", f"out{len(more)}{told[:1]}{more[:1]}"])
+        assert not ended.value.code
+        lines = [line for line in capsys.readouterr().err.splitlines() if "trace" in line]
+        assert len(lines) == bool(told)
+        assert all(line.startswith("warning: star-none-seed1: trace.txt and trace.jsonl are empty: ") for line in lines)
+        assert all(told in line for line in lines)
+    with pytest.warns(UserWarning, match="star-none-seed1: trace.txt and trace.jsonl are empty"):
+        p4cc.run("star.toml", trace=Tracing(0, from_ns=10**9, pipelines=False))
 
 
 def test_mistakes() -> None:
