@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch import ir
 from p4switch.bmv2.places import Place
 from p4switch.engine import Traced
 from p4switch.engine.keys import KeyField
@@ -28,8 +29,8 @@ _KINDS = {"P4_EXACT": "exact", "P4_LPM": "lpm", "P4_TERNARY": "ternary", "P4_RAN
           "P4_OPTIONAL": "optional", "P4_VALID": "exact"}  # fmt: skip
 _CHANGE = struct.Struct("<IHHBBH")  # p4_trace_change
 _ASKS = {
-    "clone_ingress_pkt_to_egress": "clone", "clone_egress_pkt_to_egress": "clone", "resubmit": "resubmit",
-    "recirculate": "recirculate", "generate_digest": "digest", "mark_to_drop": "egress_spec", "drop": "egress_spec",
+    ir.Effect.CLONE_INGRESS: "clone", ir.Effect.CLONE_EGRESS: "clone", ir.Effect.RESUBMIT: "resubmit",
+    ir.Effect.RECIRCULATE: "recirculate", ir.Effect.DIGEST: "digest", ir.Effect.DROP: "egress_spec",
 }  # fmt: skip
 
 
@@ -172,8 +173,10 @@ class Decoder:
 
     def _statement(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         changes = tuple(self._changes(data))
-        if at.detail in _ASKS:
-            self._ask(common, _ASKS[at.detail])
+        operation = self._operations.get(at.detail)
+        for effect in operation.effects if operation is not None else ():
+            if effect in _ASKS:
+                self._ask(common, _ASKS[effect])
         for change in changes:
             if change.name in ("standard_metadata.egress_spec", "standard_metadata.mcast_grp"):
                 self._ask(common, change.name.partition(".")[2])
