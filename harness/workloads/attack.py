@@ -19,7 +19,7 @@ from harness.workloads.base import MAX_FLOWS, Flow, Traffic
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 
 @dataclass(frozen=True)

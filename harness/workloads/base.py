@@ -22,7 +22,7 @@ from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 MAX_SIZE_BYTES = 2**40
 MAX_TIME_NS = 2**61

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from harness.columns.column import Column
 from harness.columns.flows import of_receivers, of_senders
 from harness.columns.rates import getters
-from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Counts, Sent
+from harness.workloads.collective_record import CollectiveReport
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint

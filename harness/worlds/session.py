@@ -19,10 +19,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from harness.columns.column import Column
-from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import FlowColumns, FlowRecord, Sent, Values
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
+from harness.workloads.collective_record import CollectiveReport
 from harness.worlds.host_session import (
     Completed,
     Connect,

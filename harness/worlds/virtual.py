@@ -25,14 +25,9 @@ from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
-from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
-from harness.measure.probes.base import Values
-from harness.measure.probes.cells import CellProbe
-from harness.measure.probes.readings import Readings
 from harness.measure.recording import (
     IDLE,
     STALLED,
@@ -47,8 +42,13 @@ from harness.measure.recording import (
 from harness.measure.tracing import TraceRecord
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
+from harness.plan.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
+from harness.plan.probes.base import Values
+from harness.plan.probes.cells import CellProbe
+from harness.plan.probes.readings import Readings
 from harness.plan.run import LinkChange, Run
 from harness.workloads import Flow
+from harness.workloads.collective_record import collective_tables
 from harness.worlds import building, reports
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage_collection import rare_collection

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_mistakes_are_one_line(folder: Path) -> None:
     from p4cc.programs import Action, TableEntry
 
     switch = p4cc.Switch("port_counter.p4")
-    wrong = [
+    wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: p4cc.run("incats"), "incats"),
         (lambda: p4cc.run("incast", cc="none.py"), "no Python file"),
         (lambda: p4cc.run("incast", set={"topology.k": 5}), "topology.k"),

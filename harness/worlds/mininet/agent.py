@@ -15,7 +15,7 @@ import click
 
 from harness.columns import nics
 from harness.errors import CodeError
-from harness.measure.probes.base import HostProbe, Values
+from harness.plan.probes.base import HostProbe, Values
 from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver

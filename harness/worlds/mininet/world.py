@@ -19,13 +19,13 @@ from harness import interruption
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
-from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, QueueProbe, probes_of
-from harness.measure.probes.readings import Readings
 from harness.measure.recording import Progress, Recording, Writing
+from harness.plan.probes import HostProbe, QueueProbe, probes_of
+from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
+from harness.workloads.collective_record import collective_tables
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.agreement import agreement, flows_of, least_share
 from harness.worlds.mininet.coordinator import Coordinator

@@ -18,7 +18,7 @@ import pytest
 
 import p4cc
 from harness.errors import DeadWorkerError
-from harness.execution import runners
+from harness.execution import pool
 from harness.execution.execute import execute
 from harness.execution.folder import ERROR_FILE
 from harness.execution.request import RunRequest
@@ -250,7 +250,7 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 made.append(i)
                 yield i, work(item)
 
-        monkeypatch.setattr(runners.pool, "distribute", one_by_one)
+        monkeypatch.setattr(pool, "distribute", one_by_one)
         earlier = [Path(one) for one in reuse]
         selection = SweepSelection("sizes.toml", list(settings))
         target = None if resume else Path(out)

@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.fixture
-def evil(tmp_path: Path, run: Path) -> Iterator[tuple[Path, Path]]:
+def evil(tmp_path: Path, run: Path) -> tuple[Path, Path]:
     """A Python file that the run's folder names, and what there is once it has been run."""
     marker, file = tmp_path / "marker", tmp_path / "evil.py"
     file.write_text(EVIL.format(marker=str(marker)))
@@ -115,7 +115,7 @@ def test_a_file_that_the_user_names_is_and_from_then_on_as_it_was(
         text.write("# another\n")
     assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
     assert not marker.exists()
-    copy = shutil.copy(file, tmp_path / "else.py")  # the same text elsewhere may import other modules
+    copy = Path(shutil.copy(file, tmp_path / "else.py"))  # the same text elsewhere may import other modules
     (run / "scenario.toml").write_text((run / "scenario.toml").read_text().replace("evil.py", copy.name))
     assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
     assert not marker.exists()

@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import tomli_w
@@ -109,7 +109,8 @@ def test_limits_keep_whole_packets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limits", [{}, {"packets": 7}, {"from_ns": 2_000, "packets": 5}])
 def test_workers_write_the_same(tmp_path: Path, limits: dict[str, int]) -> None:
     for tables in (LOSSY, MULTICAST):
-        name = tables["workload"]["name"]
+        workload: Any = tables["workload"]
+        name = workload["name"]
         one = traced(tables, tmp_path / f"{name}-one", **limits)
         assert traced(tables, tmp_path / f"{name}-two", workers=2, **limits) == one
 
@@ -163,7 +164,7 @@ def test_mistakes() -> None:
         ({"from_ns": 2**64}, r"expected a span of time$"),
     ):
         with pytest.raises(UserError, match=words):
-            Tracing(0, **limits)
+            Tracing(0, **cast(Any, limits))
     assert quantity("--trace-from", "20us", "ns") == 20_000
     assert quantity("--trace-from", "20", "ns") == 20
     for text in ("soon", "-1 us", "0.5 ns", "20 MB", "-5"):

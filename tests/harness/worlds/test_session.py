@@ -11,6 +11,7 @@ from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
 from harness.worlds.session import Session
+from host_agents.assignments import Assignment
 
 COUNTS = {"packets_sent": 2, "retransmitted": 1, "timeouts": 0, "naks": 0, "cnps": 0}
 SENT = Sent(size_bytes=1000, first_sent_ns=5, completed_ns=90, columns=COUNTS)
@@ -24,7 +25,7 @@ class Hosts:
     """Everything that a session asks of its hosts, in order."""
 
     def __init__(self, traffic: Traffic, os_overhead_ns: int = 0) -> None:
-        self.asked: list[tuple[int, Connect | Post]] = []
+        self.asked: list[tuple[int, Connect | Post | Assignment]] = []
         self.session = Session(
             traffic,
             lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
@@ -34,7 +35,7 @@ class Hosts:
         )
         self.session.begin()
 
-    def taken(self) -> list[tuple[int, Connect | Post]]:
+    def taken(self) -> list[tuple[int, Connect | Post | Assignment]]:
         asked, self.asked = self.asked, []
         return asked
 
@@ -165,9 +166,9 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
     assert [host for host, request in hosts.taken() if isinstance(request, Post)] == [1, 2]
     hosts.session.note(0, delivered(2, 0, 60, 0))
     hosts.session.note(1, Completed(0, SENT))
-    assert not hosts.session.finished
+    before = hosts.session.finished
     hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
-    assert hosts.session.finished
+    assert (before, hosts.session.finished) == (False, True)
     (record,) = hosts.session.records
     assert (record.first_sent_ns, record.completed_ns) == (3, 95)
     assert (record.columns["packets_sent"], record.columns["retransmitted"]) == (4, 2)
