@@ -288,9 +288,16 @@ class Checksum(Model):
     place: Source = None
 
 
+class Attribute(Model):
+    name: str
+    type: Literal["hexstr", "string", "expression"]
+    value: str | int | dict[str, Json]
+
+
 class ExternInstance(Model):
     name: str
     type: str
+    attribute_values: list[Attribute] = []
 
 
 class Meta(Model):
