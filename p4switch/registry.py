@@ -9,6 +9,7 @@ entry point: group the registry's, name that of the thing, value the module to i
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -23,6 +24,12 @@ Thing = TypeVar("Thing")
 Class = TypeVar("Class", bound=type)
 
 _REGISTRIES: list[Registry[Any]] = []
+
+
+@functools.cache
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of the packages on `path`, which take longer to find than a program to compile."""
+    return tuple(entry_points(group=group))
 
 
 class Registry(Generic[Thing]):
@@ -92,7 +99,7 @@ class Registry(Generic[Thing]):
     def all(self) -> dict[str, Thing]:
         """Everything there is, in order of names. Raises UserError as `names`."""
         self._import_package()
-        for point in entry_points(group=self._group):
+        for point in _installed(self._group, tuple(sys.path)):
             self._import(point)
         return dict(sorted(self._things.items()))
 
@@ -107,8 +114,9 @@ class Registry(Generic[Thing]):
         """The thing of that name, if there is one. Raises UserError as `names`."""
         self._import_package()
         if name not in self._things:
-            for point in entry_points(group=self._group, name=name):
-                self._import(point)
+            for point in _installed(self._group, tuple(sys.path)):
+                if point.name == name:
+                    self._import(point)
         return self._things.get(name)
 
     def origin(self, name: str) -> str | None:
