@@ -37,7 +37,10 @@ class Switch:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex link; each direction has the whole rate and the same propagation delay."""
+    """A full-duplex link; each direction has the whole rate and the same propagation delay.
+
+    Of the frames in each direction it loses the share `loss` at random.
+    """
 
     a: str
     a_port: int
@@ -45,6 +48,7 @@ class Link:
     b_port: int
     rate_bps: int
     delay_ns: int
+    loss: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Neighbour:
     port: int
     rate_bps: int
     delay_ns: int
+    loss: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ class Topology:
                 (link.a, link.a_port, link.b, link.b_port),
                 (link.b, link.b_port, link.a, link.a_port),
             ):
-                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns)
+                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns, link.loss)
         return ports
 
     @cached_property

@@ -5,20 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, Field
+from typing import Any
 
 from p4switch.errors import validate
-from p4switch.numbers import integral
 from p4switch.registry import Registry
 from p4switch.tables import Table
 from topologies.checks import check
+from topologies.links import Delay, LinkRule, Rate, with_rules
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
-
-Rate = Annotated[int, BeforeValidator(integral), Field(gt=0, le=10**14)]
-Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
 
 
 class TopologyParameters(Table):
@@ -28,10 +23,14 @@ class TopologyParameters(Table):
     link_delay_ns: Delay = 1000  # propagation, one way, of each link
     # A P4 switch in each NIC, for what must happen in front of the hosts' own links, too (topologies/nic_switches.py).
     nic_switches: bool = False
+    # What some links have of their own, whatever the topology gives them (topologies/links.py).
+    links: list[LinkRule] = []
 
     @abstractmethod
     def build(self) -> Topology: ...
 
+
+__all__ = ["REGISTRY", "Delay", "Rate", "TopologyParameters", "build", "names", "parameters", "register"]
 
 REGISTRY: Registry[type[TopologyParameters]] = Registry(
     "topology", group="p4cc.topologies", package="topologies", base=TopologyParameters
@@ -48,7 +47,7 @@ def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topo
 
 
 def _built(checked: TopologyParameters) -> Topology:
-    topology = check(checked.build())
+    topology = with_rules(check(checked.build()), checked.links)
     return check(with_nic_switches(topology)) if checked.nic_switches else topology
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,25 +23,37 @@ from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Scenario
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
-from host_agents.config import NicConfig
+from host_agents.config import NicConfig, Peers
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, suggest
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
+from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
 @dataclass(frozen=True)
 class LinkChange:
-    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate in both directions."""
+    """What becomes of link number `link` of the topology at `time_ns`, in both directions; None: that stays."""
 
     time_ns: int
     link: int
-    up: bool | None
-    rate_bps: int | None
+    up: bool | None = None
+    rate_bps: int | None = None
+    delay_ns: int | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class RouteChange:
+    """At `time_ns` routes do without the links `now`, by their numbers, instead of those `before`."""
+
+    time_ns: int
+    before: frozenset[int]
+    now: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -169,11 +182,29 @@ class Run:
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
         """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
+        by_hops = self.base_rtts.by_switches
+        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @property
+    def base_rtts(self) -> BaseRtts:
+        """The base RTTs of the network, by the links of the hosts."""
         charged = self.scenario.link_bytes
-        by_hops = topologies.routing.base_rtts_ns(
+        return topologies.routing.base_rtts(
             self.topology, charged(self.data_bytes), charged(ACK_BYTES), self.scenario.switch.latency_ns
         )
-        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @cached_property
+    def _peers(self) -> list[Peers | None]:
+        """What NICs may know of the ways to others, by their kind of link; None: all are alike."""
+        rtts = self.base_rtts
+        kinds = range(len(rtts.rates_bps))
+        if len(kinds) == 1:
+            return [None]
+        kind_of = {int(host.address): kind for host, kind in zip(self.topology.hosts, rtts.kinds, strict=True)}
+        return [
+            Peers(kind_of, rtts.rates_bps, tuple(rtts.between.get((own, kind), (0,)) for kind in kinds))
+            for own in kinds
+        ]
 
     @property
     def rto_ns(self) -> int:
@@ -196,7 +227,12 @@ class Run:
         return [
             config,
             *(
-                replace(config, address=str(host.address), line_rate_bps=self.topology.uplink(host).rate_bps)
+                replace(
+                    config,
+                    address=str(host.address),
+                    line_rate_bps=self.topology.uplink(host).rate_bps,
+                    peers=self._peers[self.base_rtts.kinds[host.index]],
+                )
                 for host in others
             ),
         ]
@@ -224,6 +260,7 @@ class Run:
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,
+            peers=self._peers[self.base_rtts.kinds[host.index]],
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
 
@@ -245,8 +282,31 @@ class Run:
         return found
 
     def link_changes(self) -> list[LinkChange]:
-        """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
+        """What happens to links during the run, in order of time. Raises UserError for a link there is not."""
         return link_changes(self.topology, self.scenario.events)
+
+    def route_changes(self) -> list[RouteChange]:
+        """What the controller does about links that go down and come up, in order of time."""
+        after_ns = self.scenario.reroute_after_ns
+        if after_ns is None:
+            return []
+        found: list[RouteChange] = []
+        down: set[int] = set()
+        before: frozenset[int] = frozenset()
+        changes = [change for change in self.link_changes() if change.up is not None]
+        for time_ns, together in itertools.groupby(changes, key=lambda change: change.time_ns):
+            for change in together:
+                (down.discard if change.up else down.add)(change.link)
+            if before != down:
+                found.append(RouteChange(time_ns + after_ns, before, frozenset(down)))
+                before = found[-1].now
+        return found
+
+    @cached_property
+    def shortest_delay_ns(self) -> int:
+        """The least delay that a link has at any time."""
+        changed = [change.delay_ns for change in self.link_changes() if change.delay_ns is not None]
+        return min(*changed, *(link.delay_ns for link in self.topology.links))
 
     @cached_property
     def attack(self) -> Attack | None:
@@ -286,22 +346,44 @@ class Run:
 
 
 def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkChange]:
-    """What a scenario's events do to a network's links. Raises UserError for a link there is not."""
-    return [_link_change(topology, i, event) for i, event in enumerate(events)]
+    """What a scenario's events do to a network's links, in order of time. Raises UserError for a link there is not."""
+    places = [_links_of(topology, i, event) for i, event in enumerate(events)]
+    down: dict[int, set[str]] = {}  # by link: the nodes that are down, "" for the link itself
+    found: list[LinkChange] = []
+    for i, event in sorted(enumerate(events), key=lambda pair: pair[1].time_ns):
+        for number in places[i]:
+            up = None
+            if event.up is not None:
+                causes = down.setdefault(number, set())
+                before = bool(causes)
+                (causes.discard if event.up else causes.add)(event.switch or event.host or "")
+                up = None if before == bool(causes) else not causes
+            rate_bps = event.rate_bps
+            if event.rate_fraction is not None:
+                rate_bps = max(1, round(event.rate_fraction * topology.links[number].rate_bps))
+            change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss)
+            if change != LinkChange(event.time_ns, number):
+                found.append(change)
+    return found
 
 
-def _link_change(topology: Topology, index: int, event: LinkEvent) -> LinkChange:
-    a, b = event.link
-    found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
-    if event.parallel >= len(found):
-        raise UserError(
-            f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
-            f"{topology.name!r}, which has {len(found)} between them"
-        )
-    number = found[event.parallel]
-    rate_bps = topology.links[number].rate_bps
-    rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
-    return LinkChange(event.time_ns, number, event.up, rate)
+def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
+    """The numbers of the links that an event is about."""
+    where = f"events.{index}"
+    if event.link is not None:
+        a, b = event.link
+        found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
+        if event.parallel >= len(found):
+            raise UserError(
+                f"{where}: there is no link {a} - {b} with number {event.parallel} in topology "
+                f"{topology.name!r}, which has {len(found)} between them"
+            )
+        return [found[event.parallel]]
+    key, known = ("switch", topology.switch_by_name) if event.host is None else ("host", topology.host_by_name)
+    name = event.switch or event.host or ""
+    if name not in known:
+        raise UserError(f"{where}.{key}: topology {topology.name!r} has none called {name!r}; {suggest(name, known)}")
+    return [i for i, link in enumerate(topology.links) if name in (link.a, link.b)]
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -74,7 +74,7 @@ class TrimParameters(ProgramParameters):
         host_ports = switch.ports_to_tier(None)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
-            limit = round(self.queue_bytes * scale if self.queue_bytes else rate_bps * switch.base_rtt_ns / 8e9)
+            limit = round(self.queue_bytes * scale if self.queue_bytes else switch.bdp_bytes(port))
             kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
             if not self.mark_host_ports and port in host_ports:

@@ -152,7 +152,7 @@ class Agent:
             self.driver.flush(time.monotonic_ns)
 
     def _change_link(self, change: PortChange, _now_ns: int) -> None:
-        self.driver.change_link(change.up, change.rate_bps)
+        self.driver.change_link(change.up, change.rate_bps, change.delay_ns, change.loss, change.seed)
 
     # What the coordinator asks for
 
@@ -206,9 +206,10 @@ class Agent:
             arrivals=self._arrivals,
             readings=self._readings,
             nic=counts,
-            frames_sent=port.frames_sent + driver.unsent + driver.lost,
+            frames_sent=port.frames_sent + driver.unsent + driver.lost + driver.lost_at_random,
             frames_unsent=driver.unsent,
             frames_lost=driver.lost,
+            frames_lost_at_random=driver.lost_at_random,
             frames_received=port.frames_received,
             pauses_received=port.pauses_received,
             send_failed=port.send_failed,

@@ -15,12 +15,18 @@ from host_agents.config import NicConfig
 
 
 class PortChange(NamedTuple):
-    """From `time_ns` on the link at a port of a switch or host is up or not, and has this rate. In model units."""
+    """What the link at a port of a switch or host is from `time_ns` on, in model units.
+
+    `delay_ns` has the latency of the switch at the other end. What is lost at random follows from `seed`.
+    """
 
     time_ns: int
     port: int
     up: bool
     rate_bps: int
+    delay_ns: int
+    loss: float
+    seed: int
 
 
 # To an agent, in this order: Configure, Verify, Start, any number of the session's Connect and Post, Freeze, Report.
@@ -107,6 +113,7 @@ class Finished:
     frames_sent: int  # into the link, PFC frames never
     frames_unsent: int  # of those, the ones that have not reached its end
     frames_lost: int  # of those, the ones that the link lost when it was down
+    frames_lost_at_random: int  # of those, the ones that the link lost while it was up
     frames_received: int  # PFC frames apart
     pauses_received: int
     send_failed: int

@@ -8,12 +8,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.measure.probes import QueueProbe
 from harness.plan.headroom import headroom_bytes, xoff_bytes
-from harness.plan.run import Run
+from harness.plan.run import LinkChange, Run
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
@@ -108,18 +108,29 @@ def _sample_interval_ns(run: Run) -> int:
 
 
 def port_changes(run: Run) -> dict[str, list[PortChange]]:
-    """What a scenario's events mean for each switch and host, by name, in order of time."""
-    links = run.topology.links
+    """What links are from some time on, for each switch and host, by name, in order of time.
+
+    What links lose at random is among that from time 0 on: before, the network is tried.
+    """
+    topology = run.topology
+    latency_ns = dict.fromkeys(topology.switch_by_name, run.scenario.switch.latency_ns)
     changes: dict[str, list[PortChange]] = defaultdict(list)
-    state: dict[int, tuple[bool, int]] = {}
-    for change in sorted(run.link_changes(), key=lambda change: change.time_ns):
-        link = links[change.link]
-        up, rate_bps = state.get(change.link, (True, link.rate_bps))
-        up = up if change.up is None else change.up
-        rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
-        state[change.link] = (up, rate_bps)
-        for node, port in ((link.a, link.a_port), (link.b, link.b_port)):
-            changes[node].append(PortChange(change.time_ns, port, up, rate_bps))
+    state: dict[int, LinkChange] = {}
+    lossy = [LinkChange(0, number) for number, link in enumerate(topology.links) if link.loss]
+    for change in (*lossy, *run.link_changes()):
+        number = change.link
+        link = topology.links[number]
+        before = state.get(number, LinkChange(0, number, True, link.rate_bps, link.delay_ns, link.loss))
+        changed = {name: value for name, value in vars(change).items() if value is not None}
+        now = state[number] = replace(before, **changed)
+        up, rate_bps = now.up is not False, now.rate_bps or link.rate_bps
+        link_delay_ns = link.delay_ns if now.delay_ns is None else now.delay_ns
+        ends = ((link.a, link.a_port, link.b), (link.b, link.b_port, link.a))
+        for direction, (node, port, peer) in enumerate(ends):
+            # A switch's latency is as good as a longer link to it.
+            delay_ns = link_delay_ns + latency_ns.get(peer, 0)
+            seed = (run.seed << 32) + 2 * number + direction
+            changes[node].append(PortChange(now.time_ns, port, up, rate_bps, delay_ns, now.loss or 0.0, seed))
     return dict(changes)
 
 
