@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from p4switch.errors import validate
@@ -29,6 +30,10 @@ class TopologyParameters(Table):
     @abstractmethod
     def build(self) -> Topology: ...
 
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that the network is read from."""
+        return ()
+
 
 __all__ = ["REGISTRY", "Delay", "Rate", "TopologyParameters", "build", "names", "parameters", "register"]
 
@@ -43,7 +48,9 @@ parameters = REGISTRY.find
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
     checked = validate(parameters(name), values, where)
-    return _built(checked) if REGISTRY.origin(name) else _kept(type(checked), checked.model_dump_json())
+    if REGISTRY.origin(name):
+        return _built(checked)
+    return _kept(type(checked), checked.model_dump_json(), tuple(map(_stamp, checked.files())))
 
 
 def _built(checked: TopologyParameters) -> Topology:
@@ -51,9 +58,18 @@ def _built(checked: TopologyParameters) -> Topology:
     return check(with_nic_switches(topology)) if checked.nic_switches else topology
 
 
+def _stamp(file: Path) -> tuple[int, int, int]:
+    """What changes when a file does."""
+    try:
+        now = file.stat()
+    except (OSError, ValueError):
+        return 0, 0, 0
+    return now.st_ino, now.st_size, now.st_mtime_ns
+
+
 @lru_cache(maxsize=8)
-def _kept(model: type[TopologyParameters], values: str) -> Topology:
-    """With parameters that are `values` in JSON. They alone decide what our own topologies are: equal ones are one, and
-    so are the routes that are kept of it.
+def _kept(model: type[TopologyParameters], values: str, stamps: tuple[tuple[int, int, int], ...]) -> Topology:
+    """With parameters that are `values` in JSON. They and the files they name alone decide what our own topologies are:
+    equal ones are one, and so are the routes that are kept of it.
     """
     return _built(model.model_validate_json(values))

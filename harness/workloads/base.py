@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_SIZE_BYTES = 2**40
 MAX_TIME_NS = 2**61
+ENDLESS_BYTES = 2**39  # of a flow that ends with the run, or is stopped: at 100 Gb/s more than ten seconds
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=MAX_TIME_NS)]
 

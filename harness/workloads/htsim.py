@@ -7,8 +7,9 @@
     5->7 id 2 trigger 1 size 2000000
     trigger id 1 oneshot
 
-A `oneshot` trigger starts its flows once, `multishot` starts the next of them each time, a `barrier` with `count n`
-fires when it has been hit n times. Times are picoseconds in current files and were microseconds in older ones.
+A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its flows once, `multishot` starts the next of
+them each time, a `barrier` with `count n` fires when it has been hit n times. Times are picoseconds in current files and
+were microseconds in older ones.
 
 `failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
 of the second tier, both from 0.
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
+from harness.workloads.base import ENDLESS_BYTES, Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import ends, read_lines, time_ns, whole
 from p4switch.errors import UserError
 
@@ -139,7 +140,7 @@ class _Reader:
         values = self._pairs(where, words[1:])
         if "size" not in values or ("start" in values) == ("trigger" in values):
             raise UserError(f"{where}: expected a size, and either a start or a trigger")
-        size_bytes = whole(where, values["size"], "a size in bytes", least=1)
+        size_bytes = whole(where, values["size"], "a size in bytes") or ENDLESS_BYTES
         hosts = ends(where, self._integer(where, source), self._integer(where, destination), self._setting)
         flow = Flow(*hosts, size_bytes, time_ns(where, values.get("start", "0"), self._per_ns))
         for key in ("id", "prio"):

@@ -45,9 +45,7 @@ def test_the_last_rule_for_a_link_holds_and_ports_know_it() -> None:
 
 
 def test_one_of_parallel_links() -> None:
-    topology = build(
-        "leaf-spine", {"between": ["leaf0", "spine1"], "parallel": 1, "delay_ns": 5}, links_per_spine=3
-    )
+    topology = build("leaf-spine", {"between": ["leaf0", "spine1"], "parallel": 1, "delay_ns": 5}, links_per_spine=3)
     delays = [link.delay_ns for link in topology.links if {link.a, link.b} == {"leaf0", "spine1"}]
     assert delays == [1000, 5, 1000]
 

@@ -205,6 +205,12 @@ def test_htsim_matrices_start_flows_by_time_and_by_trigger(tmp_path: Path) -> No
     assert known == sum(f.size_bytes for f in started)
 
 
+def test_a_flow_of_size_0_of_htsim_sends_until_the_run_ends(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text("0->1 start 7000 size 0\n")
+    (flow,) = build("htsim", folder=tmp_path, file="x.cm").flows
+    assert (flow.size_bytes, flow.start_ns, flow.stop_ns) == (base.ENDLESS_BYTES, 7, None)
+
+
 def test_htsim_barriers_wait_for_all(tmp_path: Path) -> None:
     text = "0->1 id 1 start 0 size 5 send_done_trigger 1\n1->2 id 2 start 0 size 9 send_done_trigger 1\n"
     text += "2->3 id 3 trigger 1 size 1\ntrigger id 1 barrier count 2\n"
@@ -226,7 +232,6 @@ def test_htsim_multishot_starts_one_at_a_time(tmp_path: Path) -> None:
         "0->1 start 0",
         "0->1 size 1",
         "0->1 start 0 size x",
-        "0->1 start 0 size 0",
         "0->1 start 0 size 1 speed 3",
         "0->1 start 0 size 1 trigger 1",
         "0->1 start 0 size 1 send_done_trigger 1",
