@@ -26,13 +26,13 @@ class CodeError(CheckError):
     `whole` has all of it, for `--debug`.
     """
 
-    def __init__(self, told: str, whole: str = "") -> None:
-        super().__init__(told, whole)  # both are pickled
-        self.told = told
+    def __init__(self, message: str, whole: str = "") -> None:
+        super().__init__(message, whole)  # both are pickled
+        self.message = message
         self.whole = whole
 
     def __str__(self) -> str:
-        return self.told
+        return self.message
 
 
 def out_of_memory(error: BaseException) -> UserError | None:

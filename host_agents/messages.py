@@ -58,32 +58,9 @@ class NicStats:
         self.paused_ns = [0] * 8  # time during which a class had to be silent, by class
 
 
-QP_COUNTS = (
-    "packets_sent",
-    "wire_bytes_sent",
-    "packets_retransmitted",
-    "bytes_posted",
-    "bytes_acked",
-    "acks_received",
-    "naks_received",
-    "nacks_received",
-    "cnps_received",
-    "marks_heard",
-    "timeouts",
-    "packets_received",
-    "bytes_delivered",
-    "marked_received",
-    "links_crossed",
-    "duplicates",
-    "out_of_order",
-    "out_of_window",
-    "trimmed_received",
-    "acks_sent",
-    "naks_sent",
-    "nacks_sent",
-    "cnps_sent",
-    "pulls_held",
-)
+_FRESH = QpStats()
+QP_COUNTS = tuple(name for name in dir(_FRESH) if name[0] != "_" and getattr(_FRESH, name) == 0)
+"""The names of the counts, which begin with 0, in alphabetical order."""
 
 
 class Connection(TimerOwner):

@@ -18,8 +18,10 @@ from pathlib import Path
 from harness.control import bmv2_process
 from p4switch import processes
 from p4switch.errors import UserError
+from p4switch.logged_process import LoggedProcess
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.tcp_ports import free_port
 from p4switch.trace import Event, from_json_line
 from p4switch.trace.events import Transmitted
 
@@ -61,13 +63,11 @@ class SwitchOnWires:
                 self._wire(stack, port, name)
             address = f"unix:{folder}/p4runtime"
             if kind == "bmv2":
-                address, self.thrift_port = f"127.0.0.1:{_free_port()}", _free_port()
-            process = subprocess.Popen(
-                self._command(device_id, names, address, folder),
-                stdout=subprocess.DEVNULL, stderr=(folder / "log").open("wb"),
-            )  # fmt: skip
-            stack.callback(_end, process)
-            self.client = self._connect(stack, process, address, device_id, folder)
+                address, self.thrift_port = f"127.0.0.1:{free_port()}", free_port()
+            process = stack.enter_context(
+                LoggedProcess(self._command(device_id, names, address, folder), folder / "log")
+            )
+            self.client = self._connect(stack, process, address, device_id)
             self._trace = stack.enter_context((folder / _TRACE).open()) if kind == "process" else None
             self._begun = ""  # a line of it that is not whole yet
             self._stack = stack.pop_all()
@@ -104,7 +104,7 @@ class SwitchOnWires:
 
     @staticmethod
     def _connect(
-        stack: contextlib.ExitStack, process: subprocess.Popen[bytes], address: str, device_id: int, folder: Path
+        stack: contextlib.ExitStack, process: LoggedProcess, address: str, device_id: int
     ) -> GrpcClient:
         end = time.monotonic() + _START_S
         while True:
@@ -112,9 +112,8 @@ class SwitchOnWires:
             try:
                 return stack.enter_context(client)
             except P4RuntimeError as error:
-                if process.poll() is not None or time.monotonic() > end:
-                    told = (folder / "log").read_text(errors="replace").strip().splitlines()
-                    raise UserError(f"the switch did not start: {told[-1] if told else error}") from None
+                if process.over() or time.monotonic() > end:
+                    raise UserError(f"the switch did not start: {process.last_line() or error}") from None
 
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
         """What leaves because of a frame; packets that leave by several ports are in the order of the ports."""
@@ -171,22 +170,7 @@ def _receive(end: socket.socket) -> bytes:
     return frame
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _ip(*arguments: str, check: bool = True) -> None:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if check and done.returncode:
         raise UserError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

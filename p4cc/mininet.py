@@ -18,7 +18,6 @@ import fcntl
 import json
 import socket
 import struct
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +36,7 @@ from p4cc.control import Control, compiled
 from p4switch import processes
 from p4switch.compiler import Compiled
 from p4switch.errors import UserError
+from p4switch.logged_process import LoggedProcess
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
 
@@ -47,7 +47,6 @@ from mininet.node import Host, Switch  # noqa: E402
 __all__ = ["Mininet", "P4Host", "P4Switch", "Transfer", "transfer"]
 
 _START_S = 60.0
-_END_S = 10.0
 _SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
 _SWITCH = "from p4switch.daemon.command import command; command()"
 
@@ -106,7 +105,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         self._traffic = traffic
         self._seed = seed
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: LoggedProcess | None = None
         self._client: GrpcClient | None = None
         self._control: Control | None = None
 
@@ -135,10 +134,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         if self._traffic is not None:
             (folder / "traffic.json").write_text(json.dumps(self._traffic))
             command += ["--traffic", str(folder / "traffic.json")]
-        with (folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self._process = LoggedProcess(command, folder / "log")
 
     @classmethod
     def batchStartup(cls, switches: Iterable[P4Switch], **_options: Any) -> Iterable[P4Switch]:  # noqa: N802
@@ -162,7 +158,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     def log(self) -> str:
         """What the process has said so far."""
-        return "" if self._folder is None else Path(self._folder.name, "log").read_text(errors="replace").strip()
+        return "" if self._process is None else self._process.said()
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803  # Mininet's name
         """Mininet's hook: ends the process."""
@@ -170,12 +166,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
             self._client.close()
             self._client = self._control = None
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            self._process.end()
             self._process = None
         if self._folder is not None:
             self._folder.cleanup()

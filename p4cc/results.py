@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,13 +20,15 @@ from harness.errors import CheckError
 from harness.measure import results as stored
 from harness.measure.output_folder import copy_content, new_folder
 from harness.measure.summary import delivered, unfinished
-from harness.report import write_report
+from harness.report import findings_of, write_report
 from harness.report.figures import figures
 from harness.report.groups import compare
+from p4cc._plots import Plots
 from p4switch.errors import UserError, suggest
 
 __all__ = ["CheckError", "Result", "Results"]
 
+_ROWS_SHOWN = 10  # of a run's flows, in a notebook
 _FIGURES = ("ended", "end_ns", "flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent")
 
 
@@ -35,6 +38,7 @@ class Result:
     def __init__(self, kept: stored.Result, values: Mapping[str, Any] | None = None) -> None:
         self._kept = kept
         self.values = dict(values or {})  # of a sweep's axes, by key
+        self._temporary: TemporaryDirectory[str] | None = None  # with the run's files; removed with the last user
 
     @property
     def folder(self) -> Path:
@@ -101,6 +105,11 @@ class Result:
         """What there is to say of flows and collectives that were not done when the run ended; None: all were."""
         return unfinished(self.summary)
 
+    def _repr_html_(self) -> str:
+        """Return the run's name and findings, and the first rows of its flows: how a notebook shows it."""
+        found = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
+        return f"<p>{escape(self.name)}</p><ul>{found}</ul>{self.flows.to_html(max_rows=_ROWS_SHOWN)}"
+
     def __repr__(self) -> str:
         return f"<Result {self.name}: {delivered(self.summary)} in {self.summary['end_ns'] / 1e3:,.0f} us>"
 
@@ -108,14 +117,17 @@ class Result:
 class Results(Sequence[Result]):
     """Runs that were made together, in the order of the scenario: by protocol, load balancer and seed.
 
-    They are in `folder`, which is gone with this object, and with all that were selected from it, unless it was named.
+    They are in `folder`. Unless it was named, it is removed when neither these results, nor a selection or a run of
+    them, are in use any more.
     `results[0]` is a run, `results[:2]` and `results["hpcc"]`, those of a protocol, are Results, too. A notebook shows
     them as a table.
     """
 
     def __init__(self, runs: Sequence[Result], folder: Path, temporary: TemporaryDirectory[str] | None = None) -> None:
         self._runs = list(runs)
-        self._temporary = temporary  # removed with this object
+        self._temporary = temporary  # removed with the last object that refers to it
+        for run in self._runs:
+            run._temporary = temporary
         self._selected = False  # from others, which are in the same folder
         self.folder = folder
 
@@ -201,6 +213,15 @@ class Results(Sequence[Result]):
         """The checks that did not hold, one line each."""
         return [f"{run.name}: {line}" for run in self._runs for line in run.failed]
 
+    def findings(self) -> list[str]:
+        """Return what the runs found, in sentences: completion, queues, losses, and what cannot be concluded."""
+        return findings_of([run._kept for run in self._runs])
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of all runs into matplotlib's axes: `results.plot.fct()`."""
+        return Plots(self)
+
     def figures(self) -> dict[str, Figure]:
         """The report's plots by name; before it, where there are several, the scenario's."""
         comparisons = compare([run._kept for run in self._runs])
@@ -245,8 +266,9 @@ class Results(Sequence[Result]):
         return f"<Results of {len(self)} runs in {self.folder}>"
 
     def _repr_html_(self) -> str:
+        """Return what the runs found, and their table: how a notebook shows them."""
         html: str = self.table().to_html()
-        return html
+        return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in self.findings())}</ul>{html}"
 
 
 def _key(run: Result) -> dict[str, Any]:

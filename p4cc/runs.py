@@ -12,22 +12,21 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import p4cc._hosts  # noqa: F401  # isort: split
+from harness.execution.interpreted import tell_interpreted
+from harness.execution.make_world import maker
+from harness.execution.pool import Cluster
+from harness.execution.runners import at_once, one_by_one
 from harness.measure import results as stored
-from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
-from harness.measure.tracing import Tracing
 from harness.plan import sweep as sweeps
+from harness.plan.how import How, Tracing
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan_tables
 from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, merge, nested, read, retitled
-from harness.worlds.carrying import at_once, one_by_one
-from harness.worlds.interpreted import tell_interpreted
-from harness.worlds.makers import maker
 from harness.worlds.mininet import package
 from harness.worlds.parallel import workers_of
-from harness.worlds.workers import Cluster
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 from p4switch.extensions import load as load_extension
@@ -88,7 +87,8 @@ def run(
         folders = [target / one.label for one in runs]
         if where in (None, 1):
             make = maker(how, lambda one: _workers_of(one, workers, trace is not None))
-            deque(one_by_one(zip(runs, folders, strict=True), make, how, lambda run: None), maxlen=0)
+            own = ((one, folder, lambda: None) for one, folder in zip(runs, folders, strict=True))
+            deque(one_by_one(own, make, how), maxlen=0)
         else:
             portable = [(PortableRun.of(one), folder) for one, folder in zip(runs, folders, strict=True)]
             with closing(at_once(portable, how, where)) as done:
@@ -136,12 +136,12 @@ def sweep(
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
     tell_interpreted(*zip(*(point.portable.names for point in points), strict=True))
     with _target(out) as (target, temporary):
-        wanted = [(point.portable, target / sweeps.folder_name(i, point)) for i, point in enumerate(points)]
+        wanted = [(point.portable, target / point.folder_name) for point in points]
         with closing(at_once(wanted, How(), _where(jobs, scheduler))) as done:
             deque(done, maxlen=0)
         stored.note_order(target, [folder.name for _, folder in wanted])
     place = Path(out) if out is not None else target
-    runs = [Result(stored.load(place / sweeps.folder_name(i, point)), point.values) for i, point in enumerate(points)]
+    runs = [Result(stored.load(place / point.folder_name), point.values) for point in points]
     return _checked(Results(runs, place, temporary), strict)
 
 

@@ -29,6 +29,9 @@ include_option = click.option(
     callback=lambda context, parameter, given: (*given, SOURCE_DIRECTORY),
     help="Include path; behind it are p4cc's own programs (include/prelude.p4 ...).",
 )
+arch_option = click.option(
+    "--arch", metavar="NAME", help="Architecture (v1model, psa ...); without it, that of the program's package."
+)
 define_option = click.option(
     "-D",
     "define",

@@ -132,11 +132,12 @@ def tried(case: Case, most_cpu_s: float) -> Outcome:
 
 def _tried(case: Case, most_cpu_s: float) -> Outcome:
     # Here: the compiled hosts have to be in place before these are imported.
-    from harness.measure.inputs import How
+    from harness.worlds.makers import maker
+
+    from harness.plan.how import How
     from harness.plan.resolve import plan
     from harness.plan.scenario import check
     from harness.worlds.expected import expected
-    from harness.worlds.makers import maker
 
     try:
         (run,) = plan("foreign", check({"cc": "dcqcn", **case.tables}), Path())

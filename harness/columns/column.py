@@ -35,11 +35,35 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """A number of a queue pair that is sending, at the end of each interval."""
+
+    attribute: str  # of `host_agents.qp.QueuePair`, as `stats.timeouts`
+    method: bool = False  # it is a method, which is called
+    grows: bool = False  # what is recorded is by how much it has grown in the interval
+
+
+@dataclass(frozen=True)
+class PortCounter:
+    """A number of each port, switches' and hosts', of `Fabric.link_counters`."""
+
+    name: str
+    grows: bool = True  # what is recorded is by how much it has grown in the interval
+
+
+@dataclass(frozen=True)
+class NicCounter:
+    """A count of a NIC at the end of the run."""
+
+    attribute: str  # of `host_agents.messages.NicStats`; what there is of each class is added up
+
+
+@dataclass(frozen=True)
 class Computed:
     """What is computed of other columns, of the topology or of the network's counters when the table is made."""
 
 
-Source = Sender | Receiver | Session | Computed
+Source = Sender | Receiver | Session | Sampled | PortCounter | NicCounter | Computed
 COMPUTED = Computed()
 
 

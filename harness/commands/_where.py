@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.worlds.workers import Cluster
+from harness.execution.pool import Cluster
 from p4switch.errors import UserError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

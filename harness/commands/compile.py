@@ -10,7 +10,7 @@ import click
 from p4switch.compiler import compile_program
 from p4switch.compiler.warnings import NAMES
 from p4switch.errors import UserError, suggest
-from p4switch.sources import define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option
 
 
 def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -25,7 +25,7 @@ def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> Non
 
 
 def _inspected(
-    file: Path, include: tuple[Path, ...], define: dict[str, str], dump: str | None, check: bool
+    file: Path, include: tuple[Path, ...], define: dict[str, str], arch: str | None, dump: str | None, check: bool
 ) -> str:
     """Return the text of the program after pass `dump`, nothing if it is None. Raises UserError for an unknown pass."""
     from p4switch.compiler import passes
@@ -34,7 +34,7 @@ def _inspected(
     names = [name for name, _ in passes.listed()]
     if dump and dump not in names:
         raise UserError(f"--dump-ir={dump}: {suggest(dump, names)}")
-    text = passes.inspect(parse_and_check(file, include, define), dump or names[-1], check)
+    text = passes.inspect(parse_and_check(file, include, define, arch), dump or names[-1], check)
     return "" if dump is None else text
 
 
@@ -42,6 +42,7 @@ def _inspected(
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.p4")
 @include_option
 @define_option
+@arch_option
 @click.option("-o", "out", type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write.")
 @click.option(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
@@ -64,6 +65,7 @@ def command(
     file: Path,
     include: tuple[Path, ...],
     define: dict[str, str],
+    arch: str | None,
     out: Path | None,
     p4info: Path | None,
     disabled: tuple[str, ...],
@@ -71,12 +73,12 @@ def command(
     dump: str | None,
     check: bool,
 ) -> None:
-    """Compile a v1model program. Errors read file:line:col: error: text.
+    """Compile a P4 program. Errors read file:line:col: error: text.
 
     With `-o -` the JSON goes to standard output.
     """
     if dump is not None or check:
-        text = _inspected(file, include, define, dump, check)
+        text = _inspected(file, include, define, arch, dump, check)
         click.echo(text, nl=False)
         if out is None:
             return
@@ -89,7 +91,7 @@ def command(
         for name in names:
             if name not in ("all", *NAMES):
                 raise UserError(f"{option} {name}: {suggest(name, ['all', *NAMES])}")
-    compiled = compile_program(file, include, define)
+    compiled = compile_program(file, include, define, arch)
     refused = False
     for name, warning in compiled.named_warnings:
         if not {"all", name} & {*disabled}:

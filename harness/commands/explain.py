@@ -86,7 +86,7 @@ def _list(below: list[Entry]) -> None:
         return
     from rich.table import Table
 
-    from harness.commands._tables import show
+    from harness.terminal_tables import show
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):

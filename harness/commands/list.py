@@ -175,8 +175,8 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
         return
-    from harness.commands._tables import show_named
     from harness.papers import title
+    from harness.terminal_tables import show_named
 
     for each, entries in found.items():
         if not kind:
@@ -199,7 +199,7 @@ def _tell(one: Mapping[str, Any], as_json: bool) -> None:
     if one.get("parameters"):
         from rich.table import Table
 
-        from harness.commands._tables import show
+        from harness.terminal_tables import show
 
         columns = {"key": "name", "default": "default_text", "unit": "unit", "range": "range", "meaning": "meaning"}
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,16 +13,16 @@ from harness.commands import _names
 from harness.commands._seeds import seeds as seeds_of
 from harness.commands._where import resume_option, where, where_options
 from harness.debugging import debug_option
+from harness.execution.pool import Cluster
+from harness.execution.request import RunRequest
+from harness.plan.how import How, Tracing
+from harness.plan.selection import ScenarioSelection
 from harness.worlds.mininet import package
 from harness.worlds.mininet.prompt import moment
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
 from p4switch.errors import UserError
 from p4switch.quantities import quantity
-
-if TYPE_CHECKING:
-    from harness.replay.live import Watch
-    from harness.worlds.workers import Cluster
 
 
 @click.command()
@@ -108,127 +108,124 @@ if TYPE_CHECKING:
 )
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 @debug_option
-def command(
-    scenarios: tuple[str, ...],
-    cc: tuple[str, ...],
-    lb: tuple[str, ...],
-    seeds: list[int],
-    program: str | None,
-    settings: tuple[str, ...],
-    out: Path | None,
-    world: str,
-    switch: str | None,
-    dilation: int | None,
-    compiler: str,
-    dry_run: bool,
-    reuse: tuple[Path, ...],
-    resume: Path | None,
-    strict: bool,
-    report: bool,
-    pcap: bool,
-    trace: int | None,
-    trace_packets: int | None,
-    trace_from: str | None,
-    trace_until: str | None,
-    trace_hops: bool,
-    workers: str | None,
-    watch: bool,
-    cli: str | None,
-    coverage: bool,
-    **whose: Any,
-) -> None:
+def command(dry_run: bool, **options: Any) -> None:
     """Run scenarios and write a report.
 
     A SCENARIO is a name from `p4cc list scenarios`, or a .toml file. Every combination of protocol, load balancer and
     seed is a run, which gets a folder with its results; report.html compares them.
     """
-    with _ranks(workers) as ranks:
-        there = _elsewhere(whose, world, workers)
-        prompt = None
-        if world == "mininet":
-            prompt = None if cli is None else moment(cli)
-            package.require()
-            if trace is not None:
-                raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
-            if coverage:
-                raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
-            if workers not in (None, "1"):
-                raise UserError(
-                    f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
-                    "expected --world virtual"
-                )
-        else:
-            given = {"--switch": switch, "--dilation": dilation, "--watch": watch or None, "--cli": cli}
-            for option in (option for option, value in given.items() if value is not None):
-                raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
-        limits: dict[str, Any] = {
-            "packets": trace_packets,
-            "from_ns": None if trace_from is None else quantity("--trace-from", trace_from, "ns"),
-            "until_ns": None if trace_until is None else quantity("--trace-until", trace_until, "ns"),
-            "pipelines": False if trace_hops else None,
-        }
-        limits = {name: value for name, value in limits.items() if value is not None}
-        if limits and trace is None:
-            raise UserError("--trace-packets, --trace-from, --trace-until, --trace-hops: expected --trace FLOW, too")
-        if program is not None:
-            settings = (*settings, f"program={program}")
-        several: dict[str, Sequence[str | int]] = {"cc": cc, "lb": lb, "seeds": seeds}
+    parsed = _Options(**options)
+    with _ranks(parsed.workers) as ranks:
+        request = parsed.request()
         if dry_run:
-            from harness.commands._dry_run import tell_plan
-            from harness.measure.tracing import Tracing
-            from harness.worlds.parallel import workers_of
+            from harness.execution.dry_run import describe
 
-            own = "1" if there is not None else workers
-            staff = workers_of(own, trace is not None) if ranks is None else lambda run, foreseen=None: ranks.count
-            traced = None if trace is None else Tracing(trace, **limits)
-            tell_plan(scenarios, settings, several, world, staff, traced, ranks, there)
+            describe(request, ranks)
             return
         use_native_hosts()
 
-        from harness.commands import _run
-        from harness.measure.inputs import How
-        from harness.measure.tracing import Tracing
-        from harness.worlds.makers import follow, maker
+        from harness.execution.execute import execute
 
-        if world == "mininet":
-            switch = switch or "builtin"
-        traced = None if trace is None else Tracing(trace, **limits)
-        how = How(world, compiler, switch, dilation, pcap, traced, coverage)
-        if ranks is not None and not ranks.first:
-            follow(ranks, scenarios, settings, several, how)
-            return
-        with _watch(watch) as watcher:
-            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher, prompt)
-            bar = prompt is None  # it would write over the prompt
-            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume, bar)
+        execute(request, ranks)
 
 
-def _elsewhere(whose: Mapping[str, Any], world: str, workers: str | None) -> Cluster | int | None:
-    """Who else makes the runs; None: this process. Raises UserError for options that do not go together."""
-    there = where(**whose)
-    if there in (None, 1):
-        return None
-    option = f"--jobs {there}" if isinstance(there, int) else "--scheduler"
-    if world == "mininet":
-        raise UserError(f"{option}: a machine has one Mininet network at a time; expected --world virtual with it")
-    if workers not in (None, "1"):
-        raise UserError(f"--workers {workers}: with {option} each run is one process's; expected one of the two")
-    return there
+@dataclass(frozen=True)
+class _Options:
+    """The command's arguments and options, as click gives them."""
 
+    scenarios: tuple[str, ...]
+    cc: tuple[str, ...]
+    lb: tuple[str, ...]
+    seeds: list[int]
+    program: str | None
+    settings: tuple[str, ...]
+    out: Path | None
+    world: str
+    switch: str | None
+    dilation: int | None
+    compiler: str
+    reuse: tuple[Path, ...]
+    resume: Path | None
+    strict: bool
+    report: bool
+    pcap: bool
+    trace: int | None
+    trace_packets: int | None
+    trace_from: str | None
+    trace_until: str | None
+    trace_hops: bool
+    workers: str | None
+    jobs: int | None
+    scheduler: str | None
+    tls_ca: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    watch: bool
+    cli: str | None
+    coverage: bool
 
-@contextmanager
-def _watch(wanted: bool) -> Iterator[Watch | None]:
-    """The page of the runs, and where it is."""
-    if not wanted:
-        yield None
-        return
-    from harness.replay.live import Watch
+    def request(self) -> RunRequest:
+        """Return what they ask for. Raises UserError for options that do not go together."""
+        where = self._where()
+        how = self._how()
+        settings = self.settings if self.program is None else (*self.settings, f"program={self.program}")
+        selection = ScenarioSelection(self.scenarios, settings, {"cc": self.cc, "lb": self.lb, "seeds": self.seeds})
+        return RunRequest(
+            selection, how, where, self.workers, self.out, self.resume, self.reuse, self.strict, self.report,
+            self.watch, None if self.cli is None else moment(self.cli),
+        )  # fmt: skip
 
-    with Watch() as watcher:
-        click.echo(f"watch it: {watcher.url}", err=True)
-        yield watcher
+    def _where(self) -> Cluster | int | None:
+        """Return who else makes the runs; None: this process."""
+        found = where(self.jobs, self.scheduler, self.tls_ca, self.tls_cert, self.tls_key)
+        if found in (None, 1):
+            return None
+        option = f"--jobs {found}" if isinstance(found, int) else "--scheduler"
+        if self.world == "mininet":
+            raise UserError(f"{option}: a machine has one Mininet network at a time; expected --world virtual with it")
+        if self.workers not in (None, "1"):
+            raise UserError(
+                f"--workers {self.workers}: with {option} each run is one process's; expected one of the two"
+            )
+        return found
+
+    def _how(self) -> How:
+        """Return how runs are carried out."""
+        if self.world == "virtual":
+            given = {"--switch": self.switch, "--dilation": self.dilation, "--watch": self.watch or None,
+                     "--cli": self.cli}  # fmt: skip
+            for option in (option for option, value in given.items() if value is not None):
+                raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
+            return How("virtual", self.compiler, pcap=self.pcap, trace=self._trace(), coverage=self.coverage)
+        if self.cli is not None:
+            moment(self.cli)
+        package.require()
+        if self.trace is not None:
+            raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
+        if self.coverage:
+            raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
+        if self.workers not in (None, "1"):
+            raise UserError(
+                f"--workers {self.workers}: hosts and switches of the Mininet world are processes of their own; "
+                "expected --world virtual"
+            )
+        self._trace()
+        return How("mininet", self.compiler, self.switch or "builtin", self.dilation, self.pcap)
+
+    def _trace(self) -> Tracing | None:
+        """Return what is traced of each run."""
+        limits: dict[str, Any] = {
+            "packets": self.trace_packets,
+            "from_ns": None if self.trace_from is None else quantity("--trace-from", self.trace_from, "ns"),
+            "until_ns": None if self.trace_until is None else quantity("--trace-until", self.trace_until, "ns"),
+            "pipelines": False if self.trace_hops else None,
+        }
+        limits = {name: value for name, value in limits.items() if value is not None}
+        if limits and self.trace is None:
+            raise UserError("--trace-packets, --trace-from, --trace-until, --trace-hops: expected --trace FLOW, too")
+        return None if self.trace is None else Tracing(self.trace, **limits)
 
 
 def _ranks(workers: str | None) -> AbstractContextManager[Ranks | None]:
-    """Those of mpiexec, if the workers are to be these."""
+    """Return those of mpiexec, if the workers are to be these."""
     return begin() if workers == MPI else nullcontext()

@@ -11,7 +11,7 @@ import click
 
 from p4switch.errors import UserError
 from p4switch.output_file import check_folder, check_writable, write_files
-from p4switch.sources import define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option
 
 if TYPE_CHECKING:
     from p4switch.stf import Result
@@ -26,6 +26,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="The program of all tests, not that beside each.")
 @include_option
 @define_option
+@arch_option
 @click.option("-v", "--verbose", is_flag=True, help="Tell what happened to every packet, not only where tests fail.")
 @click.option(
     "--trace", "form", type=click.Choice(["text", "json", "log"]), default="text", show_default=True,
@@ -49,6 +50,7 @@ def command(
     program: Path | None,
     include: tuple[Path, ...],
     define: dict[str, str],
+    arch: str | None,
     verbose: bool,
     form: Form,
     coverage: Path | None,
@@ -81,7 +83,8 @@ def command(
         total.merge(result.outcome.coverage)
         results.append(result)
 
-    options = Options(switch, program, include, tuple(define.items()), trace=verbose, coverage=coverage is not None)
+    given = tuple(define.items())
+    options = Options(switch, program, include, given, trace=verbose, coverage=coverage is not None, arch=arch)
     passed = run_folder(paths, jobs, options=options, each=each)
     if junit_file is not None:
         write_files({junit_file: junit(results)})

@@ -9,7 +9,10 @@ import click
 
 from harness.commands._where import resume_option, where, where_options
 from harness.debugging import debug_option
+from harness.execution.request import RunRequest
+from harness.plan.selection import SweepSelection
 from harness.worlds.native_hosts import use_native_hosts
+from p4switch import processes
 
 
 @click.command()
@@ -43,14 +46,22 @@ def command(
     SWEEP is a name from `p4cc list sweeps`, or a .toml file; every combination of the values that it lists is run. Each
     run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
-    there = where(**whose)
+    found = where(**whose)
+    request = RunRequest(
+        SweepSelection(sweep_file, settings),
+        where=processes.processors() if found is None else found,
+        out=out,
+        resume=resume,
+        reuse=reuse,
+        strict=strict,
+    )
     if dry_run:
-        from harness.commands._dry_run import tell_sweep
+        from harness.execution.dry_run import describe
 
-        tell_sweep(sweep_file, settings, there)
+        describe(request)
         return
     use_native_hosts()
 
-    from harness.commands import _sweep
+    from harness.execution.execute import execute
 
-    _sweep.carry_out(sweep_file, settings, there, out, strict, reuse, resume)
+    execute(request)

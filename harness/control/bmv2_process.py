@@ -9,9 +9,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
 from p4switch.errors import UserError
-from p4switch.processes import AwakeClock
+from p4switch.tcp_ports import await_listener
 
 EXECUTABLE = "simple_switch_grpc"
 PRIORITY_QUEUES = 8
@@ -155,7 +153,7 @@ def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Ite
         TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part
         name,
     )
-    _await(port, patience_s)
+    await_listener(port, patience_s)
     try:
         with client_context(
             known, "127.0.0.1", port, proto_factory=protocol,
@@ -166,16 +164,6 @@ def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Ite
         raise UserError(f"BMv2's Thrift server on port {port} does not answer: {error}") from None
     except TException as error:
         raise UserError(f"BMv2's Thrift server on port {port} refuses: {error}") from None
-
-
-def _await(port: int, patience_s: float) -> None:
-    """Until somebody listens, or for so long."""
-    clock = AwakeClock()
-    while clock.seconds() < patience_s:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
 
 
 def _check(port: int, status: int) -> None:

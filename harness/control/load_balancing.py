@@ -1,25 +1,23 @@
 """Load balancers of the switches: one P4 file each, which every program that includes `forwarding.p4` can do with.
 
-They are found by name in `p4src/load_balancing/`, or by path. The file's first line says what it is;
-`p4src/include/forwarding.p4` says what it must have.
+They are found by name in `p4src/load_balancing/`, or by path. The file's first line says what it is, and the
+annotations of its control what it does to the packets of a flow; `p4src/include/forwarding.p4` says what it must have.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from p4switch.compiler.annotations import of_controls
 from p4switch.errors import UserError, suggest
 from p4switch.sources import SOURCE_DIRECTORY
 
 DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
 DEFAULT = "ecmp"
 
-_CONTROL = re.compile(r"^\s*control\s+LoadBalancer\b", re.MULTILINE)
-_PER_PACKET = re.compile(r"^\s*#\s*define\s+LOAD_BALANCER_PER_PACKET\b", re.MULTILINE)
-_SYMMETRIC = re.compile(r"^\s*#\s*define\s+LOAD_BALANCER_SYMMETRIC\b", re.MULTILINE)
+_CONTROL, _PER_PACKET, _SYMMETRIC = "LoadBalancer", "per_packet", "symmetric"
 
 
 @dataclass(frozen=True)
@@ -42,19 +40,24 @@ class LoadBalancer:
         return self._text.partition("\n")[0].strip().lstrip("/").strip()
 
     @cached_property
+    def _annotations(self) -> frozenset[str] | None:
+        """The names of those of its control; None: it has none of that name."""
+        return of_controls(self.source, [SOURCE_DIRECTORY]).get(_CONTROL)
+
+    @property
     def per_packet(self) -> bool:
         """Packets of one flow take several paths, so arrival out of order is normal."""
-        return bool(_PER_PACKET.search(self._text))
+        return _PER_PACKET in (self._annotations or ())
 
-    @cached_property
+    @property
     def symmetric(self) -> bool:
         """What goes back between two hosts takes the links of what came."""
-        return bool(_SYMMETRIC.search(self._text))
+        return _SYMMETRIC in (self._annotations or ())
 
     def check(self) -> None:
         """Raises UserError if the file cannot be a load balancer."""
-        if not _CONTROL.search(self._text):
-            raise UserError(f"switch.load_balancing: {self.source} has no control LoadBalancer")
+        if self._annotations is None:
+            raise UserError(f"switch.load_balancing: {self.source} has no control {_CONTROL}")
         if not self.name.isidentifier():
             raise UserError(
                 f"switch.load_balancing: {self.source.name!r}: expected a name of letters, digits and underscores"

@@ -93,16 +93,16 @@ class FlowRecord:
         self.completed_ns = sent.completed_ns
         self.columns.update(sent.columns)
 
-    def note_delivered(self, time_ns: int, told: Sequence[Counts], columns: Sequence[Column]) -> None:
+    def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: Sequence[Column]) -> None:
         """Every receiver has all of it, and has told those of its counts that are of this time."""
         self.delivered_ns = time_ns
         for column, source in of_receivers(columns):
             if source.when_delivered:
-                self.columns[column.name] = received(source, column, told)
+                self.columns[column.name] = received(source, column, counts)
 
-    def note_end(self, told: Sequence[Counts], delivered_wire_bytes: int, columns: Sequence[Column]) -> None:
+    def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: Sequence[Column]) -> None:
         """The run is over: what the receivers have counted on the queue pair."""
         self.delivered_wire_bytes = delivered_wire_bytes
         for column, source in of_receivers(columns):
             if not source.when_delivered or self.delivered_ns < 0:
-                self.columns[column.name] = received(source, column, told)
+                self.columns[column.name] = received(source, column, counts)

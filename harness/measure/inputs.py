@@ -1,4 +1,4 @@
-"""What decides a run's results: p4cc's sources, the scenario, the user's own files, and how the run is carried out.
+"""What decides a run's results: p4cc's sources, the scenario, the user's own files.
 
 Runs of equal inputs have equal results, as far as their world repeats itself: `p4cc run --reuse` goes by that.
 """
@@ -8,12 +8,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.measure import provenance
-from harness.measure.tracing import Tracing
 from harness.plan import scenario
 from harness.plan.resolve import resolved
 from harness.plan.run import Run
@@ -21,37 +19,6 @@ from p4switch.compiler import preprocess
 
 _SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
 _RANK = "{rank}"  # stands for a number
-
-
-@dataclass(frozen=True)
-class How:
-    """How a run is carried out: what is said of it beside the scenario."""
-
-    world: str = "virtual"
-    compiler: str = "builtin"
-    switch: str | None = None  # Mininet's
-    dilation: int | None = None  # None: what suits the machine
-    pcap: bool = False
-    trace: Tracing | None = None
-    coverage: bool = False
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> How:
-        """Return what `asdict` has told."""
-        trace = told.get("trace")
-        return cls(**{**told, "trace": None if trace is None else Tracing(**trace)})
-
-    def is_served_by(self, made: object, folder: Path) -> bool:
-        """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""
-        if not isinstance(made, Mapping):
-            return False
-        files = {"pcap": ["hosts.pcapng"], "trace": ["trace.txt", "trace.jsonl"], "coverage": ["coverage.json"]}
-        for key, wanted in asdict(self).items():
-            if key in files and (wanted is None or wanted is False):
-                continue  # what it has besides does no harm
-            if made.get(key) != wanted or not all((folder / name).is_file() for name in files.get(key, ())):
-                return False
-        return True
 
 
 def resolved_text(run: Run) -> bytes:

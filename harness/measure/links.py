@@ -11,14 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from harness.columns.links import counted
 from harness.measure.recording import Integers
 from topologies import Topology
 
 MOST_SAMPLES = 512
 _MOST_CELLS = 500_000  # samples of all ports together: a large network has fewer samples
 _FEWEST_SAMPLES = 32
-GROWING = ("tx_bytes", "busy_ns", "paused_ns", "marked", "dropped")
-PRESENT = ("depth_bytes",)
 
 
 class LinkSamples:
@@ -40,7 +39,7 @@ class LinkSamples:
         if now_ns in self._times_ns[-1:]:
             return
         self._times_ns.append(now_ns)
-        self._values.append(np.stack([columns[name] for name in (*GROWING, *PRESENT)], axis=1))
+        self._values.append(np.stack([columns[source.name] for _, source in counted()], axis=1))
         if len(self._times_ns) > self._most:
             self._interval_ns *= 2
             kept = [i for i, time_ns in enumerate(self._times_ns) if time_ns % self._interval_ns == 0]
@@ -48,22 +47,19 @@ class LinkSamples:
             self._values = [self._values[i] for i in kept]
 
     def table(self) -> pd.DataFrame:
-        """One row a port and interval that ends at `time_ns`, for ports that sent or held anything.
-
-        `depth_bytes` is what waited at the end of the interval; all else was counted in it.
-        """
-        places, growing = self.places, len(GROWING)
-        count = len(self._times_ns)
-        values = np.stack(self._values) if count else np.zeros((0, len(places), growing + len(PRESENT)), np.int64)
-        values[:, :, :growing] = np.diff(values[:, :, :growing], axis=0, prepend=0)
+        """Return one row a port and interval, with the columns of `LINKS`, for ports that sent or held anything."""
+        places, columns, count = self.places, counted(), len(self._times_ns)
+        values = np.stack(self._values) if count else np.zeros((0, len(places), len(columns)), np.int64)
+        growing = [i for i, (_, source) in enumerate(columns) if source.grows]
+        values[:, :, growing] = np.diff(values[:, :, growing], axis=0, prepend=0)
         used = np.flatnonzero(values.any(axis=(0, 2)))
         kept = places.iloc[used].astype({"node": "category", "leads_to": "category"})
         table = kept.loc[kept.index.repeat(count)].reset_index(drop=True)
         times_ns = np.array(self._times_ns, np.int64)
         table.insert(0, "time_ns", np.tile(times_ns, len(used)))
         table.insert(1, "interval_ns", np.tile(np.diff(times_ns, prepend=0), len(used)))
-        for i, name in enumerate((*GROWING, *PRESENT)):
-            table[name] = values[:, used, i].T.ravel()
+        for i, (column, _) in enumerate(columns):
+            table[column.name] = values[:, used, i].T.ravel()
         return table
 
 
@@ -88,4 +84,5 @@ class LinkCounters:
         self._rows = np.array([row_of[key] for key in keys], np.int64)
 
     def in_order(self, counters: Mapping[str, Integers]) -> dict[str, Integers]:
-        return {name: counters[name][self._rows] for name in (*GROWING, *PRESENT) if name in counters}
+        """Return those that are recorded, by name; a process that has no part of the network has none."""
+        return {source.name: counters[source.name][self._rows] for _, source in counted() if source.name in counters}

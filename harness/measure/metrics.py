@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.columns.column import Computed, Joining, Session
 from harness.columns.flows import SHORTEST_LINKS, column_of, in_order
+from harness.columns.rates import RATES, sampled
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Rate, Recording
 from harness.plan.frame_sizes import HEADER_BYTES
@@ -195,20 +196,20 @@ def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
-    """One row a queue pair and interval: `throughput_bps` on the wire, what the reaction point allows, and the latest
-    RTT (-1: none in this interval)."""
-    columns = {name: [getattr(rate, name) for rate in rates] for name in Rate._fields}
-    delivered = np.array(columns["delivered_bytes"], np.int64)
-    return pd.DataFrame(
-        {
-            "time_ns": np.array(columns["time_ns"], np.int64),
-            "qp": np.array(columns["qp"], np.int64),
-            "throughput_bps": delivered * (8e9 / max(interval_ns, 1)),
-            "rate_limit_bps": np.array(columns["rate_limit_bps"], np.float64),
-            "window_bytes": np.array(columns["window_bytes"], np.float64),
-            "rtt_ns": np.array(columns["rtt_ns"], np.int64),
-        }
-    )
+    """Return one row a queue pair and interval, with the columns of `RATES`."""
+    delivered = np.array([rate.delivered_bytes for rate in rates], np.int64)
+    columns = {
+        "time_ns": np.array([rate.time_ns for rate in rates], np.int64),
+        "qp": np.array([rate.qp for rate in rates], np.int64),
+        "throughput_bps": delivered * (8e9 / max(interval_ns, 1)),
+    }
+    for i, (column, source) in enumerate(sampled()):
+        values = pd.Series([rate.values[i] for rate in rates], dtype=column.type)
+        if source.grows:
+            grown = values.groupby(columns["qp"]).diff()
+            values = grown.fillna(values).astype(values.dtype)
+        columns[column.name] = values.to_numpy()
+    return pd.DataFrame({name: columns[name] for name in RATES.names})
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:

@@ -107,7 +107,7 @@ def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
         _filled.remove(what)
 
 
-def removal(told: str) -> list[bytes]:
+def removal(message: str) -> list[bytes]:
     """Return a command that removes what is being filled by this process, and says so: for a process that cannot.
 
     It ends with status 2; nothing is being filled: an empty one.
@@ -116,7 +116,7 @@ def removal(told: str) -> list[bytes]:
         return []
     parts = [f"rm -rf -- {shlex.quote(str(scratch))} {shlex.quote(str(note))}" for scratch, note, _ in _filled]
     parts += [f"rmdir -- {shlex.quote(str(folder))} 2>/dev/null" for *_, made in _filled for folder in made]
-    parts += [f"printf '%s\\n' {shlex.quote(told)} >&2", "exit 2"]
+    parts += [f"printf '%s\\n' {shlex.quote(message)} >&2", "exit 2"]
     return [os.fsencode(word) for word in ("/bin/sh", "-c", "; ".join(parts))]
 
 

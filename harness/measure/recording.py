@@ -21,13 +21,11 @@ Writing = Callable[[float], object]  # share of a trace that is written
 
 
 class Rate(NamedTuple):
-    """What a connection did in the interval that ends at `time_ns`; limits are those of its reaction point then."""
+    """What a connection did in the interval that ends at `time_ns`."""
 
     time_ns: int
     qp: int
-    rate_limit_bps: float
-    window_bytes: float
-    rtt_ns: int  # the latest of the interval; -1: none
+    values: tuple[float, ...]  # of the sampled columns of `rates`, in their order
     delivered_bytes: int  # on the wire, in the interval
 
 

@@ -34,13 +34,14 @@ import pyarrow.parquet as pq
 import topologies
 from harness.measure import folder_values, provenance
 from harness.measure.folder_values import TABLE
-from harness.measure.inputs import How, inputs, resolved_text
+from harness.measure.inputs import inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.probes import Probe, parse
 from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
+from harness.plan.how import How
 from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest

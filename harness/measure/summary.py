@@ -431,11 +431,11 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             ),
         },
         {
-            "name": "flows are completed, or the scenario's time was up",
+            "name": "flows finish",
             "holds": left == at_work == 0 or (wished and not failed),
             "detail": (
-                f"{left} of {len(flows)} unfinished{told}"
-                f"{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
+                f"{left} of {len(flows)} flows did not finish{told}"
+                f"{f', nor did the collectives of {at_work} hosts' * (at_work > 0)}; "
                 f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
                 f"the run ended: {recording.ended}{_stuck(run, recording)}"
             ),
@@ -446,14 +446,14 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "detail": _failed(recording.failed_asserts),
         },
         {
-            "name": "what hosts worked out together came out right",
+            "name": "collective results",
             "holds": not (wrong := recording.workload.get("mistakes", [])),
-            "detail": "; ".join(wrong) or "nothing is wrong",
+            "detail": "; ".join(wrong) or "correct",
         },
         {
-            "name": "every frame that reached a host was sound and its own",
+            "name": "malformed or misdelivered frames",
             "holds": malformed == 0,
-            "detail": f"{malformed} were not",
+            "detail": str(malformed),
         },
         *_residue(run, recording),
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.measure.recording import Writing
@@ -18,42 +17,6 @@ from p4switch.trace import Decoder, Event, RawEvent, json_line, plain
 from p4switch.trace import events as ev
 
 TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int, int]  # see Fabric.trace_records
-
-_LAST_NS = (1 << 63) - 1
-
-
-@dataclass(frozen=True)
-class Tracing:
-    """What is traced of a run: the packets of one flow, all of them or some, each from its start to its end.
-
-    Parameters
-    ----------
-    flow
-        Its number, from 0.
-    packets
-        At most so many: the first. None: all.
-    from_ns, until_ns
-        Those that the host sends at these times of the model, the last one excluded. None: to the end.
-    pipelines
-        Also what the switches' pipelines do with them, which is most of a trace.
-    """
-
-    flow: int
-    packets: int | None = None
-    from_ns: int = 0
-    until_ns: int | None = None
-    pipelines: bool = True
-
-    def __post_init__(self) -> None:
-        if self.packets is not None and self.packets < 1:
-            raise UserError(f"trace: {self.packets} packets; expected 1 or more")
-        if not 0 <= self.from_ns < self.last_ns <= _LAST_NS:
-            raise UserError(f"trace: from {self.from_ns} ns until {self.until_ns} ns; expected a span of time")
-
-    @property
-    def last_ns(self) -> int:
-        """`until_ns`, or what no run reaches."""
-        return _LAST_NS if self.until_ns is None else self.until_ns
 
 
 class Hop(NamedTuple):
@@ -68,7 +31,7 @@ class Hop(NamedTuple):
 _WORDS = {
     "send": "leaves the host",
     "receive": "arrives at port {port}",
-    "enqueue": "enqueued at port {port}, priority {priority}, behind {depth} bytes",
+    "enqueue": "enqueued at port {port}, priority {priority}, {depth} bytes ahead",
     "transmit": "leaves by port {port}, priority {priority}; {depth} bytes stay behind",
 }
 # What the fabric's own records tell, and with more.
@@ -76,7 +39,7 @@ _OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmit
 _TELL_EVERY = 1000  # records
 
 
-def told(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
+def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
     """Each of them; `writing` is told what share of them is over."""
     for number, record in enumerate(records):
         if writing is not None and number % _TELL_EVERY == 0:

@@ -15,7 +15,7 @@
     [[without]]                          # combinations that are left out: those with such a value of each of these axes
     workload.load = [0.15]
 
-Runs are independent, so they go to processes of this machine, or of a cluster: `harness.worlds.workers`.
+Runs are independent, so they go to processes of this machine, or of a cluster: `harness.execution.pool`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,19 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from harness import papers
+from harness.plan.planned_run import PlannedRun
 from harness.plan.portable import PortableRun
 from harness.plan.scenario import Variant, anchored, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table
-
-if TYPE_CHECKING:
-    from harness.plan.run import Run
 
 _MOST_OF_VALUES = 100  # characters of a folder's name
 
@@ -56,27 +53,12 @@ class Sweep(Table):
     without: list[dict[str, Any]] = []  # combinations that are left out
 
 
-@dataclass(frozen=True)
-class Point:
-    """One run of a sweep, and where it stands: values by dotted key, and the variant."""
-
-    values: Mapping[str, Any]
-    variant: str
-    portable: PortableRun
-
-    @property
-    def title(self) -> str:
-        values = [f"{key} {value}" for key, value in self.values.items()]
-        return ", ".join([self.variant, *values, f"seed {self.portable.seed}"])
-
-    def run(self) -> Run:
-        return self.portable.run()
-
-
-def folder_name(number: int, point: Point) -> str:
-    """Of a run's results: its number, its axes' values as far as there is room for them, its label."""
-    values = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in point.values.items())
-    return "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", values)[:_MOST_OF_VALUES], point.portable.label])
+def _planned(number: int, values: Mapping[str, Any], variant: str, portable: PortableRun) -> PlannedRun:
+    """Return a run of a sweep; its folder has its number, its axes' values as far as there is room, and its label."""
+    told = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in values.items())
+    folder_name = "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", told)[:_MOST_OF_VALUES], portable.label])
+    title = ", ".join([variant, *(f"{key} {value}" for key, value in values.items()), f"seed {portable.seed}"])
+    return PlannedRun(folder_name, title, portable, values, variant)
 
 
 def built_in() -> dict[str, Path]:
@@ -139,7 +121,7 @@ def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
     return True
 
 
-def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
+def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
     """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
 
     Raises UserError for what could not be run.
@@ -154,7 +136,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             raise UserError(f"set.{'.'.join(key)}: is an axis, too; expected it in axes alone")
     tables = merge(merge(read(path), changes or {}), sweep.set)
     without = _left_out(sweep, axes)
-    found = []
+    found: list[PlannedRun] = []
     summaries: dict[str, TrafficSummary] = {}
     for variant in sweep.variants or [Variant(name="")]:
         for values in itertools.product(*axes.values()):
@@ -166,10 +148,9 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): readable(value) for key, value in chosen.items()}
             for run in plan_tables(path.stem, changed, path.parent, summaries):
-                title = ", ".join(
-                    filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
-                )
-                found.append(Point(named, title, PortableRun.of(run)))
+                own = run.variant if run.scenario.variants or not variant.name else ""
+                title = ", ".join(filter(None, [variant.name, own]))
+                found.append(_planned(len(found), named, title, PortableRun.of(run)))
     if not found:
         raise UserError("without: leaves no run of the sweep")
     return found

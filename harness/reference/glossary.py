@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.columns.flows import totals
 from harness.plan.scenario import read
-from harness.reference.recorded import with_totals
+from harness.reference.recorded import TOTALS, with_declared
 from harness.report.claims import claims
 
 
@@ -26,7 +26,7 @@ def of_reports() -> dict[str, str]:
     """Return what each row, column, heading and axis of a report means, by its words without their unit."""
     sections: dict[str, dict[str, str]] = read(Path(__file__).with_name("reports.toml"))
     rows = {total.row.words: total.row.meaning for total in totals() if total.row is not None}
-    return {name: said for words in sections.values() for name, said in with_totals(words, rows).items()}
+    return {name: said for words in sections.values() for name, said in with_declared(words, {TOTALS: rows}).items()}
 
 
 def claimed() -> dict[str, str]:

@@ -118,29 +118,29 @@ def _tables_in(hint: Any) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
-def _type(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+def _type(described: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     """In words: `integer`, `one of "fifo", "random"`, `list of text` ..."""
-    if "$ref" in told:
+    if "$ref" in described:
         return "table"
-    if "enum" in told or "const" in told:
-        return "one of " + ", ".join(json.dumps(value) for value in told.get("enum", [told.get("const")]))
-    if "anyOf" in told:
-        kinds = [_type(one, schema) for one in told["anyOf"] if one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds + ["none"] * (len(kinds) < len(told["anyOf"]))))
-    if told.get("type") == "array":
-        items: Mapping[str, Any] = told.get("items") or next(iter(told.get("prefixItems", [])), {})
+    if "enum" in described or "const" in described:
+        return "one of " + ", ".join(json.dumps(value) for value in described.get("enum", [described.get("const")]))
+    if "anyOf" in described:
+        kinds = [_type(one, schema) for one in described["anyOf"] if one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds + ["none"] * (len(kinds) < len(described["anyOf"]))))
+    if described.get("type") == "array":
+        items: Mapping[str, Any] = described.get("items") or next(iter(described.get("prefixItems", [])), {})
         return f"list of {_type(items, schema)}"
-    return _TYPES.get(told.get("type", ""), "any value")
+    return _TYPES.get(described.get("type", ""), "any value")
 
 
-def _limits(told: Mapping[str, Any]) -> Iterator[str]:
+def _limits(described: Mapping[str, Any]) -> Iterator[str]:
     """As `> 0`, `<= 10`, also of what a list has."""
     for name, sign in _LIMITS.items():
-        if name in told and told.get(_STRICT.get(name, "")) != told[name]:  # `> 0` says `>= 0`, too
-            limit = told[name]
+        if name in described and described.get(_STRICT.get(name, "")) != described[name]:  # `> 0` says `>= 0`, too
+            limit = described[name]
             power = limit.bit_length() - 1 if isinstance(limit, int) else 0
             yield f"{sign} " + (f"2^{power}" if power >= 16 and limit == 1 << power else f"{limit:,}".replace(",", "_"))
-    for below in (*told.get("anyOf", ()), *filter(None, [told.get("items")])):
+    for below in (*described.get("anyOf", ()), *filter(None, [described.get("items")])):
         if isinstance(below, Mapping):
             yield from _limits(below)
 

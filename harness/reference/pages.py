@@ -86,12 +86,12 @@ _SCENARIO = (
 _SWEEP = "A sweep runs a scenario with every combination of its axes' values. [An example](../formats.md#sweeps)."
 
 
-def _named(name: str, told: str) -> str:
-    return f"## {name}\n\n{told}."
+def _named(name: str, text: str) -> str:
+    return f"## {name}\n\n{text}."
 
 
-def _page(title: str, told: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> str:
-    lines = [f"# {title}", "", told, ""]
+def _page(title: str, text: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> str:
+    lines = [f"# {title}", "", text, ""]
     for heading, of_it in parts:
         if heading:
             lines += [heading, ""]

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.columns.flows import FLOWS, PIECES, totals
+from harness.columns.links import LINKS
+from harness.columns.nics import NICS
+from harness.columns.queues import QUEUES
+from harness.columns.rates import RATES
 from harness.plan.scenario import read
 
 TABLES = ("flows", "pieces", "queues", "rates", "links", "operations", "peaks")
-DECLARED = (FLOWS, PIECES)
-_TOTALS = "@totals"
+DECLARED = (FLOWS, PIECES, QUEUES, RATES, LINKS)
+TOTALS, _NICS = "@totals", "@nic"
 FILES = ("summary", "performance", "provenance")
 
 
@@ -22,16 +26,18 @@ def recorded() -> Mapping[str, Mapping[str, str]]:
     """By section and name; names may have `*` for any part, and `[]` after a list."""
     tables = {table.name: {column.name: column.meaning for column in table.columns} for table in DECLARED}
     said = read(Path(__file__).with_name("recorded.toml"))
-    return tables | {
-        section: with_totals(words, {t.name: t.meaning for t in totals()}) for section, words in said.items()
+    declared = {
+        TOTALS: {total.name: total.meaning for total in totals()},
+        _NICS: {f"{NICS.name}.{column.name}": column.meaning for column in NICS.columns},
     }
+    return tables | {section: with_declared(words, declared) for section, words in said.items()}
 
 
-def with_totals(words: Mapping[str, str], totals: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of a section with those of the counts' totals in the place of `@totals`."""
+def with_declared(words: Mapping[str, str], declared: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the words of a section with those of declared counts in the place of their marks."""
     found: dict[str, str] = {}
     for name, said in words.items():
-        found |= totals if name == _TOTALS else {name: said}
+        found |= declared.get(name, {name: said})
     return found
 
 

@@ -63,7 +63,7 @@ class Network:
         return {name: tier for tier, layer in enumerate(layers) for name in layer}
 
     def _pods(self) -> list[set[str]]:
-        """What hangs together without the uppermost tier, if that is several parts with several hosts each."""
+        """Return the groups of nodes that stay connected without the top tier, if several have several hosts each."""
         top = max(self._tiers.values())
         below = self._graph.subgraph(name for name, tier in self._tiers.items() if tier < top)
         parts = sorted(nx.connected_components(below), key=lambda part: min(self.index[name] for name in part))

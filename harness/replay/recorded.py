@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.columns.flows import of_session, replayed
+from harness.columns.links import counted
 from harness.measure.folder_values import most_bytes
-from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
 from harness.replay.network import Network
 from harness.replay.pack import Array
@@ -126,10 +126,12 @@ class Recorded:
             "link_time": times[ends],
             "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
         }
-        for name in (*GROWING, *PRESENT):
+        for each, source in counted():
+            if each.name not in table.columns:
+                continue  # results of before
             matrix = _matrix(self._result, len(used), len(times))
-            matrix[row, column] = table[name].to_numpy()
-            found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
+            matrix[row, column] = table[each.name].to_numpy()
+            found[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
         return found
 
     def _queues(self, joined: int) -> dict[str, Array]:

@@ -172,6 +172,9 @@ class Recording {
 
 /* -- where things are ---------------------------------------------------------------------------------------------- */
 
+/* Whether a mark is a pod or plane that is closed, and no node. */
+const isPart = mark => mark.part !== undefined;
+
 /* Marks (a node, or a pod or plane that is closed) and lines (a link, or all links between two marks of which one is closed).
    Pods stand side by side, planes in the uppermost row. */
 class Layout {
@@ -207,7 +210,7 @@ class Layout {
     recording.links.forEach((link, i) => {
       const a = this.markOf[link.a], b = this.markOf[link.b];
       if (a === b) return;
-      const bundled = a.part !== undefined || b.part !== undefined;
+      const bundled = isPart(a) || isPart(b);
       const key = `${this.marks.indexOf(a)}:${this.marks.indexOf(b)}`;
       let line = bundled ? known.get(key) : undefined;
       if (!line) {
@@ -458,7 +461,7 @@ class Page {
       const [mx, my] = this.at(mark), away = Math.hypot(mx - x, my - y) - this.radius(mark);
       if (away < Math.min(nearest, 6)) { nearest = away; best = mark; }
     }
-    if (best && best.part !== undefined) { this.open.add(best.part); this.arrange(); return this.select(["part", best.part]); }
+    if (best && isPart(best)) { this.open.add(best.part); this.arrange(); return this.select(["part", best.part]); }
     if (best) return this.select(["node", best.node.i]);
     let line = null;
     nearest = 7;
@@ -483,7 +486,7 @@ class Page {
   }
   radius(mark) {
     const room = mark.room / this.layout.width * (this.size[0] - 68) * this.zoomed.k;
-    return mark.part !== undefined ? Math.min(mark.y ? 26 : 16, Math.max(6, room * .42)) : Math.min(13, Math.max(1.6, room * .4));
+    return isPart(mark) ? Math.min(mark.y ? 26 : 16, Math.max(6, room * .42)) : Math.min(13, Math.max(1.6, room * .4));
   }
   curve(line, side) {
     const [x0, y0] = this.at(line.a), [x1, y1] = this.at(line.b), length = Math.hypot(x1 - x0, y1 - y0) || 1;
@@ -593,7 +596,7 @@ class Page {
     c.strokeStyle = this.colours.faint;
     c.beginPath();
     if (switches.length) {
-      const queued = d3.max(switches, node => r.queued(node, this.time)), wide = mark.part !== undefined ? size * 1.3 : size;
+      const queued = d3.max(switches, node => r.queued(node, this.time)), wide = isPart(mark) ? size * 1.3 : size;
       const share = r.mostSwitch ? Math.sqrt(queued / r.mostSwitch) : 0;
       c.fillStyle = this.colours.box;
       c.fillRect(x - wide, y - size, 2 * wide, 2 * size);
@@ -616,13 +619,13 @@ class Page {
       c.lineWidth = 3;
       c.strokeRect(x - size - 4, y - size - 4, 2 * size + 8, 2 * size + 8);
     }
-    const name = mark.part !== undefined ? r.partName(mark.part) : mark.node.name;
-    const gap = mark.part !== undefined && mark.y ? 1 : 0, room = (mark.room + gap) / this.layout.width * this.size[0] * this.zoomed.k;
+    const name = isPart(mark) ? r.partName(mark.part) : mark.node.name;
+    const gap = isPart(mark) && mark.y ? 1 : 0, room = (mark.room + gap) / this.layout.width * this.size[0] * this.zoomed.k;
     if (room > 7 * name.length || on) {
       c.fillStyle = this.colours.text;
       c.font = "11px system-ui, sans-serif";
       c.textAlign = "center";
-      c.fillText(name, x, switches.length && (mark.part === undefined || !mark.y) ? y - size - 5 : y + size + 15);
+      c.fillText(name, x, switches.length && (!isPart(mark) || !mark.y) ? y - size - 5 : y + size + 15);
     }
   }
   /* What a host sends or receives, the larger, as a share of its link. */
@@ -654,7 +657,7 @@ class Page {
 
   legend() {
     if (!this.recording) return;
-    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 % and more</span><span><i class="queue"></i>switches: what waits in all ports, full at ${bytes(this.recording.mostSwitch)} (root scale)</span>`
+    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 % and more</span><span><i class="queue"></i>switches: total queue; full box = ${bytes(this.recording.mostSwitch)} (square-root scale)</span>`
       + `<span><b class="pause">‖</b> paused</span><span><b class="drop">◯</b> dropped</span><span><b class="drop">✕</b> link down</span>`
       + (this.recording.packetCount ? `<span>● packets of the traced flow</span>` : "");
   }

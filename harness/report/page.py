@@ -22,14 +22,15 @@ from harness.report.agreement import agreement_lines
 from harness.report.claims import Numbers, claims, papers_numbers
 from harness.report.figures import figures
 from harness.report.figures.base import which_seed
+from harness.report.findings import findings
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import svg
+from harness.report.quantities import At, OfFlows, Quantity, worst_queue
 from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
 _NAMED_QUEUES = 3  # of each variant
 _MOST_REPLAYS = 12
-Quantity = Callable[[dict[str, Any]], float | None]
 
 
 @dataclass(frozen=True)
@@ -41,41 +42,12 @@ class _Row:
     scale: float = 1
     digits: int = 1
     best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
-
-
-@dataclass(frozen=True)
-class _At:
-    """What is in a summary under this key, a dot between its parts."""
-
-    key: str
-
-    def __call__(self, summary: dict[str, Any]) -> float | None:
-        value: Any = summary
-        for part in self.key.split("."):
-            value = None if value is None else value.get(part)
-        return None if value is None else float(value)
-
-
-@dataclass(frozen=True)
-class _OfFlows(_At):
-    """As `_At`, of what queue pairs do: a run of collectives alone has none of it, rather than nothing."""
-
-    def __call__(self, summary: dict[str, Any]) -> float | None:
-        return super().__call__(summary) if summary["flows"] else None
-
-
-def _worst(key: str) -> Quantity:
-    """Of the queue that held most."""
-
-    def find(summary: dict[str, Any]) -> float | None:
-        worst = summary.get("queues", {}).get("worst", [])
-        return None if not worst or worst[0][key] is None else float(worst[0][key])
-
-    return find
+    least: float | None = 0.0  # that the quantity can be, before it is scaled; None: there is no least
+    most: float | None = None
 
 
 def _late(who: str) -> Quantity:
-    return _At(f"fidelity.lag.{who}.p99_of_base_rtt")
+    return At(f"fidelity.lag.{who}.p99_of_base_rtt")
 
 
 def _difference(summary: dict[str, Any]) -> float | None:
@@ -85,42 +57,42 @@ def _difference(summary: dict[str, Any]) -> float | None:
 
 
 _ROWS = (
-    _Row("flows delivered", _OfFlows("flows_delivered"), digits=0),
-    _Row("all done after (µs)", _At("last_delivery_ns"), 1e-3, best=min),
-    _Row("job completion (µs)", _At("workload.job_completion_ns"), 1e-3, best=min),
-    _Row("effective bandwidth", _At("workload.effective_bandwidth"), 1, 3, best=max),
-    _Row("latency of operations: mean (cycles)", _At("workload.latency_cycles.mean"), 1, 0, best=min),
-    _Row("latency of operations: mean of hosts' means (cycles)", _At("workload.latency_cycles.mean_of_hosts"), 1, 0),
-    _Row("latency of operations: median (cycles)", _At("workload.latency_cycles.median"), 1, 0, best=min),
-    _Row("latency of operations: longest (cycles)", _At("workload.latency_cycles.max"), 1, 0, best=min),
-    _Row("operations sent again", _At("workload.repeats"), digits=0),
-    _Row("FCT mean (µs)", _At("fct_ns.mean"), 1e-3, best=min),
-    _Row("FCT 99% (µs)", _At("fct_ns.p99"), 1e-3, best=min),
-    _Row("slowdown median", _At("slowdown.p50"), 1, 2, best=min),
-    _Row("slowdown 99.9%", _At("slowdown.p99_9"), 1, 2, best=min),
-    _Row("Jain index, mean over time", _At("jain.mean"), 1, 3, best=max),
-    _Row("Jain index over 0.9 from (µs)", _At("jain.over_0_9_from_ns"), 1e-3, best=min),
-    _Row("queue pairs active then", _At("jain.over_0_9_qps"), digits=0),
-    _Row("attackers' share of the throughput (%)", _At("isolation.attackers_share"), 100),
-    _Row("attackers' throughput (Gb/s)", _At("isolation.attackers.throughput_bps"), 1e-9),
-    _Row("victims' throughput (Gb/s)", _At("isolation.victims.throughput_bps"), 1e-9, best=max),
-    _Row("attackers: mean rate of a flow (Gb/s)", _At("isolation.attackers.flow_rate_bps"), 1e-9),
-    _Row("victims: mean rate of a flow (Gb/s)", _At("isolation.victims.flow_rate_bps"), 1e-9, best=max),
-    _Row("attackers: slowdown 99%", _At("isolation.attackers.slowdown.p99"), 1, 2),
-    _Row("victims: slowdown 99%", _At("isolation.victims.slowdown.p99"), 1, 2, best=min),
-    _Row("goodput, payload (Gb/s)", _At("goodput_bps"), 1e-9, best=max),
-    _Row("busiest link to a host, busy (%)", _At("bottleneck.busy"), 100, best=max),
-    _Row("congested switch ports", _At("queues.congested"), digits=0),
-    _Row("most congested port: queue, mean (KB)", _worst("queue_mean_bytes"), 1e-3, best=min),
-    _Row("most congested port: queue, 99% (KB)", _worst("queue_p99_bytes"), 1e-3, best=min),
-    _Row("most congested port: queue, most (KB)", _worst("queue_max_bytes"), 1e-3, best=min),
-    *(_Row(total.row.words, _OfFlows(total.name), digits=0) for total in totals() if total.row is not None),
+    _Row("flows delivered", OfFlows("flows_delivered"), digits=0),
+    _Row("all done after (µs)", At("last_delivery_ns"), 1e-3, best=min),
+    _Row("job completion (µs)", At("workload.job_completion_ns"), 1e-3, best=min),
+    _Row("effective bandwidth", At("workload.effective_bandwidth"), 1, 3, best=max),
+    _Row("latency of operations: mean (cycles)", At("workload.latency_cycles.mean"), 1, 0, best=min),
+    _Row("latency of operations: mean of hosts' means (cycles)", At("workload.latency_cycles.mean_of_hosts"), 1, 0),
+    _Row("latency of operations: median (cycles)", At("workload.latency_cycles.median"), 1, 0, best=min),
+    _Row("latency of operations: longest (cycles)", At("workload.latency_cycles.max"), 1, 0, best=min),
+    _Row("operations sent again", At("workload.repeats"), digits=0),
+    _Row("FCT mean (µs)", At("fct_ns.mean"), 1e-3, best=min),
+    _Row("FCT 99% (µs)", At("fct_ns.p99"), 1e-3, best=min),
+    _Row("slowdown median", At("slowdown.p50"), 1, 2, best=min),
+    _Row("slowdown 99.9%", At("slowdown.p99_9"), 1, 2, best=min),
+    _Row("Jain index, mean over time", At("jain.mean"), 1, 3, best=max, most=1.0),
+    _Row("Jain index over 0.9 from (µs)", At("jain.over_0_9_from_ns"), 1e-3, best=min),
+    _Row("queue pairs active then", At("jain.over_0_9_qps"), digits=0),
+    _Row("attackers' share of the throughput (%)", At("isolation.attackers_share"), 100, most=1.0),
+    _Row("attackers' throughput (Gb/s)", At("isolation.attackers.throughput_bps"), 1e-9),
+    _Row("victims' throughput (Gb/s)", At("isolation.victims.throughput_bps"), 1e-9, best=max),
+    _Row("attackers: mean rate of a flow (Gb/s)", At("isolation.attackers.flow_rate_bps"), 1e-9),
+    _Row("victims: mean rate of a flow (Gb/s)", At("isolation.victims.flow_rate_bps"), 1e-9, best=max),
+    _Row("attackers: slowdown 99%", At("isolation.attackers.slowdown.p99"), 1, 2),
+    _Row("victims: slowdown 99%", At("isolation.victims.slowdown.p99"), 1, 2, best=min),
+    _Row("goodput, payload (Gb/s)", At("goodput_bps"), 1e-9, best=max),
+    _Row("busiest link to a host, busy (%)", At("bottleneck.busy"), 100, best=max, most=1.0),
+    _Row("congested switch ports", At("queues.congested"), digits=0),
+    _Row("most congested port: queue, mean (KB)", worst_queue("queue_mean_bytes"), 1e-3, best=min),
+    _Row("most congested port: queue, 99% (KB)", worst_queue("queue_p99_bytes"), 1e-3, best=min),
+    _Row("most congested port: queue, most (KB)", worst_queue("queue_max_bytes"), 1e-3, best=min),
+    *(_Row(total.row.words, OfFlows(total.name), digits=0) for total in totals() if total.row is not None),
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
-    _Row("PFC pauses", _At("pfc.pauses_sent"), digits=0),
-    _Row("wall-clock time of a unit of model time", _At("fidelity.dilation"), digits=0),
-    _Row("mean FCT against the virtual world's (%)", _difference, 100, 2),
-    _Row("frames late in a round trip (% of base RTT)", _At("fidelity.late_of_base_rtt"), 100, 2),
-    _Row("mean FCT longer by that, some (%)", _At("fidelity.drift"), 100, 2),
+    _Row("PFC pauses", At("pfc.pauses_sent"), digits=0),
+    _Row("wall-clock time of a unit of model time", At("fidelity.dilation"), digits=0),
+    _Row("mean FCT against the virtual world's (%)", _difference, 100, 2, least=None),
+    _Row("frames late in a round trip (% of base RTT)", At("fidelity.late_of_base_rtt"), 100, 2),
+    _Row("mean FCT longer by that, some (%)", At("fidelity.drift"), 100, 2),
     _Row("1% of frames left hosts late by more than (% of base RTT)", _late("hosts"), 100, 2),
     _Row("1% of frames left switches late by more than (% of base RTT)", _late("switches"), 100, 2),
 )
@@ -150,13 +122,14 @@ def _rows(variants: Sequence[Variant]) -> list[_Row]:
 
 def _rows_of_size(name: str) -> list[_Row]:
     """Those of the class of this name."""
-    return [_Row(f"{name}: {words}", _At(f"sizes.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_SIZES]
+    return [_Row(f"{name}: {words}", At(f"sizes.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_SIZES]
 
 
 def _written(row: _Row, value: Estimate | None) -> str:
-    """Mean and half width with as many digits; more where the half width would be lost, none where it is 0.
+    """Return mean and half width with as many digits; more where the half width would be lost, none where it is 0.
 
-    Of a mean over some of the seeds it says over how many.
+    An interval beyond the quantity's range is written by its ends within the range. A mean over some of the seeds says
+    over how many.
     """
     if value is None:
         return "–"
@@ -166,7 +139,14 @@ def _written(row: _Row, value: Estimate | None) -> str:
         digits += 1
     text = f"{mean:,.{digits}f}"
     spread = f"{half:,.{digits}f}"
-    told = text if float(spread.replace(",", "")) == 0 else f"{text} ± {spread}"
+    low, high = value.mean - (value.half_width or 0.0), value.mean + (value.half_width or 0.0)
+    if float(spread.replace(",", "")) == 0:
+        told = text
+    elif (row.least is not None and low < row.least) or (row.most is not None and high > row.most):
+        low, high = max(low, row.least if row.least is not None else low), min(high, row.most or high)
+        told = f"{text} ({low * row.scale:,.{digits}f} to {high * row.scale:,.{digits}f})"
+    else:
+        told = f"{text} ± {spread}"
     return told if value.partly is None else f"{told} ({value.partly[0]} of {value.partly[1]} seeds)"
 
 
@@ -200,7 +180,7 @@ def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[C
         leader = _leads(row, values)
         cells = []
         for variant, value in zip(variants, values, strict=True):
-            number = paper.get(variant.name, {}).get(row.figure.key) if isinstance(row.figure, _At) else None
+            number = paper.get(variant.name, {}).get(row.figure.key) if isinstance(row.figure, At) else None
             told = None if number is None or value is None else number.written(row.scale)
             cells.append(Cell(_written(row, value), value is not None and value is leader, told))
         rows.append((row.name, cells))
@@ -255,6 +235,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         drawn.append((figure.caption(comparison), svg(plot, file), figure.wide(comparison)))
     return {
         "comparison": comparison,
+        "findings": findings(comparison),
         "table": rows,
         "papers": any(cell.paper for _, cells in rows for cell in cells),
         "queues": _queues(comparison),

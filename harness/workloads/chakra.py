@@ -310,9 +310,9 @@ class _Reader:
         self._begins[rank][node.id] = made
         self._ends[rank].setdefault(node.id, made)
 
-    def _group(self, where: str, rank: int, told: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    def _group(self, where: str, rank: int, attributes: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
         """Name and ranks of a collective's group: all ranks, if it has no name, or nobody says who is in which."""
-        name = str(told.get("pg_name", told.get("comm_group", "")))
+        name = str(attributes.get("pg_name", attributes.get("comm_group", "")))
         known = self._groups[rank]
         if not name or not known:
             return name, tuple(range(self.schedule.ranks))
@@ -356,8 +356,8 @@ class _Reader:
             raise UserError(f"workload.file: the members of a group have different numbers of collectives: {counts}")
 
 
-def _number(where: str, told: Mapping[str, Any], name: str, allowed: range = range(MAX_SIZE_BYTES)) -> int:
-    value = told.get(name)
+def _number(where: str, attributes: Mapping[str, Any], name: str, allowed: range = range(MAX_SIZE_BYTES)) -> int:
+    value = attributes.get(name)
     try:
         if isinstance(value, str):  # as some tracers write
             number = whole(where, value, most=allowed.stop, least=allowed.start)
@@ -370,5 +370,5 @@ def _number(where: str, told: Mapping[str, Any], name: str, allowed: range = ran
     return number
 
 
-def _tag(where: str, told: Mapping[str, Any]) -> int:
-    return _number(where, {"comm_tag": 0, **told}, "comm_tag", range(-(1 << 63), _FIRST_TAG))
+def _tag(where: str, attributes: Mapping[str, Any]) -> int:
+    return _number(where, {"comm_tag": 0, **attributes}, "comm_tag", range(-(1 << 63), _FIRST_TAG))

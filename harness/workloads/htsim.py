@@ -7,9 +7,9 @@
     5->7 id 2 trigger 1 size 2000000
     trigger id 1 oneshot
 
-A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its flows once, `multishot` starts the next of
-them each time, a `barrier` with `count n` fires when it has been hit n times. Times are picoseconds in current files and
-were microseconds in older ones.
+A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its flows once,
+`multishot` starts the next of them each time, a `barrier` with `count n` fires when it has been hit
+n times. Times are picoseconds in current files and were microseconds in older ones.
 
 `failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
 of the second tier, both from 0.

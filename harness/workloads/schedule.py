@@ -4,11 +4,11 @@ A send is a message of the network, which leaves when all that it requires is do
 yet; it is done when it is acknowledged. A receive is done when it has begun and its message is delivered. Computing
 takes its time on one of its rank's processors, which do one thing after the other.
 
-What follows from what is known is worked out at once, ahead of the network's time, and stays. So a processor takes up
-work in the order in which it becomes known when that is ready, not always in the order in which it is: what a message
-releases comes after all computing that waited for no message by then, though it be ready later. In the same way a
-message is for the first to begin of the receives with its source, destination and tag that are known at its arrival,
-and a receive from any source, or with any tag, takes the first to arrive of the messages that are there.
+Whatever follows from known facts is scheduled at once, ahead of the network's time, and is not moved later. So a
+processor takes up work in the order in which its ready times become known, which is not always their order: work
+released by a message is queued behind all computing that waited for no message, even if it was ready earlier. In the
+same way a message is for the first to begin of the receives with its source, destination and tag that are known at its
+arrival, and a receive from any source, or with any tag, takes the first to arrive of the messages that are there.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import networkx as nx
 
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
@@ -58,9 +58,9 @@ _STARTS, _ARRIVES, _ENDS = range(3)
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one run, up to its limit. `model_ns` is what it takes at least, where nothing waits.
+    """Work of one run, up to its limit. `model_ns` is a lower bound: the time without any waiting.
 
-    Flows and collectives together, where nothing else is said.
+    Values are of flows and collectives together, unless a comment says otherwise.
     """
 
     independent: bool  # no flow starts when others are done

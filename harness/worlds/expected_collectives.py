@@ -48,7 +48,7 @@ _ByHost: TypeAlias = "defaultdict[int, float]"
 
 @dataclass(frozen=True)
 class CollectiveWork:
-    """Of all hosts. `model_ns` is what it takes at least, where nothing waits but for windows and links."""
+    """Work of all hosts. `model_ns` is a lower bound: the time where nothing waits but for windows and links."""
 
     hosts: int = 0
     operations: float = 0.0  # of those that are drawn by lot, as many as are to be expected
@@ -209,7 +209,7 @@ class _Links:
         self.frames += 2 * count * of_each  # of a push, a member's part
 
     def rtt_ns(self, kind: str, host: int, step: Step) -> int:
-        """Until an operation is answered, where nothing waits; at least, where no path between hosts is as long."""
+        """Return a lower bound of the time until an operation is answered: on the longest path, without waiting."""
         if step.peer:
             switches = self._between(host, self._host[step.peer]) - 1
         else:

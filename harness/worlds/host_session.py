@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.columns.column import Column
 from harness.columns.flows import of_receivers, of_senders
+from harness.columns.rates import getters
 from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Counts, Sent
 from host_agents import wire
@@ -89,13 +90,11 @@ Event = Delivered | Completed | Failed | Ended
 
 
 class RateSample(NamedTuple):
-    """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
+    """What a connection has of the sampled columns of `rates` (`harness.columns.rates`), in their order."""
 
     time_ns: int
     number: int
-    rate_bps: float
-    window_bytes: float
-    rtt_ns: int
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,7 @@ class HostSession:
 
     def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[Column]) -> None:
         """`columns`: those of flows, of which senders and receivers fill some."""
+        self._getters = getters()
         self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in of_senders(columns)]
         sources = [source for _, source in of_receivers(columns)]
         self._counts = _names(count for source in sources for count in source.counts)
@@ -167,7 +167,7 @@ class HostSession:
         samples = []
         for number, unfinished in list(self._active.items()):
             qp = self._queue_pairs[number]
-            samples.append(RateSample(now_ns, number, qp.rate_bps, qp.window_bytes, qp.take_rtt_ns()))
+            samples.append(RateSample(now_ns, number, tuple([get(qp) for get in self._getters])))
             if not unfinished:
                 del self._active[number]
         return samples

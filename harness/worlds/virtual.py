@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
+from harness.columns import nics
+from harness.columns.queues import DEPTH
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
@@ -42,13 +44,14 @@ from harness.measure.recording import (
     Writing,
     port_places,
 )
-from harness.measure.tracing import TraceRecord, Tracing
+from harness.measure.tracing import TraceRecord
 from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.how import Tracing
 from harness.plan.run import LinkChange, RouteChange, Run
 from harness.workloads import Flow
 from harness.worlds import building
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
-from harness.worlds.garbage import rare_collection
+from harness.worlds.garbage_collection import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
@@ -82,7 +85,6 @@ _TELL_EVERY_S = 0.5  # of wall time, how far the run is
 _TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
-_NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
 
 @dataclass(frozen=True)
@@ -716,7 +718,7 @@ class VirtualWorld:
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
         if self._trace is not None:
-            records = tracing.told(self.trace_records(), writing)
+            records = tracing.with_progress(self.trace_records(), writing)
             found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
@@ -739,9 +741,10 @@ class VirtualWorld:
 
     def _part(self) -> _Part:
         """What this worker knows, at the end."""
-        nics = [nic for host, nic in enumerate(self.nics) if self._crew.has(host)]
-        totals = Counter({name: sum(getattr(nic.stats, name) for nic in nics) for name in _NIC_COUNTS})
-        totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in nics)
+        totals: Counter[str] = Counter()
+        for host, nic in enumerate(self.nics):
+            if self._crew.has(host):
+                totals.update(nics.counts(nic.stats))
         return _Part(
             samples=self.fabric.samples(),
             port_stats=self.fabric.port_stats(),
@@ -774,7 +777,7 @@ class VirtualWorld:
             end_ns=fabric.now_ns,
             events=fabric.events,
             flows=self._session.records,
-            series={"queues": Series("depth_bytes", self._ports, np.frombuffer(times, np.int64), depths)},
+            series={"queues": Series(DEPTH.name, self._ports, np.frombuffer(times, np.int64), depths)},
             tables={
                 "rates": rates_table(self._session.rates, rate_interval_ns),
                 **({"links": self._links.table()} if rate_interval_ns else {}),

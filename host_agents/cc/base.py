@@ -275,6 +275,11 @@ class ReactionPoint(Point):
         # sends nothing behind it before it is acknowledged, too; set likewise.
         self.alone_bytes = -1
 
+    @property
+    def shapes_data(self) -> bool:
+        """Whether it declares more than rate and window: headers of its own, or messages that travel alone."""
+        return self.own_headers or self.alone_bytes >= 0
+
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
         self.traffic = outlet.traffic

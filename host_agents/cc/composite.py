@@ -22,12 +22,8 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = parts
-        # What each packet brings goes only to the parts that make something of it.
-        self._gates = [part for part in parts if type(part).may_send is not ReactionPoint.may_send]
-        self._told_sent = [part for part in parts if type(part).on_sent is not ReactionPoint.on_sent]
-        self._told_acks = [part for part in parts if type(part).on_ack is not ReactionPoint.on_ack]
         for part in parts:
-            if part.own_headers or part.alone_bytes >= 0:
+            if part.shapes_data:
                 raise HostError(
                     f"{type(part).__name__} cannot be a part of another protocol: it has headers of its own on data "
                     "packets, or messages that travel alone; expected a part that sets rate and window only"
@@ -48,7 +44,7 @@ class CompositeReactionPoint(ReactionPoint):
     def may_send(self, inflight_bytes: int) -> bool:
         if not inflight_bytes < self.window_bytes:
             return False
-        return all(part.may_send(inflight_bytes) for part in self._gates)
+        return all(part.may_send(inflight_bytes) for part in self.parts)
 
     def on_start(self, now_ns: int) -> None:
         for part in self.parts:
@@ -70,16 +66,14 @@ class CompositeReactionPoint(ReactionPoint):
         self.follow()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        if self._told_sent:
-            for part in self._told_sent:
-                part.on_sent(now_ns, wire_bytes)
-            self.follow()
+        for part in self.parts:
+            part.on_sent(now_ns, wire_bytes)
+        self.follow()
 
     def on_ack(self, feedback: Feedback) -> None:
-        if self._told_acks:
-            for part in self._told_acks:
-                part.on_ack(feedback)
-            self.follow()
+        for part in self.parts:
+            part.on_ack(feedback)
+        self.follow()
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         for part in self.parts:

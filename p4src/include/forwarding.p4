@@ -21,12 +21,16 @@ const bit<32> GROUPS = 1024;
 //                        in bit<16> group_size, in bit<32> salt, out bool found)
 // which sets egress_spec to a port of the group. A group has at least two ports, and the priority
 // is known. `found` is false where the group is not known. A load balancer that sends one flow over
-// several paths defines LOAD_BALANCER_PER_PACKET.
+// several paths has the annotation @per_packet; one that sends what goes back between two hosts
+// over the links of what came, @symmetric.
 #define P4CC_FILE_OF(name) <name.p4>
 #ifdef LOAD_BALANCER
 #include P4CC_FILE_OF(LOAD_BALANCER)
 #else
 #include "../load_balancing/ecmp.p4"
+#endif
+#if defined(LOAD_BALANCER_PER_PACKET) || defined(LOAD_BALANCER_SYMMETRIC)
+#error control LoadBalancer: expected @per_packet or @symmetric in place of the macro
 #endif
 
 control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta,

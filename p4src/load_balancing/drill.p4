@@ -15,12 +15,12 @@
 #include "../include/group_member.p4"
 #include "../include/queue_bytes.p4"
 
-#define LOAD_BALANCER_PER_PACKET
 #define LOAD_BALANCER_ENQUEUE QueueArrival
 #define LOAD_BALANCER_DEQUEUE QueueDeparture
 
 register<port_t>(GROUPS) shortest_of_group;  // the last choice; 0: none yet
 
+@per_packet
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata, in bit<16> group_id,
                      in bit<16> group_size, in bit<32> salt, out bool found) {

@@ -8,10 +8,9 @@
 
 #include "../include/group_member.p4"
 
-#define LOAD_BALANCER_PER_PACKET
-
 register<bit<16>>(GROUPS) next_member;
 
+@per_packet
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata, in bit<16> group_id,
                      in bit<16> group_size, in bit<32> salt, out bool found) {

@@ -9,10 +9,10 @@
 // their ports upwards alike. The multiplier: ecmp.p4.
 #ifndef P4CC_SYMMETRIC_P4
 #define P4CC_SYMMETRIC_P4
-#define LOAD_BALANCER_SYMMETRIC
 
 const bit<32> HASH_MULTIPLIER = 0x9E3779B1;
 
+@symmetric
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata, in bit<16> group_id,
                      in bit<16> group_size, in bit<32> salt, out bool found) {

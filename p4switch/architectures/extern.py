@@ -9,12 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from p4switch.registry import Registry
-
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
     from p4switch.compiler.p4info.build import Builder
 
 
@@ -24,11 +23,11 @@ class Extern:
 
 class ExternFunction(Extern, ABC):
     @abstractmethod
-    def lower(self, call: ast.Call, to: Lowering) -> None:
-        """Emit the operations of a call. Raises CompileError for one that the target cannot do."""
+    def lower(self, call: ast.Call, to: Lowering) -> Value | None:
+        """Emit the operations of a call; return its value. Raises CompileError for one that the target cannot do."""
 
 
-Method = Callable[["ast.Call", "ExternObject", "Lowering"], None]
+Method = Callable[["ast.Call", "ExternObject", "Lowering"], "Value | None"]
 
 
 class ExternType(Extern):
@@ -37,8 +36,14 @@ class ExternType(Extern):
     stateful: ClassVar[bool] = False
     direct: ClassVar[bool] = False
     """Whether an object belongs to a table, and is nothing without one."""
+    in_parsers: ClassVar[bool] = False
+    """Whether its methods can be called in parsers."""
     p4info: ClassVar[str] = ""
     """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
+
+    def algorithm(self, extern: ExternObject) -> str:
+        """Return the hash that an action selector chooses by, as BMv2 calls it; nothing for what is none."""
+        return ""
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -50,9 +55,3 @@ class ExternType(Extern):
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         """Add the object to the P4Info; for those with a `p4info`."""
-
-
-def extern_type(registry: Registry[type[Extern]], name: str) -> ExternType | None:
-    """Return the type of that name, if the architecture has one."""
-    found = registry.get(name)
-    return found() if found is not None and issubclass(found, ExternType) else None

@@ -3,31 +3,74 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from p4switch import ir
+    from p4switch.compiler import ast
+    from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.elaborate import Block
     from p4switch.compiler.midend.lowering import Lowering
 
 
-class Package(ABC):
-    """A package that programs instantiate as `main`."""
+@dataclass(frozen=True)
+class Site:
+    """A place for a block in a package, and what code the target takes there."""
 
-    name: ClassVar[str]
-    file: ClassVar[str]
+    name: str
+    parses: bool = False
+    branches: bool = True
+    """Whether there are conditions."""
+    statements: bool = True
+    """Whether there are statements at all, and so variables for the parts of an expression."""
+
+
+Tell = Callable[["ast.Node", str, str], None]
+"""Tells of a warning: where, its text, its name."""
+
+
+class Package(ABC):
+    """A package that programs instantiate as `main`; it is registered by its name in P4."""
+
+    include: ClassVar[str]
     """The include that declares it."""
-    parameters: ClassVar[tuple[str, ...]]
-    """What its parameters are, in order: the names of blocks."""
+    sites: ClassVar[tuple[Site, ...]]
+    """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low
 
+    @classmethod
+    def is_declared_by(cls, decl: ast.PackageDecl) -> bool:
+        """Return whether `decl`, which has the name of this package, is that of its architecture."""
+        return True
+
     @abstractmethod
     def begin(self, blocks: list[Block]) -> None:
         """Allocate what outlives the blocks: headers, metadata."""
 
     @abstractmethod
-    def lower(self, where: str, block: Block) -> None:
-        """Lower one of the blocks, `where` being its name, into the program."""
+    def lower(self, site: Site, block: Block) -> None:
+        """Lower one of the blocks into the program."""
+
+    def packet_length(self, call: ast.Call) -> ir.Expr:
+        """Return the value of `packet_in.length()`. Raises CompileError where the target does not know it."""
+        raise self.low.error(call, "'length' is not supported on this target")
+
+    @abstractmethod
+    def emit_header(self, header: ir.HeaderRef) -> None:
+        """Add `header` to what the deparser that is lowered appends to the packet."""
+
+    @staticmethod
+    @abstractmethod
+    def source_names(blocks: list[Block]) -> dict[str, str]:
+        """Return how the source names what the target keeps for the blocks: `headers`, `metadata`."""
+
+    @staticmethod
+    @abstractmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
+        """Tell of what the target does differently from the specification of the architecture."""

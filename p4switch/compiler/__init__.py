@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4switch import cache
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.architecture import ARCHITECTURES, extern_files
 from p4switch.output_file import write_files
 
 if TYPE_CHECKING:
@@ -89,31 +89,39 @@ def _compiler_digest() -> str:
 
 
 def preprocess(
-    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> SourceMap:
     """What is compiled, as for `compile_program`: the program's text, and the files that it comes from."""
-    from p4switch.compiler.preprocessor import Preprocessor
+    from p4switch.compiler.includes import preprocessor
 
-    return Preprocessor([*map(Path, include_dirs), _HERE / "include"], defines or {}).run(Path(path))
+    architecture = None if arch is None else ARCHITECTURES.find(arch)
+    return preprocessor([*map(Path, include_dirs)], defines or {}, architecture).run(Path(path))
 
 
 def compile_program(
-    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> Compiled:
-    """Compiles the P4-16 program for v1model in file `path`.
+    """Compile the P4-16 program in file `path`.
 
-    `include_dirs` are searched for includes before the compiler's own (`core.p4`, `v1model.p4`); `defines` maps macro
-    names to their text.
+    `include_dirs` are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...); `defines`
+    maps macro names to their text. `arch` names the architecture; without it, that which has the package of `main`.
 
-    Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read.
+    Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read or there is no such
+    architecture.
     """
     # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
-    source = preprocess(path, include_dirs, defines)
-    externs = [Path(origin).read_bytes() for origin in EXTERNS.origins() if origin != "__main__"]
-    key = cache.digest(_compiler_digest(), *externs, str(path), source.text, _positions(source))
+    source = preprocess(path, include_dirs, defines, arch)
+    externs = [file.read_bytes() for file in extern_files()]
+    key = cache.digest(_compiler_digest(), *externs, str(path), arch or "", source.text, _positions(source))
 
     def produce(target: Path) -> None:
-        result = _compile(path, include_dirs, defines)
+        result = _compile(path, include_dirs, defines, arch)
         parts = [result._json_text.encode(), result._p4info_bytes, json.dumps(result.named_warnings).encode()]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
@@ -131,14 +139,19 @@ def _positions(source: SourceMap) -> str:
     return "\n".join([*pieces, *(str(file.line_starts) for file in files.values())])
 
 
-def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None) -> Compiled:
+def _compile(
+    path: str | Path,
+    include_dirs: Sequence[str | Path],
+    defines: Mapping[str, str] | None,
+    arch: str | None = None,
+) -> Compiled:
     from p4switch.compiler.bmv2 import to_json
-    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.frontend import deep_recursion, parse_and_check, uncollected
     from p4switch.compiler.p4info import build_p4info
     from p4switch.compiler.passes import lowered
 
-    program = parse_and_check(path, include_dirs, defines)
-    with deep_recursion():
+    with uncollected(), deep_recursion():
+        program = parse_and_check(path, include_dirs, defines, arch)
         result = lowered(program)
         p4info = build_p4info(result)
         bmv2 = json.dumps(to_json(result))

@@ -1,26 +1,19 @@
 """The syntax tree of a P4-16 program, before and after checking.
 
-The parser builds it; the checker annotates it in place, and replaces expressions. After
-`frontend.parse_and_check`:
+What things mean is in `facts`: the tree has what is written. The checker replaces expressions in it by what they
+become, so that after `frontend.parse_and_check`
 
-- Every expression has `.type`, free of inference variables. (Bodies of generic functions keep `types.TypeVar`; a
-  call's `type_args` says what they stand for.) Integer literals have the width their context gives; a literal of type
-  `int` remains only where the language wants an `int`: shift amounts, indexes, slices, `int` constants and parameters.
-- Implicit casts are explicit `Cast` nodes.
-- Compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
-  `EnumRef`. Constants of struct, tuple or list type stay a `Name` whose `decl` is the `ConstDecl`. Constructor
-  parameters stay names: they are known when instances are made.
-- `Name.decl`, `EnumRef.decl`, `Member.field` and `Call.decl` are resolved.
+- implicit casts are explicit `Cast` nodes;
+- compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
+  `EnumRef`. Constants of struct, tuple or list type stay a `Name` of the `ConstDecl`. Constructor parameters stay
+  names: they are known when instances are made;
 - `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
-  defaults; for a tuple, list or stack it is a `ListExpr`.
-- `Call.bound` has one entry per parameter of the callee, in order: named arguments are sorted, default values filled
-  in, None for an omitted `@optional` parameter. The same for `ConstructorCall.bound` and `Instantiation.bound`.
-- Compound assignments (`x += e`) are rewritten to `x = x + e`.
-- Calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
+  defaults; for a tuple, list or stack it is a `ListExpr`;
+- compound assignments (`x += e`) are rewritten to `x = x + e`;
+- calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
   control.
 
-Attributes written `field(init=False)` are unset until the checker has run. Positions are offsets that
-`Program.source.locate(pos)` turns into file, line and column. Nodes compare by identity.
+Positions are offsets that `Program.source.locate(pos)` turns into file, line and column. Nodes compare by identity.
 """
 
 from __future__ import annotations
@@ -30,12 +23,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from p4switch.compiler.types import UNKNOWN, Type
-
 if TYPE_CHECKING:
-    from p4switch.compiler import types
+    from p4switch.architectures.architecture import Architecture
     from p4switch.compiler.diagnostics import Diagnostic
+    from p4switch.compiler.facts import Facts
     from p4switch.compiler.source import SourceMap
+    from p4switch.compiler.types import Bits
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -118,7 +111,6 @@ class Parameter(Declaration):
     direction: Direction
     type_expr: TypeExpr
     default: Expr | None = None
-    type: Type = field(default=UNKNOWN, kw_only=True)
 
     @property
     def optional(self) -> bool:
@@ -128,14 +120,11 @@ class Parameter(Declaration):
 @dataclass(eq=False, repr=False, slots=True)
 class FieldDecl(Declaration):
     type_expr: TypeExpr
-    type: Type = field(default=UNKNOWN, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeDeclaration(Declaration):
-    """Base of the declarations that introduce a type. `type` is it, applied to its own type parameters."""
-
-    type: Type = field(default=UNKNOWN, kw_only=True)
+    """Base of the declarations that introduce a type."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -163,13 +152,9 @@ class UnionDecl(RecordDecl):
 
 @dataclass(eq=False, repr=False, slots=True)
 class EnumMember(Declaration):
-    """A member of an enum (`decl` is its enum) or an error code (`decl` is None).
-
-    `value` is the representation in a serializable enum; elsewhere the index, from 0, in order of declaration.
-    """
+    """A member of an enum (`decl` is its enum) or an error code (`decl` is None)."""
 
     init: Expr | None = None
-    value: int = 0
     decl: EnumDecl | None = None
 
 
@@ -221,8 +206,6 @@ class Method(Declaration):
     returns: TypeExpr | None
     params: list[Parameter]
     abstract: bool = False
-    return_type: Type = field(default=UNKNOWN, kw_only=True)
-    extern: ExternDecl = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -241,7 +224,6 @@ class ExternFunctionDecl(Declaration):
     type_params: list[TypeParam]
     returns: TypeExpr
     params: list[Parameter]
-    return_type: Type = field(default=UNKNOWN, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -250,7 +232,6 @@ class FunctionDecl(Declaration):
     returns: TypeExpr
     params: list[Parameter]
     body: Block
-    return_type: Type = field(default=UNKNOWN, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -261,11 +242,10 @@ class ActionDecl(Declaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ConstDecl(Declaration):
-    """A constant, anywhere. `init` is checked, cast to `type` and folded."""
+    """A constant, anywhere. `init` is checked, cast to its type and folded."""
 
     type_expr: TypeExpr
     init: Expr
-    type: Type = field(default=UNKNOWN, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -274,7 +254,6 @@ class VarDecl(Declaration):
 
     type_expr: TypeExpr
     init: Expr | None = None
-    type: Type = field(default=UNKNOWN, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -289,8 +268,8 @@ class Argument(Node):
 class Instantiation(Declaration):
     """`type(args) name [= { abstract methods }];`: of an extern, parser, control or package.
 
-    `ctor` is the extern's constructor (None for others). `params` and `bound` run in parallel. `implicit` marks the
-    instance behind a call on a type name (`C.apply()`); its name is `C_inst` and `@name("C")` is among its annotations.
+    `implicit` marks the instance behind a call on a type name (`C.apply()`); its name is `C_inst` and `@name("C")` is
+    among its annotations.
     """
 
     type_expr: TypeExpr
@@ -298,10 +277,6 @@ class Instantiation(Declaration):
     methods: list[FunctionDecl] = field(default_factory=list)
     instances: list[Instantiation] = field(default_factory=list)  # declarations beside the abstract methods
     implicit: bool = False
-    type: Type = field(default=UNKNOWN, kw_only=True)
-    ctor: Method | None = field(default=None, init=False)
-    params: list[Parameter] = field(init=False)
-    bound: list[Expr | None] = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -330,7 +305,7 @@ class ControlTypeDecl(TypeDeclaration):
 class ParserDecl(TypeDeclaration):
     """`locals` are VarDecl, ConstDecl, Instantiation and ValueSetDecl. `start` is the state of that name.
 
-    `accept` and `reject` are not among `states`: a transition to them has ACCEPT or REJECT as its target.
+    `accept` and `reject` are not among `states`: a transition to them goes to ACCEPT or REJECT.
     """
 
     params: list[Parameter]
@@ -357,11 +332,10 @@ class ControlDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ValueSetDecl(Declaration):
-    """`value_set<element>(size) name;` `size_value` is `size`, folded."""
+    """`value_set<element>(size) name;`"""
 
     element_expr: TypeExpr
     size: Expr
-    element: Type = field(default=UNKNOWN, kw_only=True)
 
 
 # Parser states
@@ -384,7 +358,6 @@ class Transition(Node):
     """`transition state;`"""
 
     state: str
-    target: ParserState = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -394,7 +367,6 @@ class SelectCase(Node):
 
     keysets: list[Expr]
     state: str
-    target: ParserState = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -410,27 +382,20 @@ class Select(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TableKey(Node):
-    """`expr : match_kind`. `kind` is the resolved match kind (use `kind.name`)."""
+    """`expr : match_kind`."""
 
     expr: Expr
     match_kind: str
     annotations: list[Annotation]
-    kind: MatchKindMember = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class ActionRef(Node):
-    """An action in `actions`, `default_action` or an entry.
-
-    `name` may start with a dot. After checking, `bound` has one entry per parameter of the action: None for the
-    directionless ones that the control plane gives (always None in `actions`, never in entries or `default_action`).
-    """
+    """An action in `actions`, `default_action` or an entry. `name` may start with a dot."""
 
     name: str
     args: list[Argument] | None
     annotations: list[Annotation]
-    decl: ActionDecl = field(init=False)
-    bound: list[Expr | None] = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -529,23 +494,16 @@ class Continue(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class SwitchCase(Node):
-    """`label: body`. `label` is a DefaultExpr, or an expression; `body` None falls through to the next case.
-
-    In a switch over `action_run`, `action` is the action the label names (None for default).
-    """
+    """`label: body`. `label` is a DefaultExpr, or an expression; `body` None falls through to the next case."""
 
     label: Expr
     body: Block | None
-    action: ActionDecl | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Switch(Node):
-    """After checking, `table` is set if `value` is `table.apply().action_run`."""
-
     value: Expr
     cases: list[SwitchCase]
-    table: TableDecl | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -580,15 +538,19 @@ Statement: TypeAlias = (
 
 @dataclass(eq=False, repr=False, slots=True)
 class Expr(Node):
-    type: Type = field(default=UNKNOWN, kw_only=True)
+    pass
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class IntLiteral(Expr):
-    """`value` is always within the range of `type` after checking. `base` is the one it was written in."""
+    """`base` is the one it was written in, `prefix` the type before it (`8w5`).
+
+    After checking, `value` is within the range of its type.
+    """
 
     value: int
     base: int = 10
+    prefix: Bits | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -605,13 +567,12 @@ class StringLiteral(Expr):
 class Name(Expr):
     """A reference to a declaration by name; `absolute` for `.name`.
 
-    After checking `decl` is a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
+    After checking it is that of a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
     function ... Type names are `TypeName`s.
     """
 
     name: str
     absolute: bool = False
-    decl: Declaration = field(init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -625,8 +586,6 @@ class TypeName(Expr):
 class This(Expr):
     """`this` in an abstract method's implementation."""
 
-    decl: Instantiation = field(init=False)
-
 
 @dataclass(eq=False, repr=False, slots=True)
 class EnumRef(Expr):
@@ -637,7 +596,7 @@ class EnumRef(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Member(Expr):
-    """`base.name`: a field of a struct, header or union (then `field` is set); or one of
+    """`base.name`: a field of a struct, header or union; or one of
 
     - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
     - `hit`, `miss`, `action_run` of the result of `table.apply()`.
@@ -645,7 +604,6 @@ class Member(Expr):
 
     base: Expr
     name: str
-    field: types.Field | None = field(default=None, init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -700,57 +658,27 @@ class Conditional(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Cast(Expr):
-    """`(type) operand`; `implicit` if the checker put it there. `type` is the target."""
+    """`(type) operand`; `implicit`, and without `type_expr`, if the checker put it there."""
 
     type_expr: TypeExpr | None
     operand: Expr
     implicit: bool = False
 
 
-class CallKind(enum.Enum):
-    FUNCTION = "function"  # decl: FunctionDecl
-    ACTION = "action"  # decl: ActionDecl (a direct call from a control or action)
-    EXTERN_FUNCTION = "extern function"  # decl: ExternFunctionDecl, `verify`, `static_assert` and so on included
-    EXTERN_METHOD = "extern method"  # decl: Method; receiver: the extern object
-    ABSTRACT_METHOD = "abstract method"  # decl: Method called on an instance that implements it
-    TABLE_APPLY = "table apply"  # decl: TableDecl
-    CONTROL_APPLY = "control apply"  # decl: ControlDecl/ControlTypeDecl; receiver: the instance
-    PARSER_APPLY = "parser apply"  # decl: ParserDecl/ParserTypeDecl; receiver: the instance
-    BUILTIN = "builtin"  # decl: None; `method` on receiver: isValid setValid setInvalid push_front pop_front
-
-
 @dataclass(eq=False, repr=False, slots=True)
 class Call(Expr):
-    """A call of anything. `func` and `args` are as written; the rest is the checker's, and is all the back end needs.
-
-    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `method` is the
-    name of what is called. (`minSizeInBits` and its like are folded to literals.)
-    """
+    """A call of anything. (`minSizeInBits` and its like are folded to literals.)"""
 
     func: Expr
     type_arg_exprs: list[TypeExpr]
     args: list[Argument]
-    kind: CallKind = field(init=False)
-    method: str = field(default="", init=False)
-    receiver: Expr | None = field(default=None, init=False)
-    decl: Declaration | None = field(default=None, init=False)
-    type_args: dict[TypeParam, Type] = field(default_factory=dict, init=False)
-    params: list[Parameter] = field(default_factory=list, init=False)
-    param_types: list[Type] = field(default_factory=list, init=False)
-    bound: list[Expr | None] = field(default_factory=list, init=False)
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class ConstructorCall(Expr):
-    """`T(args)` as a value: an anonymous instance, such as an argument of a package (checked form of `Call`).
-
-    `type` is a types.Extern, Parser, Control or Package; `ctor` the extern's constructor.
-    """
+    """`T(args)` as a value: an anonymous instance, such as an argument of a package (checked form of `Call`)."""
 
     type_expr: TypeExpr
-    params: list[Parameter]
-    bound: list[Expr | None]
-    ctor: Method | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -771,7 +699,7 @@ class NamedExpr(Node):
 class StructExpr(Expr):
     """`{a = 1, b = 2, ...}`, with or without a type in front.
 
-    `type` is a Struct or Header after checking (or an AnonRecord where nothing says which). A header made so is valid.
+    Of a struct or header after checking (or an AnonRecord where nothing says which). A header made so is valid.
     """
 
     type_expr: TypeExpr | None
@@ -822,9 +750,7 @@ class Range(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeExpr(Node):
-    """A type as written; `type` is what it means, once resolved."""
-
-    type: Type = field(default=UNKNOWN, kw_only=True)
+    """A type as written."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -874,14 +800,17 @@ class ListTypeExpr(TypeExpr):
 class Program:
     """A program, checked when it comes from `frontend.parse_and_check`.
 
-    `declarations` is everything at top level in source order, included files first come first. `errors` and
-    `match_kinds` are all members in order of declaration. `main` is the instantiation of that name, if any.
+    `facts` are what its nodes mean. `declarations` is everything at top level in source order, included files first
+    come first. `errors` and `match_kinds` are all members in order of declaration. `main` is the instantiation of that
+    name, if any. `architecture` is the one that was asked for, or else the one with the package of `main`.
     """
 
     path: str
     declarations: list[Declaration | ErrorDecl | MatchKindDecl]
     source: SourceMap
+    facts: Facts
     errors: dict[str, EnumMember] = field(default_factory=dict)
     match_kinds: dict[str, MatchKindMember] = field(default_factory=dict)
     main: Instantiation | None = None
+    architecture: Architecture | None = None
     warnings: list[Diagnostic] = field(default_factory=list)

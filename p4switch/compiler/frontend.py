@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of
 from p4switch.compiler.ast import Program
-from p4switch.compiler.checker import check
 from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.facts import Facts
+from p4switch.compiler.includes import preprocessor
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
-from p4switch.compiler.preprocessor import Preprocessor
+from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
-
-INCLUDE_DIR = Path(__file__).parent / "include"
-"""Where our `core.p4` and `v1model.p4` are."""
 
 RECURSION_LIMIT = 20_000
 """Enough for any tree the parser lets through (it bounds nesting)."""
@@ -33,32 +33,55 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def parse(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) -> tuple[Program, Reporter]:
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Put off garbage collection: a program's tree lives to the end, and looking for garbage in it takes a fifth."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def parse(
+    path: Path,
+    include_dirs: Sequence[Path],
+    defines: Mapping[str, str],
+    architecture: Architecture | None = None,
+) -> tuple[Program, Reporter]:
     """Read, preprocess and parse; errors are in the reporter. Raises as `parse_and_check` for what stops it earlier."""
-    preprocessor = Preprocessor([*include_dirs, INCLUDE_DIR], defines)
-    source = preprocessor.run(path)
+    reading = preprocessor(include_dirs, defines, architecture)
+    source = reading.run(path)
     reporter = Reporter(source)
-    reporter.warnings.extend(preprocessor.warnings)
+    reporter.warnings.extend(reading.warnings)
     tokens = tokenize(source.text)
     declarations = Parser(source.text, tokens, reporter.error).program()
-    return Program(str(path), declarations, source), reporter
+    return Program(str(path), declarations, source, Facts()), reporter
 
 
 def parse_and_check(
-    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> Program:
     """Read, preprocess, parse and check the program in file `path`.
 
-    `include_dirs` are searched for includes before the compiler's own (which have `core.p4` and `v1model.p4`);
-    `defines` maps macro names to their text. Warnings are in `Program.warnings`.
+    `include_dirs` are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...); `defines`
+    maps macro names to their text. `arch` names the architecture; without it, that which has the package of `main`.
+    Warnings are in `Program.warnings`.
 
-    Raises `CompileError` with all errors found, `UserError` if the file cannot be read.
+    Raises `CompileError` with all errors found, `UserError` for a file that cannot be read and an unknown architecture.
     """
+    chosen = None if arch is None else ARCHITECTURES.find(arch)
     with deep_recursion():
-        program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {})
+        program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {}, chosen)
         reporter.stop_on_errors()
         check(program, reporter)
         reporter.stop_on_errors()
+        program.architecture = architecture_of(program) if chosen is None else chosen
         warn(program, reporter)
         program.warnings = reporter.warnings
     return program

@@ -463,10 +463,8 @@ class ExpressionParser:
             raise self.fail(f"{text!r} has no digits", pos)
         if len(digits) > MAX_DIGITS or len(width) > 9:
             raise self.fail(f"the number is too long (more than {MAX_DIGITS} digits)", pos)
-        literal = ast.IntLiteral(pos, int(digits, base), base)
-        if sign is not None:
-            literal.type = Bits(int(width), sign == "s")
-        return literal
+        prefix = None if sign is None else Bits(int(width), sign == "s")
+        return ast.IntLiteral(pos, int(digits, base), base, prefix)
 
     # Annotations
 

@@ -163,8 +163,8 @@ class Parser(StatementParser):
                 raise self.unexpected("a name")
             self.expect("}")
         decl = ast.EnumDecl(pos, name, underlying, members, annotations=annotations)
-        for index, m in enumerate(members):
-            m.decl, m.value = decl, index
+        for m in members:
+            m.decl = decl
         return decl
 
     def _typedef(self, annotations: list[ast.Annotation]) -> ast.TypeDeclaration:
@@ -235,10 +235,7 @@ class Parser(StatementParser):
                 except ParseError as error:
                     self.recover(error, nesting)
             self.expect("}")
-        decl = ast.ExternDecl(pos, name, type_params, methods, constructors, annotations=annotations)
-        for method in methods + constructors:
-            method.extern = decl
-        return decl
+        return ast.ExternDecl(pos, name, type_params, methods, constructors, annotations=annotations)
 
     def _method(self, extern: str) -> ast.Method:
         annotations = self.annotations()

@@ -155,7 +155,9 @@ class Record(Type):
     """Base of Struct, Header and Union."""
 
     decl: ast.RecordDecl
-    args: tuple[Type, ...] = ()
+    args: tuple[Type, ...]
+    declared: list[Field] = field(compare=False, repr=False)
+    """The fields of the declaration, its own type parameters in their types."""
     _fields: list[tuple[Field, ...]] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -167,7 +169,7 @@ class Record(Type):
     def fields(self) -> tuple[Field, ...]:
         if not self._fields:
             bound = dict(zip(self.decl.type_params, self.args, strict=True))
-            self._fields.append(tuple(Field(f.name, substitute(f.type, bound), f) for f in self.decl.fields))
+            self._fields.append(tuple(Field(f.name, substitute(f.type, bound), f.decl) for f in self.declared))
         return self._fields[0]
 
     def find(self, name: str) -> Field | None:
@@ -348,7 +350,9 @@ def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
         return t
     if isinstance(t, TypeVar):
         return bound.get(t.decl, t)
-    if isinstance(t, (Record, Extern, Parser, Control, Package)):
+    if isinstance(t, Record):
+        return type(t)(t.decl, tuple(substitute(a, bound) for a in t.args), t.declared) if t.args else t
+    if isinstance(t, (Extern, Parser, Control, Package)):
         return type(t)(t.decl, tuple(substitute(a, bound) for a in t.args)) if t.args else t  # type: ignore[arg-type]
     if isinstance(t, Stack):
         return Stack(substitute(t.element, bound), t.size)

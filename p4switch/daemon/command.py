@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from p4switch import ports
+from p4switch.architectures.v1model import ports
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable
-from p4switch.sources import SOURCE_DIRECTORY, define_option, include_option
+from p4switch.sources import SOURCE_DIRECTORY, arch_option, define_option, include_option
 
 if TYPE_CHECKING:
     from p4switch.trace import Event
@@ -58,6 +58,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
 @click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.p4|FILE.json]")
 @include_option
 @define_option
+@arch_option
 @click.option("-i", "--interface", "interfaces", multiple=True, type=_PortInterface(), help="A port and its interface.")
 @click.option("--no-p4", is_flag=True, help="Start without a program; a controller sets the pipeline.")
 @click.option("--p4info", type=click.Path(path_type=Path), help="P4Info of FILE.json, text or binary (.bin).")
@@ -95,6 +96,7 @@ def command(
     program: Path | None,
     include: tuple[Path, ...],
     define: dict[str, str],
+    arch: str | None,
     interfaces: tuple[tuple[int, str], ...],
     no_p4: bool,
     p4info: Path | None,
@@ -122,8 +124,8 @@ def command(
         raise UserError("expected either FILE.p4, FILE.json or --no-p4")
     if p4info is not None and (program is None or program.suffix == ".p4"):
         raise UserError("--p4info: expected FILE.json with it")
-    if (define or include != (SOURCE_DIRECTORY,)) and (program is None or program.suffix != ".p4"):
-        raise UserError("-I, -D: expected FILE.p4 with them")
+    if (define or arch or include != (SOURCE_DIRECTORY,)) and (program is None or program.suffix != ".p4"):
+        raise UserError("-I, -D, --arch: expected FILE.p4 with them")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
     _check(program, interfaces)
@@ -149,7 +151,7 @@ def command(
         trace=trace if told else None,
     )
     if program is not None and program.suffix == ".p4":
-        process.load_source(program, include, define)
+        process.load_source(program, include, define, arch)
     elif program is not None:
         process.load_program(program, p4info)
     process.run()

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine
+from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.compiler import compile_program
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
@@ -26,7 +27,6 @@ from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
-from p4switch.ports import DROP_PORT
 from p4switch.trace import Decoder, Event
 
 _LOG = logging.getLogger(__name__)
@@ -167,9 +167,15 @@ class SwitchProcess:
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{config}: {error}") from error
 
-    def load_source(self, program: Path, include: Sequence[Path] = (), define: Mapping[str, str] | None = None) -> None:
+    def load_source(
+        self,
+        program: Path,
+        include: Sequence[Path] = (),
+        define: Mapping[str, str] | None = None,
+        arch: str | None = None,
+    ) -> None:
         """Starts with a P4 program. Raises UserError, of which a CompileError is one."""
-        compiled = compile_program(program, include, define)
+        compiled = compile_program(program, include, define, arch)
         for warning in compiled.warnings:
             print(warning, file=sys.stderr)
         try:

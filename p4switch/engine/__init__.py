@@ -23,17 +23,20 @@ from p4switch import cache, native, traffic
 from p4switch.engine.schema import JsonError
 
 if TYPE_CHECKING:
+    from p4switch.architectures.packet_path import PacketPath
     from p4switch.engine._engine import Switch
+    from p4switch.engine.codegen import Generated
     from p4switch.engine.control import Control
     from p4switch.engine.program import Program
 
-__all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "load", "source"]
+__all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "generated", "load"]
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
-# What generated pipelines include; the digest of these is the version of what library and extension share.
+# What generated pipelines include, beside what their architecture has. The digest of these is the version of what
+# library and extension share.
 _HEADERS = (
-    "actions.h", "allocate.h", "apply.h", "hash.h", "packet.h", "pipeline.h", "runtime.h", "switch.h", "trace.h",
+    "actions.h", "allocate.h", "apply.h", "hash.h", "packet.h", "packets.h", "runtime.h", "switch.h", "trace.h",
     "wide.h",
 )  # fmt: skip
 PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
@@ -73,14 +76,14 @@ def load() -> ModuleType:
     return module
 
 
-def source(document: Mapping[str, Any], *, traced: bool = False) -> str:
+def generated(document: Mapping[str, Any], *, traced: bool = False) -> Generated:
     """Return the C source of the pipeline that a BMv2 JSON describes. Raises JsonError.
 
     traced: it is to be built with -DP4_TRACE.
     """
     from p4switch.engine.codegen import generate
 
-    return generate(document, traced=traced).text
+    return generate(document, traced=traced)
 
 
 def build(document: Mapping[str, Any]) -> Path:
@@ -88,7 +91,7 @@ def build(document: Mapping[str, Any]) -> Path:
 
     Raises JsonError, native.BuildError.
     """
-    return _build(document, source(document))
+    return _build(document, generated(document))
 
 
 @dataclass(frozen=True)
@@ -96,24 +99,23 @@ class Traced:
     """A pipeline that tells what it does with each packet, and what it takes to read that (`p4switch.trace`)."""
 
     library: Path
-    document: Mapping[str, Any]
     program: Program
     control: Control
+    path: PacketPath
 
 
 def build_traced(document: Mapping[str, Any]) -> Traced:
     """As `build`, but that the pipeline tells its environment what it does with each packet (p4_env.trace), and counts
     how often it passes which point, which costs time."""
-    from p4switch.engine.codegen import generate
-
-    made = generate(document, traced=True)
-    return Traced(_build(document, made.text, *_TRACED), document, made.program, made.control)
+    made = generated(document, traced=True)
+    return Traced(_build(document, made, *_TRACED), made.program, made.control, made.path)
 
 
-def _build(document: Mapping[str, Any], text: str, *more: str) -> Path:
+def _build(document: Mapping[str, Any], made: Generated, *more: str) -> Path:
     # Compilers clear a packet by a slow instruction; a call of memset makes whole pipelines an eighth faster.
     flags = [abi_flag(), "-Wno-unused", "-fno-builtin-memset", *more]
-    return native.build_text(str(document.get("program", "program")), text, headers=PIPELINE_HEADERS, flags=flags)
+    headers = [*PIPELINE_HEADERS, *made.path.headers]
+    return native.build_text(str(document.get("program", "program")), made.text, headers=headers, flags=flags)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,50 +3,40 @@
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from p4switch.architectures.packet_path import PacketPath, packet_path
 from p4switch.engine import calc, cnodes, keys, registers, schema
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
 from p4switch.engine.control import Control
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
-from p4switch.engine.parser import ParserGenerator
+from p4switch.engine.parser import ParserGenerator, VsetKeys
 from p4switch.engine.primitives import Primitives, source_note
 from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import c_member, cut, storage_bytes
 
-# simple_switch's names of the fields it reads and writes, and those that pipeline.h has for them.
-_INTRINSIC = {
-    "ingress_port": "standard_metadata.ingress_port",
-    "packet_length": "standard_metadata.packet_length",
-    "instance_type": "standard_metadata.instance_type",
-    "egress_spec": "standard_metadata.egress_spec",
-    "egress_port": "standard_metadata.egress_port",
-    "parser_error": "standard_metadata.parser_error",
-    "checksum_error": "standard_metadata.checksum_error",
-    "ingress_timestamp": "intrinsic_metadata.ingress_global_timestamp",
-    "egress_timestamp": "intrinsic_metadata.egress_global_timestamp",
-    "mcast_grp": "intrinsic_metadata.mcast_grp",
-    "egress_rid": "intrinsic_metadata.egress_rid",
-    "priority": "intrinsic_metadata.priority",
-    "enq_timestamp": "queueing_metadata.enq_timestamp",
-    "enq_qdepth": "queueing_metadata.enq_qdepth",
-    "deq_timedelta": "queueing_metadata.deq_timedelta",
-    "deq_qdepth": "queueing_metadata.deq_qdepth",
-    "qid": "queueing_metadata.qid",
-}
-_REQUIRED = ("ingress_port", "packet_length", "instance_type", "egress_spec", "egress_port")
 _RECURSION_LIMIT = 20 * schema.MAX_NESTING
-_SATURATING = ("enq_qdepth", "deq_qdepth")
 
 _PREAMBLE = """\
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "hash.h"
+#include "state.h"
 #include "packet.h"
 #include "runtime.h"
 """
+
+
+_Named = TypeVar("_Named", schema.Parser, schema.Deparser, schema.Pipeline)
+
+
+def _path(json: schema.Program) -> PacketPath:
+    """How packets go through the program's blocks."""
+    blocks = [block.name for kind in (json.parsers, json.pipelines, json.deparsers) for block in kind]
+    return packet_path(json.meta.package, blocks)
 
 
 class Generator:
@@ -55,21 +45,26 @@ class Generator:
     def __init__(self, document: Mapping[str, Json], *, traced: bool = False) -> None:
         json = schema.validate(document)
         self.traced = traced
+        self.path = _path(json)
         self.program = Program(json, traced=traced)
         self.control = Control(self.program)
         self.json = json
-        self.deparser = self._one_deparser()
+        self.deparsers = [self._block("deparser", json.deparsers, name) for name in self.path.deparsers]
+        self.vset_keys: VsetKeys = {}
 
-    def _one_deparser(self) -> schema.Deparser:
-        found = [d for d in self.json.deparsers if d.name == "deparser"] or self.json.deparsers[:1]
-        if not found:
-            raise JsonError("BMv2 JSON: there is no deparser")
-        return found[0]
+    def _block(self, kind: str, blocks: Sequence[_Named], name: str) -> _Named:
+        """The parser, control or deparser of that name."""
+        for block in blocks:
+            if block.name == name:
+                return block
+        raise JsonError(f"BMv2 JSON: there is no {kind} {name}")
 
     def text(self) -> str:
         """The whole source. It does not say where the program lies: copies of it are compiled once."""
-        parser = ParserGenerator(self.program)
-        parser_text = parser.function()
+        parsers = [
+            ParserGenerator(self.program, self._block("parser", self.json.parsers, name), self.vset_keys).function()
+            for name in self.path.parsers
+        ]
         algorithms = [c.algo for c in self.json.calculations]
         algorithms += [p.selector.algo for p, _ in self.control.profiles if p.selector is not None]
         parts = [
@@ -88,20 +83,16 @@ class Generator:
             self.control.selectors_text(),
             self.control.description(),
             '\n#include "apply.h"\n',
-            parser_text,
-            self.control.pipeline_text("ingress"),
-            self.control.pipeline_text("egress"),
-            self._header_bytes(),
-            self._write_headers(),
-            self._tell_emitted(),
+            *parsers,
+            *(self.control.pipeline_text(self._block("pipeline", self.json.pipelines, n)) for n in self.path.controls),
+            *(text for deparser in self.deparsers for text in self._deparser(deparser)),
             self._verify_checksums(),
             self._update_checksums(),
-            self._run_deparser(),
             self._copy_field_list(),
             self._send_digest(),
             f"enum {{ CAN_LOOP = {int(self.control.loops)} }};",
-            '#include "pipeline.h"\n',
-            self._program(parser),
+            '#include "packets.h"\n#include "packet_path.h"\n',
+            self._program(),
         ]
         return "\n".join(part for part in parts if part.strip()) + "\n"
 
@@ -143,50 +134,49 @@ class Generator:
             + filled("static const trace_cell cells[] = {", [*rows, "{.slot = -1}"], "};") + "\n"
         )
 
-    def _tell_emitted(self) -> str:
-        em = self._emitter()
-        for ref in self._emitted():
-            with em.when(ref.valid):
-                em.note(f"TRACE(P4_TRACE_EMIT, P4_NO_POINT, {ref.slot}, {ref.length()}, NULL, 0)")
-        return cnodes.function("static void tell_emitted(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
-                               em.body if self.traced else [])
-
     def _emitter(self) -> Emitter:
         return Emitter(traced=self.traced)
 
     def _intrinsic(self) -> str:
         out = []
-        for own, name in _INTRINSIC.items():
-            found = self.program.intrinsic(name)
+        for own, intrinsic in self.path.intrinsic.items():
+            found = self.program.intrinsic(intrinsic.name)
             if found is None:
-                if own in _REQUIRED:
-                    raise JsonError(f"BMv2 JSON: metadata field {name} is required")
+                if intrinsic.required:
+                    raise JsonError(f"BMv2 JSON: metadata field {intrinsic.name} is required")
                 out.append(f"NO_INTRINSIC({own})")
                 continue
             header, field = found
-            kind = "INTRINSIC_SATURATING" if own in _SATURATING else "INTRINSIC"
+            kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
             out.append(f"{kind}({own}, {field.width}, {header.member}.{field.member})")
         return "\n".join(out) + "\n"
 
     # --- deparser and checksums ---
 
-    def _emitted(self) -> list[HeaderRef]:
+    def _deparser(self, deparser: schema.Deparser) -> list[str]:
+        """Its functions: the length of what it emits, these bytes, a trace of them, and its statements."""
         x = Expressions(self.program, Emitter())
-        refs = [x.header(name) for name in self.deparser.order]
-        for ref in refs:
+        emitted = [x.header(name) for name in deparser.order]
+        for ref in emitted:
             if ref.metadata:
                 raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be emitted")
-        return refs
+        return [
+            self._header_bytes(deparser.name, emitted),
+            self._write_headers(deparser.name, emitted),
+            self._tell_emitted(deparser.name, emitted),
+            self._run_deparser(deparser),
+        ]
 
-    def _header_bytes(self) -> str:
+    @staticmethod
+    def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> str:
         """Bytes of the headers that would be emitted now."""
-        terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in self._emitted()]
+        terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in emitted]
         body: list[Statement] = [Declare("uint32_t n = 0"), *(Do(f"n += {term}") for term in terms), Return("n")]
-        return cnodes.function("static uint32_t header_bytes(P4_UNUSED const phv *p)", body)
+        return cnodes.function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)
 
-    def _write_headers(self) -> str:
+    def _write_headers(self, name: str, emitted: Sequence[HeaderRef]) -> str:
         em = self._emitter()
-        for ref in self._emitted():
+        for ref in emitted:
             varbit = ref.type.varbit
             if varbit is None:
                 em.do(f"to = p4_emit(p, to, {ref.slot}, {ref.at}, {ref.length()})")
@@ -199,7 +189,22 @@ class Generator:
                 em.do(f"p4_copy_bits(to, {before}, {ref.base}, {varbit.bit}, bits)")
                 em.do(f"p4_copy_bits(to, {before} + bits, {ref.base}, {varbit.bit + varbit.width}, {after})")
                 em.do(f"to += {ref.length()}")
-        return cnodes.function("static void write_headers(P4_UNUSED const phv *p, P4_UNUSED uint8_t *to)", em.body)
+        return cnodes.function(f"static void {name}_write(P4_UNUSED const phv *p, P4_UNUSED uint8_t *to)", em.body)
+
+    def _tell_emitted(self, name: str, emitted: Sequence[HeaderRef]) -> str:
+        em = self._emitter()
+        for ref in emitted:
+            with em.when(ref.valid):
+                em.note(f"TRACE(P4_TRACE_EMIT, P4_NO_POINT, {ref.slot}, {ref.length()}, NULL, 0)")
+        return cnodes.function(f"static void {name}_tell(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
+                               em.body if self.traced else [])
+
+    def _run_deparser(self, deparser: schema.Deparser) -> str:
+        primitives = Primitives(self.program, self._emitter(), (), deparser.name)
+        body = primitives.body(deparser.primitives)
+        if primitives.loops:
+            raise JsonError(f"BMv2 JSON: deparser {deparser.name} jumps back; expected no loop in it")
+        return cnodes.function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     def _checksum(self, em: Emitter, checksum: schema.Checksum, verify: bool) -> None:
         x = Expressions(self.program, em)
@@ -251,13 +256,6 @@ class Generator:
             if checksum.update:
                 self._checksum(em, checksum, verify=False)
         return cnodes.function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
-
-    def _run_deparser(self) -> str:
-        primitives = Primitives(self.program, self._emitter(), (), "deparser")
-        body = primitives.body(self.deparser.primitives)
-        if primitives.loops:
-            raise JsonError(f"BMv2 JSON: deparser {self.deparser.name} jumps back; expected no loop in it")
-        return cnodes.function("static void run_deparser(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     # --- field lists ---
 
@@ -317,7 +315,7 @@ class Generator:
 
     # --- description ---
 
-    def _program(self, parser: ParserGenerator) -> str:
+    def _program(self) -> str:
         json = self.json
         out = [array("p4_counter_info", "counters", [
             initialiser({"name": c_string(c.name), "size": 0 if c.is_direct else c.size}) for c in json.counter_arrays
@@ -339,7 +337,7 @@ class Generator:
         rows = []
         for number, vset in enumerate(json.parse_vsets):
             width = vset.compressed_bitwidth
-            fields, words = parser.vset_keys.get(vset.name) or keys.layout([(vset.name, width, "P4_TERNARY", None)])
+            fields, words = self.vset_keys.get(vset.name) or keys.layout([(vset.name, width, "P4_TERNARY", None)])
             own = numbered("vset_keys_", number, vset.name)
             out.append(array("p4_key_info", own, keys.description(fields)))
             rows.append(
@@ -360,6 +358,7 @@ class Generator:
             "abi": "P4_ABI",
             "packet_size": "sizeof(phv)",
             "fallbacks_size": self.control.fallbacks_bytes + 8,
+            "drop_port": self.path.drop_port,
             **{f"n_{what}": len(items) for what, items in counts.items()},
             "n_points": len(self.program.points.all) if self.traced else 0,
             **{own: own for own in (*counts, "receive", "transmit", "free_packet")},
@@ -376,6 +375,7 @@ class Generated:
     text: str
     program: Program
     control: Control
+    path: PacketPath
 
 
 def generate(document: Mapping[str, Json], *, traced: bool = False) -> Generated:
@@ -388,7 +388,7 @@ def generate(document: Mapping[str, Json], *, traced: bool = False) -> Generated
     try:
         generator = Generator(document, traced=traced)
         text = generator.text()
-        return Generated(text, generator.program, generator.control)
+        return Generated(text, generator.program, generator.control, generator.path)
     finally:
         sys.setrecursionlimit(limit)
 

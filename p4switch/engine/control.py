@@ -62,10 +62,6 @@ class Control:
     def __post_init__(self) -> None:
         json = self.program.json
         self.action_numbers = {action.id: i for i, action in enumerate(json.actions)}
-        self.pipelines = {p.name: p for p in json.pipelines}
-        for name in ("ingress", "egress"):
-            if name not in self.pipelines:
-                raise JsonError(f"BMv2 JSON: there is no pipeline {name}")
         self.profiles = [(p, pipeline) for pipeline in json.pipelines for p in pipeline.action_profiles]
         self.profile_numbers = {p.name: i for i, (p, _) in enumerate(self.profiles)}
         # Tables that are looked up come first: they share cache lines.
@@ -222,9 +218,9 @@ class Control:
 
     # --- pipelines ---
 
-    def pipeline_text(self, name: str) -> str:
+    def pipeline_text(self, pipeline: schema.Pipeline) -> str:
         """Return the definition of `static void run_<name>(p4_switch *sw, phv *p)`."""
-        return _PipelineGenerator(self, self.pipelines[name]).function(f"run_{name}")
+        return _PipelineGenerator(self, pipeline).function(f"run_{pipeline.name}")
 
     def selectors_text(self) -> str:
         return "\n".join(

@@ -16,18 +16,19 @@ from p4switch.engine.value import InHeader, Value, low_bits, low_rep
 _MAX_STEPS = 65536  # through states that lie on a cycle
 
 
-class ParserGenerator:
-    """Generates `static void parse(p4_switch *sw, phv *p)`."""
+VsetKeys = dict[str, tuple[list[keys.KeyField], int]]
+"""The keys of value sets, and how many words they have: those of a program's parsers."""
 
-    def __init__(self, program: Program) -> None:
+
+class ParserGenerator:
+    """Generates `static void run_<name>(p4_switch *sw, phv *p)`."""
+
+    def __init__(self, program: Program, parser: schema.Parser, vset_keys: VsetKeys) -> None:
         self.program = program
+        self.parser = parser
         self.em = Emitter(traced=program.traced)
         self.x = Expressions(program, self.em)
-        self.vset_keys: dict[str, tuple[list[keys.KeyField], int]] = {}
-        parsers = [p for p in program.json.parsers if p.name == "parser"] or program.json.parsers[:1]
-        if not parsers:
-            raise JsonError("BMv2 JSON: there is no parser")
-        self.parser = parsers[0]
+        self.vset_keys = vset_keys
         self.numbers = {state.name: i for i, state in enumerate(self.parser.parse_states)}
         if len(self.numbers) != len(self.parser.parse_states):
             raise JsonError("BMv2 JSON: two parser states have the same name")
@@ -53,7 +54,7 @@ class ParserGenerator:
             self._state(state)
         em.label("done")
         em.do("p->parsed = at")
-        return cnodes.function("static void parse(P4_UNUSED p4_switch *sw, phv *p)", em.body)
+        return cnodes.function(f"static void run_{self.parser.name}(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
     def _goto(self, name: str | None) -> None:
         if name is not None and name not in self.numbers:

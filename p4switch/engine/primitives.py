@@ -285,7 +285,8 @@ class Primitives:
     # --- what becomes of the packet ---
 
     def _drop(self) -> None:
-        self.em.do("mark_to_drop(sw, p)")
+        self.em.do("set_egress_spec(p, sw->drop_port)")
+        self.em.do("set_mcast_grp(p, 0)")
 
     def _mark_to_drop(self, json: Json) -> None:
         """`json` is the standard metadata, or a copy that p4c makes for a parameter and copies back."""

@@ -291,9 +291,17 @@ class ExternInstance(Model):
     type: str
 
 
+class Meta(Model):
+    """`package` is that of a program that is not of v1model; p4c does not say it."""
+
+    package: str | None = None
+    source_names: dict[str, str] = {}
+
+
 class Program(Model):
     """A whole BMv2 JSON."""
 
+    meta: Meta = Field(default=Meta(), alias="__meta__")
     header_types: list[HeaderType]
     headers: list[Header]
     header_stacks: list[HeaderStack] = []

@@ -233,8 +233,8 @@ class Fabric:
         or would have), longest_ns, ingress_max_bytes, headroom_max_bytes. Times include a pause that still lasts."""
     def link_counters(self) -> dict[str, bytes]:
         """What `port_stats` and `pfc_stats` tell of each connected port, in short and quick enough to be asked often:
-        node, port, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets that left with ECN CE and came
-        without), dropped (for all reasons), depth_bytes."""
+        node, port, tx_packets, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets that left with ECN
+        CE and came without), dropped (for all reasons), depth_bytes."""
     def buffer_stats(self) -> dict[str, bytes]:
         """One row a switch: node, depth_bytes, max_bytes."""
     def flow(self, src_ip: int, dst_ip: int, qp: int) -> int:

@@ -111,7 +111,7 @@ class ParserNeeds:
 
 def parser_needs(program: ir.Program) -> ParserNeeds:
     """A loop over a stack counts as often as the stack has elements."""
-    order = [b for b in reverse_postorder(program.parser) if b.ops or b.end is not None]
+    order = [b for b in reverse_postorder(program.parsers[0].start) if b.ops or b.end is not None]
     graph: nx.DiGraph[ir.Block] = nx.DiGraph()
     graph.add_nodes_from(order)
     graph.add_edges_from((b, s) for b in order for s in successors(b) if s in graph)
@@ -183,7 +183,7 @@ def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeed
             touched |= vertex.reads | vertex.looks_up | vertex.writes
             if vertex.op == MADE_VALID:
                 added |= {f.removesuffix(".$valid$") for f in vertex.writes if f.endswith(".$valid$")}
-    emitted = {h.name for h in program.deparser}
+    emitted = {h.name for deparser in program.deparsers for h in deparser.order}
     more = sum(_header_bits(headers[name]) for name in added & emitted)
     idle = sum(
         width(t)
@@ -211,7 +211,7 @@ def _header_bits(header: types.Header) -> int:
 
 def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
     """What of the metadata is live where `pipeline` starts, and the most bits at one point of it."""
-    standard = {name: width(t) for name, t, _ in program.standard_metadata}
+    standard = {name: width(t) for name, t in program.metadata[0].fields}
     scalars = {name: width(t) for name, t in program.scalars.items()}
     temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
 

@@ -37,7 +37,7 @@ class _Checker:
             **{(h.name, name): t for h in program.headers for name, t in flat_fields(h.type)},
             **{(SCALARS, name): t for name, t in program.scalars.items()},
             **{(name, "field"): Varbit(bits) for name, bits in program.varbits.items()},
-            **{("standard_metadata", name): t for name, t, _ in program.standard_metadata},
+            **{(m.name, name): t for m in program.metadata for name, t in m.fields},
         }
         self.objects = {
             "register_array": {r.name for r in program.registers},
@@ -55,8 +55,10 @@ class _Checker:
         return CheckError(f"{self.where}: {message}")
 
     def run(self) -> None:
-        self.where, self.in_parser = "parser", True
-        self._code(self._program.parser)
+        self.in_parser = True
+        for parser in self._program.parsers:
+            self.where = parser.name
+            self._code(parser.start)
         self.in_parser = False
         for pipeline in self._program.pipelines:
             self.where = pipeline.name
@@ -68,11 +70,11 @@ class _Checker:
         for table in tables(self._program):
             self.where = f"table {table.name}"
             self._table(table)
-        self.where = "deparser"
-        for op in self._program.deparser_ops:
-            op.accept(self._operations)
-        for header in self._program.deparser:
-            self.reference(header)
+        for deparser in self._program.deparsers:
+            self.where = deparser.name
+            self._code(deparser.body)
+            for header in deparser.order:
+                self.reference(header)
         self.where = "checksums"
         for checksum in self._program.checksums:
             self.boolean(checksum.condition)

@@ -257,16 +257,21 @@ def _checksum(checksum: pr.Checksum) -> str:
     return f"{text(checksum.target)} = {checksum.algorithm}({inputs}) if {text(checksum.condition)}"
 
 
+def _deparser_body(start: pr.Block) -> list[str]:
+    return [operation(op) for op in start.ops] if start.end is None else list(_Graph(start, "emit").lines())
+
+
 def print_program(program: pr.Program) -> str:
     """Return the text of the whole program."""
     lines = [*_storage(program), *_objects(program)]
-    lines += _section("parser", list(_Graph(program.parser, "accept").lines()))
+    for parser in program.parsers:
+        lines += _section(parser.name, list(_Graph(parser.start, "accept").lines()))
     for title, verify in (("verify checksums", True), ("update checksums", False)):
         lines += _section(title, [_checksum(c) for c in program.checksums if c.verify == verify])
     for pipeline in program.pipelines:
         lines += _section(pipeline.name, list(_Graph(pipeline.start, "end").lines()))
-    deparser = [operation(op) for op in program.deparser_ops] + [f"emit {text(h)}" for h in program.deparser]
-    lines += _section("deparser", deparser)
+    for deparser in program.deparsers:
+        lines += _section(deparser.name, [*_deparser_body(deparser.body), *(f"emit {text(h)}" for h in deparser.order)])
     for block in (*map(_table, tables(program)), *map(_action, actions(program))):
         lines += [*block, ""]
     return "\n".join(lines)

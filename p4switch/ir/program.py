@@ -200,6 +200,31 @@ class Pipeline:
 
 
 @dataclass(slots=True, eq=False)
+class Parser:
+    name: str
+    start: Block
+
+
+@dataclass(slots=True, eq=False)
+class Deparser:
+    """Runs `body`, then appends those of the headers in `order` that are valid."""
+
+    name: str
+    body: Block = field(default_factory=Block)
+    order: list[HeaderRef] = field(default_factory=list)
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Metadata:
+    """An instance that the architecture fills in or looks at: fields, and the other names of some of them."""
+
+    name: str
+    fields: list[tuple[str, Type]] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
 class Instance:
     """A header instance."""
 
@@ -218,13 +243,12 @@ class Program:
     unions: list[tuple[UnionRef, list[str]]] = field(default_factory=list)  # names of the member instances
     errors: list[str] = field(default_factory=list)
     enums: list[tuple[str, list[str]]] = field(default_factory=list)
-    standard_metadata: list[tuple[str, Type, str]] = field(default_factory=list)  # name, type, alias
-    parser: Block = field(default_factory=Block)
+    metadata: list[Metadata] = field(default_factory=list)
+    parsers: list[Parser] = field(default_factory=list)
     value_sets: list[ValueSet] = field(default_factory=list)
     pipelines: list[Pipeline] = field(default_factory=list)
     checksums: list[Checksum] = field(default_factory=list)
-    deparser: list[HeaderRef] = field(default_factory=list)
-    deparser_ops: list[Operation] = field(default_factory=list)
+    deparsers: list[Deparser] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)

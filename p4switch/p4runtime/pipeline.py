@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import DecodeError
 
+from p4switch.architectures.v1model.ports import WIDTH_BITS
 from p4switch.p4runtime import p4data
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import invalid
 from p4switch.p4runtime.messages import Message, P4DeviceConfig, p4info_pb2
-from p4switch.ports import WIDTH_BITS
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField

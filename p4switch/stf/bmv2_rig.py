@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,11 +18,13 @@ from typing import Any, BinaryIO
 from scapy.utils import PcapWriter, RawPcapReader
 
 from p4switch.errors import UserError
+from p4switch.logged_process import LoggedProcess
 from p4switch.processes import AwakeClock
 from p4switch.stf.bmv2_inputs import CLOCK, DEPTH, PENDING, Write, is_wide, with_inputs
 from p4switch.stf.language import Command, StfError, number, words
 from p4switch.stf.names import Names, find
 from p4switch.stf.runner import Runner, Sent
+from p4switch.tcp_ports import await_listener, free_port
 
 _START_S = 30.0  # for simple_switch to start, on a busy machine
 _QUIET_S = 0.5  # no packet left for so long: all have been handled
@@ -39,13 +41,6 @@ def require() -> None:
     """Raises UserError if BMv2's tools are not there."""
     for name in ("simple_switch", "simple_switch_CLI"):
         _tool(name)
-
-
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-    return port
 
 
 class _Cli:
@@ -362,37 +357,36 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
         # simple_switch reads the packets from pipes, so that it gets none before it has been configured.
         for port in ports:
             os.mkfifo(folder / f"pcap{port}_in.pcap")
-        thrift = _free_port()
-        interfaces = [word for port in ports for word in ("-i", f"{port}@pcap{port}")]
-        switch = subprocess.Popen(
-            [
-                _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift),
-                "--device-id", str(thrift), *interfaces, "program.json",
-                "--", "--priority-queues", "8",  # with one, it drops what a program gives another priority
-            ],
-            stdout=(folder / "log").open("wb"), stderr=subprocess.STDOUT, cwd=folder,
-        )  # fmt: skip
-        cli: _Cli | None = None
-        try:
+        thrift = free_port()
+        command = files_command(Path("program.json"), {port: f"pcap{port}" for port in ports}, thrift)
+        with LoggedProcess(command, folder / "log", folder) as switch, contextlib.ExitStack() as stack:
             writers = _open_pipes(ports, switch, folder)
-            _await_port(thrift, switch, folder)
+            if not await_listener(thrift, _START_S, switch.over):
+                raise _not_started(switch)
             cli = _Cli(thrift, folder)
+            stack.callback(cli.close)
             runner = _Runner(document, cli, folder, writers)
             runner.run(commands)
-            if switch.poll() is not None:
-                raise UserError(f"simple_switch ended with exit status {switch.returncode}")
-            switch.terminate()
-            switch.wait()
+            if switch.over():
+                raise UserError(f"simple_switch ended with exit status {switch.exit_status}")
+            switch.end()
             runner.collect()
             runner.check()
-        finally:
-            switch.kill()
-            switch.wait()
-            if cli is not None:
-                cli.close()
 
 
-def _open_pipes(ports: Sequence[int], switch: subprocess.Popen[bytes], folder: Path) -> dict[int, Any]:
+def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> list[str]:
+    """Return the command of a BMv2 switch whose packets are in files, by port. Raises UserError.
+
+    It reads what comes from NAME_in.pcap, and writes what leaves to NAME_out.pcap.
+    """
+    interfaces = [word for port, name in files.items() for word in ("-i", f"{port}@{name}")]
+    return [
+        _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift_port), "--device-id", str(thrift_port),
+        *interfaces, str(program), "--", "--priority-queues", "8",  # with one, it drops what a program gives another
+    ]  # fmt: skip
+
+
+def _open_pipes(ports: Sequence[int], switch: LoggedProcess, folder: Path) -> dict[int, Any]:
     """Writers to the input files. simple_switch opens them one after the other, and waits for each one's header."""
     writers: dict[int, Any] = {}
     for port in ports:
@@ -402,10 +396,10 @@ def _open_pipes(ports: Sequence[int], switch: subprocess.Popen[bytes], folder: P
     return writers
 
 
-def _open_pipe(path: Path, switch: subprocess.Popen[bytes], folder: Path) -> BinaryIO:
+def _open_pipe(path: Path, switch: LoggedProcess, folder: Path) -> BinaryIO:
     """Opens a pipe for writing once simple_switch has opened it for reading."""
     clock = AwakeClock()
-    while clock.seconds() < _START_S and switch.poll() is None:
+    while clock.seconds() < _START_S and not switch.over():
         try:
             pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
@@ -413,21 +407,8 @@ def _open_pipe(path: Path, switch: subprocess.Popen[bytes], folder: Path) -> Bin
             continue
         os.set_blocking(pipe, True)
         return os.fdopen(pipe, "wb")
-    raise _not_started(folder)
+    raise _not_started(switch)
 
 
-def _not_started(folder: Path) -> UserError:
-    log = (folder / "log").read_text(errors="replace").strip().splitlines()
-    return UserError(f"simple_switch did not start: {log[-1] if log else 'no message'}")
-
-
-def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> None:
-    clock = AwakeClock()
-    while clock.seconds() < _START_S:
-        if switch.poll() is not None:
-            break
-        with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise _not_started(folder)
+def _not_started(switch: LoggedProcess) -> UserError:
+    return UserError(f"simple_switch did not start: {switch.last_line() or 'no message'}")

@@ -40,6 +40,7 @@ class Options:
     defines: tuple[tuple[str, str], ...] = ()
     trace: bool = False
     coverage: bool = False
+    arch: str | None = None
 
 
 _DEFAULT = Options()
@@ -80,7 +81,7 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
     if not program.is_file():
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
     commands = parse(test.read_text())
-    compiled = compile_program(program, options.include_dirs, dict(options.defines))
+    compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch)
     document = with_draws(compiled.json, commands)
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2

@@ -47,7 +47,7 @@ class _Reader:
     def __init__(self, text: str, code: Code) -> None:
         self._text = text
         self._headers = {i.name: i.type for i in code.program.headers}
-        self._standard = {name: t for name, t, _ in code.program.standard_metadata}
+        self._standard = dict(code.program.metadata[0].fields)
 
     def _refuse(self, what: str) -> UserError:
         return UserError(f"--assume {self._text!r}: {what}")

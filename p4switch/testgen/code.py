@@ -23,10 +23,10 @@ class Code:
         self._numbers: dict[int, int] = {}
         self._own: dict[ir.Block, int] = {}
         self._reach: dict[ir.Block, int] = {}
-        self.parser = self.program.parser
+        self.parser = self.program.parsers[0].start
         self.ingress, self.egress = (p.start for p in self.program.pipelines)
         updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
-        after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparser_ops)
+        after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparsers[0].body.ops)
         after = self._analyse(self.ingress, self._analyse(self.egress, after))
         self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))
         self._asserts: dict[int, int] = {}
@@ -109,7 +109,7 @@ class Code:
         """The statements that a parsed packet may come to with the headers `valid`, those of the parser left out."""
         known = self._settled.intersection(valid)
         if known not in self._open:
-            found = self.assertions | self._bits(op.span for op in self.program.deparser_ops)
+            found = self.assertions | self._bits(op.span for op in self.program.deparsers[0].body.ops)
             found |= self._bits(c.span for c in self.program.checksums if self._holds(c.condition, known) is not False)
             for start in (self.ingress, self.egress):
                 for block in self._blocks(start, known):

@@ -16,12 +16,12 @@ import z3
 
 from p4switch import ir
 from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
 from p4switch.bits.checksums import hashed, internet_checksum
 from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
-from p4switch.ports import DROP_PORT, MAX_PORT
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations
@@ -345,7 +345,7 @@ class Machine:
         if self.pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
         self._update_checksums(rest)
-        for op in self.program.deparser_ops:
+        for op in self.program.deparsers[0].body.ops:
             self._operation(op)
         data = [*self._deparsed(), *rest]
         if marks.again is not None:
@@ -417,7 +417,7 @@ class Machine:
         number, bits = 0, 0
         parts: list[Any] = []
         known = True
-        for ref in self.program.deparser:
+        for ref in self.program.deparsers[0].order:
             if ref.name not in self.valid:
                 continue
             for f, t in flat_fields(ref.type):

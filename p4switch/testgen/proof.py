@@ -105,7 +105,7 @@ class Prover:
         blocks = _with_actions(block for start in starts for block in reverse_postorder(start))
         self._types: dict[Place, types.Type] = {
             **{(i, n): t for i, h in self.headers.items() for n, t in flat_fields(h)},
-            **{(_STANDARD, n): t for n, t, _ in self._program.standard_metadata},
+            **{(_STANDARD, n): t for n, t in self._program.metadata[0].fields},
             **{("scalars", n): t for n, t in self._program.scalars.items()},
         }
         self._count = 0
@@ -185,7 +185,7 @@ class Prover:
         if ir.Effect.CLONE_INGRESS in effects:
             copy = parsed.under(_ALWAYS)
             copy.store = {k: v for k, v in copy.store.items() if k[0] in self.headers}
-            for name, _, _ in self._program.standard_metadata:
+            for name, _ in self._program.metadata[0].fields:
                 self._free_standard(copy, name)
             self._carry_over(copy, _ALWAYS)
             states.append(self._leaving(copy, [1]))
@@ -193,7 +193,7 @@ class Prover:
             copy = State(_ALWAYS)
             for header in self.headers:
                 self.forget(copy, header)
-            for name, _, _ in self._program.standard_metadata:
+            for name, _ in self._program.metadata[0].fields:
                 self._free_standard(copy, name)
             self._carry_over(copy, _ALWAYS)
             states.append(self._leaving(copy, [2]))
@@ -201,7 +201,7 @@ class Prover:
         others = _not(_or(*(state.guard for state in whichever)))
         left = self._run(self._code.egress, self._joined([states[0].under(others), *whichever]))
         self._checksums(left, verify=False)
-        for op in self._program.deparser_ops:
+        for op in self._program.deparsers[0].body.ops:
             self._cover(op.span, left.guard)
 
     def _checksums(self, state: State, verify: bool) -> None:
@@ -235,7 +235,7 @@ class Prover:
         return value
 
     def _free_standard(self, state: State, name: str) -> None:
-        t = next((t for n, t, _ in self._program.standard_metadata if n == name), None)
+        t = next((t for n, t in self._program.metadata[0].fields if n == name), None)
         if t is not None:
             state.store[_STANDARD, name] = self.free(t)
 
@@ -280,7 +280,7 @@ class Prover:
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
         """What `blocks` may change is free: metadata that they write, all headers, all standard metadata."""
-        for name, _, _ in self._program.standard_metadata:
+        for name, _ in self._program.metadata[0].fields:
             self._free_standard(state, name)
         for header in self.headers:
             self.forget(state, header)

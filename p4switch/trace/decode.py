@@ -23,7 +23,6 @@ _DROPS = (
     "it was resubmitted, recirculated or cloned too often", "a loop of the program does not end",
 )  # fmt: skip
 _COLORS = ("green", "yellow", "red")
-_PIPELINES = ("ingress", "egress")
 _KINDS = {"P4_EXACT": "exact", "P4_LPM": "lpm", "P4_TERNARY": "ternary", "P4_RANGE": "range",
           "P4_OPTIONAL": "optional", "P4_VALID": "exact"}  # fmt: skip
 _CHANGE = struct.Struct("<IHHBBH")  # p4_trace_change
@@ -45,8 +44,9 @@ class Decoder:
 
     def __init__(self, traced: Traced) -> None:
         self.points = traced.program.points.all
-        self.names = SourceNames(traced.program, traced.document)
+        self.names = SourceNames(traced.program)
         self._program = traced.program
+        self._controls = traced.path.controls
         self._json = traced.program.json
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
@@ -124,7 +124,7 @@ class Decoder:
     # Pipelines
 
     def _pipeline(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        return (ev.PipelineLeft if extra else ev.PipelineEntered)(**common, pipeline=_PIPELINES[value])
+        return (ev.PipelineLeft if extra else ev.PipelineEntered)(**common, pipeline=self._controls[value])
 
     def _table(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         table = self._tables[at.name]

@@ -14,10 +14,8 @@ _METADATA = "userMetadata."
 class SourceNames:
     """Names of one program. p4cc's compiler writes down those of the parser's parameters; else they are the usual."""
 
-    def __init__(self, program: Program, document: Mapping[str, Any]) -> None:
-        meta = document.get("__meta__")
-        given = meta.get("source_names") if isinstance(meta, Mapping) else None
-        self._names = {**_DEFAULTS, **(given if isinstance(given, Mapping) else {})}
+    def __init__(self, program: Program) -> None:
+        self._names = {**_DEFAULTS, **program.json.meta.source_names}
         self._program = program
         self._emitted = {name for deparser in program.json.deparsers for name in deparser.order}
 

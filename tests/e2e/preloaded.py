@@ -4,4 +4,4 @@ from harness.worlds.native_hosts import use_native_hosts
 
 use_native_hosts()
 
-from harness.commands import _run as _run  # noqa: E402
+from harness.execution import execute as execute  # noqa: E402

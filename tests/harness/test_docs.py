@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import cli
 from harness.plan import sweep
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.plan.resolve import plan
 from harness.plan.scenario import built_in, check, find, parse
 from harness.report.claims import claims

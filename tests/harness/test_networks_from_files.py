@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure import results
-from harness.measure.inputs import How
+from harness.plan.how import How
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan
 from harness.plan.run import Run

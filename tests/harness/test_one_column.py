@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 # One line more of `FLOWS` in harness/columns/flows.py, for a count of each end.
@@ -13,19 +14,31 @@ SENDERS = (
     'row=Row("answers heard", "acknowledgements that senders received")), replayed="answers heard")'
 )
 RECEIVERS = 'packets("arrived", "packets that arrived", Receiver("packets_received"))'
-# Rebinds `FLOWS` before anything else reads it, as an edit of the file would.
+# One line more of `RATES`, `LINKS` and `NICS` in the files of harness/columns beside it.
+OTHERS = {
+    "rates": 'Column("sent", "packets", "packets sent", Sampled("stats.packets_sent", grows=True))',
+    "links": 'Column("tx_packets", "packets", "packets sent", PortCounter("tx_packets"))',
+    "nics": 'Column("classes_paused_ns", "ns", "of all classes", NicCounter("paused_ns"))',
+}
+# Rebinds `FLOWS` and the others before anything else reads them, as an edit of their files would.
 PROGRAM = """
 import json, pickle, sys, tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import p4cc._hosts
-from harness.columns import flows
-from harness.columns.column import Receiver, Row, Sender, Total
+from harness.columns import flows, links, nics, rates
+from harness.columns.column import Column, NicCounter, PortCounter, Receiver, Row, Sampled, Sender, Total
 from harness.columns.flows import packets
 
-attack, *lines = sys.argv[1:]
+attack, others, *lines = sys.argv[1:]
 flows.FLOWS = replace(flows.FLOWS, columns=(*flows.FLOWS.columns, *map(eval, lines)))
+for module in (rates, links, nics):
+    line = json.loads(others).get(module.__name__.rpartition(".")[2])
+    if line:
+        name = module.__name__.rpartition(".")[2].upper()
+        table = getattr(module, name)
+        setattr(module, name, replace(table, columns=(*table.columns, eval(line))))
 
 import p4cc
 from harness.measure import results
@@ -65,13 +78,16 @@ with tempfile.TemporaryDirectory() as folder:
         "reference": dict(recorded.recorded()["flows"] | recorded.recorded()["summary"]),
         "rows": {row.name: row.figure(result.summary) for row in _ROWS},
         "glossary": of_reports(),
+        "rates": result.rates.to_dict("list"),
+        "links": result.table("links").to_dict("list"),
+        "words of tables": {name: dict(recorded.recorded()[name]) for name in ("rates", "links", "summary")},
     }
 print(json.dumps(told, default=str))
 """
 
 
-def told(*lines: str, attack: str = "") -> dict[str, Any]:
-    command = [sys.executable, "-c", PROGRAM, attack, *lines]
+def told(*lines: str, attack: str = "", others: Mapping[str, str] = {}) -> dict[str, Any]:
+    command = [sys.executable, "-c", PROGRAM, attack, json.dumps(others), *lines]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -111,6 +127,24 @@ def test_counts_of_a_flow_in_pieces_are_added_up() -> None:
         assert len(pieces[name]) > len(of_flow)
         assert found["flows"][name] == of_flow
         assert sum(of_flow) > 0
+
+
+def test_one_line_adds_what_is_sampled_of_queue_pairs_what_ports_count_and_what_nics_count() -> None:
+    found = told(others=OTHERS)
+    rates, links, summary = found["rates"], found["links"], found["summary"]
+    # Every flow has a queue pair of its own, and is over before the last sample.
+    assert sum(rates["sent"]) == summary["packets_sent"] == sum(found["flows"]["packets_sent"])
+    assert sum(count > 0 for count in rates["sent"]) > len(found["flows"]["flow"])
+    sent = dict.fromkeys(links["node"], 0)
+    for node, count in zip(links["node"], links["tx_packets"], strict=True):
+        sent[node] += count
+    (switch,) = (node for node in sent if not node.startswith("h"))
+    assert sent[switch] == sum(count for node, count in sent.items() if node != switch) >= summary["packets_sent"]
+    assert sum(map(sum, found["replay"]["link_tx_packets"])) == sum(links["tx_packets"])
+    assert summary["nic"]["classes_paused_ns"] == summary["nic"]["paused_ns"]
+    words = found["words of tables"]
+    assert words["rates"]["sent"] == words["links"]["tx_packets"] == "packets sent"
+    assert words["summary"]["nic.classes_paused_ns"] == "of all classes"
 
 
 def test_without_the_line_nobody_tells_of_it() -> None:

@@ -13,7 +13,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from p4switch.processes import end_with_parent
+from p4switch.tcp_ports import free_port
 from tests.e2e.runs import forked
 from tests.mininet.networks import alone, needs_mininet
 
@@ -44,12 +44,6 @@ _OF_A_SHELL = re.compile(r"[|<>&;*]")
 _PORT = "8786"  # that pages have for Dask's scheduler
 _PATIENCE_S = 120.0
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def free_port() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
 
 
 def shown(output: str, told: str) -> bool:
@@ -124,7 +118,7 @@ class Reader:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_comes_out(page: Path, tmp_path: Path) -> None:
-    text = page.read_text(encoding="utf-8").replace(_PORT, free_port())
+    text = page.read_text(encoding="utf-8").replace(_PORT, str(free_port()))
     with ExitStack() as processes:
         processes.enter_context(alone() if page.stem == "mininet" else nullcontext())
         assert Reader(tmp_path, processes).follow(text) >= 3

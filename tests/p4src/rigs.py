@@ -11,8 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -40,9 +38,12 @@ from harness.control.programs.entries import (
 )
 from p4switch import processes
 from p4switch.coverage import collector
+from p4switch.logged_process import LoggedProcess
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import Message
+from p4switch.stf.bmv2_rig import files_command
+from p4switch.tcp_ports import await_listener, free_port
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch
@@ -151,8 +152,8 @@ class Bmv2Rig(Rig):
             for one in (known.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry])
         ]
         self._commands = Bmv2Commands(self._config).of(plain)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thrift = _free_port()
+        self._process: LoggedProcess | None = None
+        self._thrift = free_port()
         self._last_counters = ""
 
     def run(self, packets: Iterable[Sent]) -> Received:
@@ -163,16 +164,9 @@ class Bmv2Rig(Rig):
             os.mkfifo(self._file(port, "in"))
             frames = [(order, packet.frame) for order, packet in enumerate(packets) if packet.port == port]
             threading.Thread(target=self._feed, args=(port, frames, programmed), daemon=True).start()
-        command = ["simple_switch", "--use-files", "0", "--thrift-port", str(self._thrift)]
-        command += ["--device-id", str(self._thrift), "--log-file", "log"]
-        for port in self.ports:
-            command += ["-i", f"{port}@{port}"]
-        self._process = subprocess.Popen(
-            [*command, str(self._json), "--", "--priority-queues", "8"],
-            cwd=self._directory.name,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        folder = Path(self._directory.name)
+        command = files_command(self._json, {port: str(port) for port in self.ports}, self._thrift)
+        self._process = LoggedProcess(command, folder / "log", folder)
         # Its queues hold 64 packets, which a busy machine does not always empty in time.
         answer = self._cli([f"set_queue_depth {len(packets)}", *self._commands])
         assert not re.search("Error|Invalid", answer), answer
@@ -199,8 +193,7 @@ class Bmv2Rig(Rig):
                 sizes, quiet_since = now, clock.seconds()
         self._last_counters = self._cli([f"counter_read {name} {index}" for name, index in self._all_counters()])
         assert self._process is not None
-        self._process.terminate()
-        self._process.wait(10)
+        self._process.end()
         received: Received = {}
         for port in self.ports:
             path = self._file(port, "out")
@@ -221,20 +214,15 @@ class Bmv2Rig(Rig):
         raise LookupError(f"{name}[{index}]: {self._last_counters}")
 
     def close(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait(10)
+        if self._process is not None:
+            self._process.end()
         self._directory.cleanup()
 
     def _file(self, port: int, direction: str) -> Path:
         return Path(self._directory.name) / f"{port}_{direction}.pcap"
 
     def _cli(self, commands: Sequence[str]) -> str:
-        for _ in range(50):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self._thrift)) == 0:
-                    break
-            time.sleep(0.05)
+        await_listener(self._thrift, 10)
         folder = Path(self._directory.name)
         (folder / "commands").write_text("\n".join(commands) + "\n")
         command = ["sh", "-c", 'simple_switch_CLI --thrift-port "$0" < commands', str(self._thrift)]
@@ -344,12 +332,6 @@ def _match(match: Match | None, key: dict[str, Any]) -> str:
         address = ".".join(str(byte) for byte in match.value.to_bytes(4, "big"))
         return f"{address}/{match.prefix_len}"
     raise NotImplementedError(f"{key['name']}: {match}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def build_of(program: str, load_balancer: str, **defines: str) -> pipelines.Build:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.control import load_balancing, programs
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
@@ -119,7 +119,35 @@ def test_those_that_come_with_it() -> None:
     assert {name: one.per_packet for name, one in found.items()} == {
         "drill": True, "ecmp": False, "round_robin": True, "symmetric": False,
     }
+    assert [name for name, one in found.items() if one.symmetric] == ["symmetric"]
     assert all(one.summary for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("annotations", "per_packet", "symmetric"),
+    [
+        ("", False, False),
+        ("@per_packet ", True, False),
+        ("@symmetric\n@noWarn(\"unused\")\n@per_packet[1, (2)] /* @other */ ", True, True),
+        ("// @per_packet\n", False, False),
+        ("@per_packet control Other() { apply { } }\n@symmetric ", False, True),
+        ("#if 0\n@per_packet\n#endif\n", False, False),
+    ],
+)
+def test_annotations_of_its_control_say_what_it_does_to_a_flow(
+    tmp_path: Path, annotations: str, per_packet: bool, symmetric: bool
+) -> None:
+    file = tmp_path / "mine.p4"
+    file.write_text(FIRST_MEMBER.replace("control LoadBalancer", f"{annotations}control LoadBalancer"))
+    found = load_balancing.find("mine.p4", tmp_path)
+    assert (found.per_packet, found.symmetric) == (per_packet, symmetric)
+
+
+def test_the_macro_of_before_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.p4"
+    file.write_text(FIRST_MEMBER + "#define LOAD_BALANCER_PER_PACKET\n")
+    with pytest.raises(UserError, match=r"expected @per_packet or @symmetric in place of the macro"):
+        built_in("ecn", str(file))
 
 
 def test_what_cannot_be_one(tmp_path: Path) -> None:

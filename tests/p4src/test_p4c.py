@@ -13,7 +13,7 @@ from harness.control.pipelines import P4C
 from p4switch import processes
 from p4switch.compiler import ast, types
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend.walk import walk
+from p4switch.compiler.walk import walk
 from tests.p4src.rigs import build_of, compiled
 
 needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")
@@ -49,15 +49,13 @@ def test_the_control_plane_is_the_same(name: str) -> None:
 def test_what_p4c_refuses_for_bmv2(name: str) -> None:
     """Shifts by amounts of more than 8 bits; a table that is applied in two places, which are followed differently."""
     what = build_of(name, "ecmp")
-    nodes = [node for top in parse_and_check(what.source, what.include_dirs).declarations for node in walk(top)]
-    amounts = [node.right.type for node in nodes if isinstance(node, ast.Binary) and node.op in ("<<", ">>")]
+    program = parse_and_check(what.source, what.include_dirs)
+    facts = program.facts
+    nodes = [node for top in program.declarations for node in walk(top, facts)]
+    amounts = [facts.types[node.right] for node in nodes if isinstance(node, ast.Binary) and node.op in ("<<", ">>")]
     assert [str(t) for t in amounts if isinstance(t, types.Bits) and t.width > 8] == []
-    applied = Counter(
-        node.receiver.decl.name
-        for node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.receiver, ast.Name)
-        and isinstance(node.receiver.decl, ast.TableDecl)
-    )
+    called = [facts.bindings[node].decl for node in nodes if isinstance(node, ast.Call)]
+    applied = Counter(decl.name for decl in called if isinstance(decl, ast.TableDecl))
     assert applied
     assert [table for table, times in applied.items() if times > 1] == []
 

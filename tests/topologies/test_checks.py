@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Address
-from pathlib import Path
 
 import pytest
 
-from p4switch import engine
+from p4switch.architectures.v1model.ports import MAX_PORT
 from p4switch.errors import UserError
-from p4switch.ports import DROP_PORT, MAX_PORT
 from topologies.checks import check
 from topologies.model import Builder, Link, Switch, Topology
 
@@ -76,8 +74,3 @@ def test_a_network_that_cannot_be_is_one_line(make: Callable[[], Topology], mess
 def test_what_can_be_is_let_through() -> None:
     assert check(built(link("s0", 3, "s1", 510))).name == "mine"
     assert len(check(star(MAX_PORT)).hosts) == MAX_PORT
-
-
-def test_the_port_that_drops_is_that_of_the_engine() -> None:
-    source = Path(engine.__file__).parent / "c" / "switch.c"
-    assert f"sw->drop_port = {DROP_PORT};" in source.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from harness.columns import nics
 from harness.errors import CodeError
 from harness.measure.probes.base import HostProbe, Values
 from harness.worlds.host_session import Connect, HostSession, Post, RateSample
@@ -38,7 +39,6 @@ from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch import extensions
 
-NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
 _PROBE_DSCP = 48  # priority 6, that of control packets
 _FOREVER_S = 3600.0
@@ -197,15 +197,13 @@ class Agent:
         self.driver.at(now_ns + probe.interval_ns, partial(self._read, probe))
 
     def _finished(self) -> Finished:
-        driver, port, stats = self.driver, self._port, self.nic.stats
-        counts = {name: int(getattr(stats, name)) for name in NIC_COUNTS}
-        counts["paused_ns"] = sum(stats.paused_ns)
+        driver, port = self.driver, self._port
         return Finished(
             session=self.host.report(driver.delivered_bytes),
             rates=self._rates,
             arrivals=self._arrivals,
             readings=self._readings,
-            nic=counts,
+            nic=nics.counts(self.nic.stats),
             frames_sent=port.frames_sent + driver.unsent + driver.lost + driver.lost_at_random,
             frames_unsent=driver.unsent,
             frames_lost=driver.lost,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.columns.queues import DEPTH
 from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
 from harness.measure.probes import QueueProbe
 from harness.measure.probes.readings import Readings
@@ -161,7 +162,7 @@ def queue_samples(
         at = (np.array(changed, np.int64) + (origin_ns - epoch_ns)) // dilation
         last = np.searchsorted(at, times, side="left") - 1  # the state before anything of that instant
         depths[:, column] = np.where(last >= 0, np.array(bytes_, np.int64)[last], 0)
-    return Series("depth_bytes", port_places(ports), times, depths)
+    return Series(DEPTH.name, port_places(ports), times, depths)
 
 
 def read_queues(

@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.extern import Extern
+from p4switch.architectures.package import Package
+from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
+from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.registry import Registry
 
 EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.externs", package="p4switch.architectures.v1model.externs", base=Extern
+)
+PACKAGES: Registry[type[Package]] = Registry(
+    "package", group="p4cc.packages", package="p4switch.architectures.v1model", base=Package
+)
+
+V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,))
+ARCHITECTURES.add(V1MODEL.name, V1MODEL)
+
+PACKET_PATHS.add(
+    "V1Switch",
+    PacketPath(
+        Path(__file__).parent / "c",
+        parsers=("parser",),
+        controls=("ingress", "egress"),
+        deparsers=("deparser",),
+        intrinsic={
+            "ingress_port": Intrinsic("standard_metadata.ingress_port", required=True),
+            "packet_length": Intrinsic("standard_metadata.packet_length", required=True),
+            "instance_type": Intrinsic("standard_metadata.instance_type", required=True),
+            "egress_spec": Intrinsic("standard_metadata.egress_spec", required=True),
+            "egress_port": Intrinsic("standard_metadata.egress_port", required=True),
+            "parser_error": Intrinsic("standard_metadata.parser_error"),
+            "checksum_error": Intrinsic("standard_metadata.checksum_error"),
+            "ingress_timestamp": Intrinsic("intrinsic_metadata.ingress_global_timestamp"),
+            "egress_timestamp": Intrinsic("intrinsic_metadata.egress_global_timestamp"),
+            "mcast_grp": Intrinsic("intrinsic_metadata.mcast_grp"),
+            "egress_rid": Intrinsic("intrinsic_metadata.egress_rid"),
+            "priority": Intrinsic("intrinsic_metadata.priority"),
+            "enq_timestamp": Intrinsic("queueing_metadata.enq_timestamp"),
+            "enq_qdepth": Intrinsic("queueing_metadata.enq_qdepth", saturates=True),
+            "deq_timedelta": Intrinsic("queueing_metadata.deq_timedelta"),
+            "deq_qdepth": Intrinsic("queueing_metadata.deq_qdepth", saturates=True),
+            "qid": Intrinsic("queueing_metadata.qid"),
+        },
+        drop_port=DROP_PORT,
+    ),
 )

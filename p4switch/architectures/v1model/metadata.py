@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from p4switch import ir
-from p4switch.ports import WIDTH_BITS
+from p4switch.architectures.v1model.ports import WIDTH_BITS
 
 STANDARD = "standard_metadata"
 EGRESS_SPEC = ir.FieldRef(STANDARD, "egress_spec", ir.Bits(WIDTH_BITS))
 MCAST_GRP = ir.FieldRef(STANDARD, "mcast_grp", ir.Bits(16))
+PACKET_LENGTH = ir.FieldRef(STANDARD, "packet_length", ir.Bits(32))

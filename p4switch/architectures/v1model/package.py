@@ -2,91 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from p4switch import ir
-from p4switch.architectures.package import Package
-from p4switch.architectures.v1model.metadata import STANDARD
+from p4switch.architectures.blocks import lower_control, lower_parser
+from p4switch.architectures.package import Package, Site, Tell
+from p4switch.architectures.v1model import PACKAGES, differences
+from p4switch.architectures.v1model.field_lists import FieldLists
+from p4switch.architectures.v1model.metadata import PACKET_LENGTH, STANDARD
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.midend import fold
+from p4switch.compiler.midend.assign import Footprint
 from p4switch.compiler.midend.elaborate import Block
-from p4switch.compiler.midend.storage import scalar_type
-from p4switch.compiler.midend.values import EXPRS, Packet, StructValue, Value
-from p4switch.ir.graph import drop_needless
+from p4switch.compiler.midend.values import EXPRS, Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
 
 
+@PACKAGES.register("V1Switch")
 class V1Switch(Package):
-    name = "V1Switch"
-    file = "v1model.p4"
-    parameters = ("parser", "verify", "ingress", "egress", "compute", "deparser")
+    include = "v1model.p4"
+    sites = (
+        Site("parser", parses=True),
+        Site("verify", statements=False),
+        Site("ingress"),
+        Site("egress"),
+        Site("compute", statements=False),
+        Site("deparser", branches=False),
+    )
     takes = "a parser and five controls"
+
+    def __init__(self, low: Lowering) -> None:
+        super().__init__(low)
+        self.field_lists = FieldLists(low)
+        self._own = Footprint()  # the headers of the package, which a deparser only reads
+        self._deparser = ir.Deparser("deparser")
 
     # Storage
 
     def begin(self, blocks: list[Block]) -> None:
         parser = blocks[0]
-        headers, metadata, standard = (self.low.resolve(p.type) for p in parser.decl.params[1:4])
+        headers, metadata, standard = (self.low.type_of(p) for p in parser.decl.params[1:4])
         assert isinstance(standard, types.Struct)
-        fields: dict[str, Value] = {}
-        for f in standard.fields:
-            t = scalar_type(f.type)
-            assert t is not None
-            fields[f.name] = ir.FieldRef(STANDARD, f.name, t)
-            alias = next((a.string for a in f.decl.annotations if a.name == "alias"), None)
-            self.low.out.standard_metadata.append((f.name, t, alias or ""))
+        self.standard = self.low.storage.intrinsic(standard, STANDARD)
         for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
             self.low.storable(t, param)
         self._headers = self.low.storage.allocate(headers, "", exact=True)
-        self.low.externs.program_headers = set(self.low.copies.leaves(self._headers))
-        self._metadata = self.low.externs.user_metadata = self.low.storage.allocate(metadata, "userMetadata")
-        self.low.externs.standard = StructValue(standard, fields)
+        self._own = self.low.copies.footprint(self._headers)
+        self._metadata = self.low.storage.allocate(metadata, "userMetadata")
+        self.field_lists.metadata = self._metadata
 
     def _bind_parameters(self, block: Block) -> None:
-        values: dict[str, list[Value]] = {
-            "parser": [Packet(), self._headers, self._metadata, self.low.externs.standard],
-            "verify": [self._headers, self._metadata],
-            "ingress": [self._headers, self._metadata, self.low.externs.standard],
-            "egress": [self._headers, self._metadata, self.low.externs.standard],
-            "compute": [self._headers, self._metadata],
-            "deparser": [Packet(output=True), self._headers],
-        }
-        for param, value in zip(block.decl.params, values[self.low.where], strict=True):
+        every: list[Value] = [self._headers, self._metadata, self.standard]
+        params = block.decl.params
+        if params and isinstance(self.low.type_of(params[0]), types.Extern):
+            block.frame.values[params[0]] = self.low.instances.packet(params[0])
+            params = params[1:]
+        for param, value in zip(params, every, strict=False):
             block.frame.values[param] = value
 
     # Blocks
 
-    def lower(self, where: str, block: Block) -> None:
+    def lower(self, site: Site, block: Block) -> None:
         self._bind_parameters(block)
-        start = self.low.code = ir.Block()
-        end = ir.Block()
-        if where == "parser":
-            self.low.parsers.run_parser(block, end)
-            drop_needless(start, set(self.low.rewinds))
-            self.low.out.parser = start
-            return
-        assert isinstance(block.decl, ast.ControlDecl)
-        if where in ("verify", "compute"):
-            self.low.calls.make_locals(block)
-            self._checksums(block.decl.body, fold.TRUE)
-            if start.ops or self.low.code is not start:
-                raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
-            return
-        self.low.exit_target = end
-        self.low.calls.make_locals(block)
-        self.low.return_targets.append((end, None))
-        self.low.statements.run(block.decl.body)
-        self.low.return_targets.pop()
-        self.low.goto(end)
-        if where == "deparser":
-            self._deparser(start, end, block)
+        if site.parses:
+            lower_parser(self.low, site.name, block)
+        elif not site.statements:
+            self._checksum_control(block)
+        elif site.branches:
+            start, _ = lower_control(self.low, block)
+            self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
         else:
-            self.low.out.pipelines.append(ir.Pipeline(where, start, block.decl.pos))
+            self._finish_deparser(*lower_control(self.low, block), block)
 
-    def _deparser(self, start: ir.Block, end: ir.Block, block: Block) -> None:
+    def _checksum_control(self, block: Block) -> None:
+        assert isinstance(block.decl, ast.ControlDecl)
+        start = self.low.code = ir.Block()
+        self.low.calls.make_locals(block)
+        self._checksums(block.decl.body, fold.TRUE)
+        if start.ops or self.low.code is not start:
+            raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
+
+    def emit_header(self, header: ir.HeaderRef) -> None:
+        # The target emits when all statements have run: a header that one of them may change still is copied.
+        own = self.low.copies.footprint(header).overlaps(self._own)
+        emitted = header if own else self.low.copies.snapshot(header)
+        assert isinstance(emitted, ir.HeaderRef)
+        self._deparser.order.append(emitted)
+
+    def _finish_deparser(self, start: ir.Block, end: ir.Block, block: Block) -> None:
+        self.low.out.deparsers.append(self._deparser)
         code: ir.Block | None = start
         while code is not None and code is not end:
-            self.low.out.deparser_ops += code.ops
+            self._deparser.body.ops += code.ops
             if code.end is not None and not isinstance(code.end, ir.Goto):
                 raise self.low.error(block.decl, "conditions and tables are not supported in a deparser")
             code = code.end.target if code.end is not None else None
+
+    def packet_length(self, call: ast.Call) -> ir.Expr:
+        return PACKET_LENGTH
+
+    @staticmethod
+    def source_names(blocks: list[Block]) -> dict[str, str]:
+        """Return the names of the parser's parameters."""
+        params = blocks[0].decl.params
+        return {"headers": params[1].name, "metadata": params[2].name}
+
+    @staticmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
+        differences.warn(blocks, facts, tell)
 
     # Checksums
 
@@ -116,20 +143,21 @@ class V1Switch(Package):
                     raise self.low.error(node, "a conditional return is not supported in this control")
 
     def _checksum_call(self, call: ast.Call, condition: ir.Expr) -> None:
-        if call.kind is ast.CallKind.CONTROL_APPLY and call.receiver is not None:
-            inner = self.low.expressions.expr(call.receiver)
+        binding = self.low.facts.bindings[call]
+        if binding.kind is CallKind.CONTROL_APPLY and binding.receiver is not None:
+            inner = self.low.expressions.expr(binding.receiver)
             assert isinstance(inner, Block)
             assert isinstance(inner.decl, ast.ControlDecl)
-            copies = self.low.calls.bind(call.params, call.param_types, call.bound, inner.frame)
+            copies = self.low.calls.bind(binding.params, binding.param_types, binding.bound, inner.frame)
             if copies:
                 raise self.low.error(call, "arguments that need a copy are not supported in this control")
             with self.low.activation(inner.frame):
                 self._checksums(inner.decl.body, condition)
             return
-        prefix = "verify_checksum" if self.low.where == "verify" else "update_checksum"
-        if call.method not in (prefix, f"{prefix}_with_payload"):
+        prefix = "verify_checksum" if self.low.site.name == "verify" else "update_checksum"
+        if binding.method not in (prefix, f"{prefix}_with_payload"):
             raise self.low.error(call, f"only {prefix} and {prefix}_with_payload can be called in this control")
-        test, data, target, algorithm = self.low.calls.arguments(call.params, call.bound)
+        test, data, target, algorithm = self.low.calls.arguments(binding.params, binding.bound)
         if not isinstance(target, ir.FieldRef):
             raise self.low.error(call, "the checksum has to be a field of a header or of metadata")
         assert isinstance(test, EXPRS)
@@ -146,8 +174,14 @@ class V1Switch(Package):
                 inputs,
                 algorithm.member,
                 self.low.expressions.limited(fold.conjunction([condition, test]), call),
-                call.method.endswith("_with_payload"),
-                self.low.where == "verify",
+                binding.method.endswith("_with_payload"),
+                self.low.site.name == "verify",
                 call.pos,
             )
         )
+
+
+def v1switch(low: Lowering) -> V1Switch:
+    """Return the package of a program that is lowered."""
+    assert isinstance(low.package, V1Switch)
+    return low.package

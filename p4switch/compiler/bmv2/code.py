@@ -219,8 +219,9 @@ class StateNames:
         return self._names[block]
 
 
-def parser(start: ir.Block, source: Source) -> Json:
-    """The parser whose entry is `start`."""
+def parser(parsed: ir.Parser, number: int, source: Source) -> Json:
+    """Return `parsed` in JSON, as the parser of that number."""
+    start = parsed.start
     order = reverse_postorder(start)
     name = StateNames(order)
     states: list[Json] = []
@@ -250,4 +251,4 @@ def parser(start: ir.Block, source: Source) -> Json:
                 **source(block.span),
             }
         )
-    return {"name": "parser", "id": 0, "init_state": name(start) or "start", "parse_states": states}
+    return {"name": parsed.name, "id": number, "init_state": name(start) or "start", "parse_states": states}

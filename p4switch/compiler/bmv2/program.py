@@ -6,7 +6,7 @@ from typing import Any
 
 from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import parser, primitives
+from p4switch.compiler.bmv2.code import action_primitives, parser
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
 from p4switch.compiler.bmv2.source import Source
@@ -37,7 +37,7 @@ class _Headers:
         self.types: list[Json] = []
         self.headers: list[Json] = []
         self._type_names: dict[types.Type, str] = {}
-        self._taken: set[str] = {"scalars", "standard_metadata"}
+        self._taken: set[str] = {"scalars", *(m.name for m in program.metadata)}
         self.union_types: list[Json] = []
         self.stacks: list[Json] = []
         self.unions: list[Json] = []
@@ -46,10 +46,11 @@ class _Headers:
     def write(self) -> None:
         program = self.program
         self._add_type("scalars", _padded([_field(n, t) for n, t in program.scalars.items()]), None)
-        standard = [_field(n, t) for n, t, _ in program.standard_metadata]
-        self._add_type("standard_metadata", _padded(standard), None)
+        for metadata in program.metadata:
+            self._add_type(metadata.name, _padded([_field(n, t) for n, t in metadata.fields]), None)
         self._add_header("scalars", "scalars", metadata=True)
-        self._add_header("standard_metadata", "standard_metadata", metadata=True)
+        for metadata in program.metadata:
+            self._add_header(metadata.name, metadata.name, metadata=True)
         for name, width in program.varbits.items():
             type_name = f"varbit{width}"
             if type_name not in self._taken:
@@ -178,7 +179,7 @@ def _meter(meter: ir.Meter, info: Json) -> Json:
 
 
 def to_json(lowered: Lowered) -> Json:
-    """The JSON of `lowered`, as BMv2's simple_switch and the built-in engine read it."""
+    """The JSON of `lowered`, as BMv2 and the built-in engine read it."""
     run(BMV2, lowered)
     info = Source(lowered.source)
     with info.at(lowered.source.main.pos if lowered.source.main is not None else 0):
@@ -187,7 +188,7 @@ def to_json(lowered: Lowered) -> Json:
 
 def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
     actions, ids = Actions(info), Ids()
-    parsers = [parser(program.parser, info)]
+    parsers = [parser(each, i, info) for i, each in enumerate(program.parsers)]
     pipelines = [PipelineWriter(p, program, actions, ids, info).json(i) for i, p in enumerate(program.pipelines)]
     headers = _Headers(program)
     headers.write()
@@ -233,11 +234,12 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         ],
         "deparsers": [
             {
-                "name": "deparser",
-                "id": 0,
-                "order": [h.name for h in program.deparser],
-                "primitives": primitives(program.deparser_ops, info),
+                "name": each.name,
+                "id": i,
+                "order": [h.name for h in each.order],
+                "primitives": action_primitives(each.body, info),
             }
+            for i, each in enumerate(program.deparsers)
         ],
         "meter_arrays": _numbered([_meter(m, info(m.span)) for m in program.meters]),
         "counter_arrays": _numbered([_counter(c, info(c.span)) for c in program.counters]),
@@ -252,6 +254,6 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         "force_arith": [],
         "extern_instances": [],
         "field_aliases": [
-            [alias, ["standard_metadata", name]] for name, _, alias in program.standard_metadata if alias
+            [alias, [metadata.name, name]] for metadata in program.metadata for alias, name in metadata.aliases.items()
         ],
     }

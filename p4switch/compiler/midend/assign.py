@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -29,6 +29,43 @@ if TYPE_CHECKING:
 
 # Where a value lives: (instance or the stack or union it is part of, field or "*" for all of it).
 Leaf = tuple[str, str]
+
+
+class Footprint:
+    """Where values live, and where code reads and writes; so kept that overlaps are found at the smaller one's cost."""
+
+    __slots__ = ("_fields", "_names", "_whole")
+
+    def __init__(self, leaves: Iterable[Leaf] = ()) -> None:
+        self._fields: set[Leaf] = set()
+        self._names: set[str] = set()
+        self._whole: set[str] = set()
+        self.add(leaves)
+
+    def add(self, leaves: Iterable[Leaf]) -> None:
+        for name, part in leaves:
+            self._fields.add((name, part))
+            self._names.add(name)
+            if part == "*":
+                self._whole.add(name)
+
+    def update(self, other: Footprint) -> None:
+        self._fields |= other._fields
+        self._names |= other._names
+        self._whole |= other._whole
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __contains__(self, leaf: Leaf) -> bool:
+        return leaf in self._fields
+
+    def overlaps(self, other: Footprint) -> bool:
+        return not (
+            self._fields.isdisjoint(other._fields)
+            and self._names.isdisjoint(other._whole)
+            and self._whole.isdisjoint(other._names)
+        )
 
 
 class Assignments:
@@ -66,6 +103,12 @@ class Assignments:
             return result
         assert isinstance(header, ir.HeaderRef)
         return ir.Valid(header)
+
+    def footprint(self, value: Value) -> Footprint:
+        """Where `value` lives, and what it reads."""
+        result = Footprint(self.leaves(value))
+        self.low.spend(len(result))
+        return result
 
     def leaves(self, value: Value) -> Iterator[Leaf]:
         """What `value` reads, or stores where it is a place."""
@@ -106,16 +149,6 @@ class Assignments:
             yield from self.leaves(value.base)
             yield from self.leaves(value.index)
 
-    @staticmethod
-    def overlap(a: set[Leaf], b: set[Leaf]) -> bool:
-        if not a.isdisjoint(b):
-            return True
-        whole = {name for name, part in a if part == "*"}
-        if any(name in whole for name, _ in b):
-            return True
-        whole = {name for name, part in b if part == "*"}
-        return any(name in whole for name, _ in a)
-
     # Reading places
 
     def read(self, place: Value) -> Value:
@@ -131,6 +164,7 @@ class Assignments:
     def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
         """An array element at a run-time index, as a chain of conditionals."""
         index = self.held(index)
+        self.low.spend(len(base.items))
         result = base.items[-1]
         for position in reversed(range(len(base.items) - 1)):
             item = base.items[position]
@@ -158,7 +192,7 @@ class Assignments:
         it is part of.
         """
         trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
-        return expr if trivial or self.low.in_checksums else self.saved(expr)
+        return expr if trivial or not self.low.site.statements else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
         """`value` as it is now, whatever is assigned later."""
@@ -184,9 +218,9 @@ class Assignments:
         self.assign(copy, value)
         return copy
 
-    def _saved_from(self, expr: ir.Expr, target: set[Leaf]) -> ir.Expr:
+    def _saved_from(self, expr: ir.Expr, target: Footprint) -> ir.Expr:
         """`expr`, saved if assigning to `target` would change it."""
-        return self.saved(expr) if self.overlap(set(self.leaves(expr)), target) else expr
+        return self.saved(expr) if self.footprint(expr).overlaps(target) else expr
 
     def freeze(self, place: Value, indices: dict[Leaf, ir.Expr] | None = None) -> Value:
         """Return `place` with the indices in it as they are now; `indices` are those that have been saved already."""
@@ -232,7 +266,7 @@ class Assignments:
         elif isinstance(place, StackValue):
             for element in place.elements:
                 self.reset(element)
-            if self.low.where == "parser":
+            if self.low.site.parses:
                 # `next` is its first element again: the target counts down as it takes elements out.
                 self.low.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
                 self.low.emit(self.low.rewinds[-1])
@@ -263,7 +297,7 @@ class Assignments:
         if header.where != "last":
             return header
         index = self.saved(ir.LastIndex(header.stack))
-        if self.low.where == "parser":
+        if self.low.site.parses:
             size = next(ref.size for ref, _ in self.low.out.stacks if ref.name == header.stack)
             inside = fold.make("<", types.BOOL, index, fold.const(size, ir.ENUM_TYPE))
             self.low.emit(ir.Verify(inside, self.low.error_value("StackOutOfBounds"), span))
@@ -274,8 +308,8 @@ class Assignments:
     def assign(self, dst: Value, src: Value, span: int | None = None) -> None:
         """`dst = src`, both of the same type."""
         if not isinstance(dst, PLACES):
-            indices = set(self._index_leaves(dst))
-            if self.overlap(indices, set(self.leaves(dst)) - indices):
+            indices = Footprint(self._index_leaves(dst))
+            if len(indices) and indices.overlaps(Footprint(leaf for leaf in self.leaves(dst) if leaf not in indices)):
                 dst = self.freeze(dst)
         pairs = list(self._pairs(dst, src))
         if len(pairs) > 1:
@@ -298,13 +332,13 @@ class Assignments:
 
     def _without_hazards(self, pairs: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
         """Saves what a later pair reads and an earlier one overwrites, as in `s = { s.b, s.a }`."""
-        written: set[Leaf] = set()
+        written = Footprint()
         result: list[tuple[Value, Value]] = []
         for place, value in pairs:
-            if written and self.overlap(set(self.leaves(value)), written):
+            if len(written) and self.footprint(value).overlaps(written):
                 value = self.snapshot(value)
             result.append((place, value))
-            written.update(self.leaves(place))
+            written.add(self.leaves(place))
         return result
 
     def _assign_one(self, dst: Value, src: Value, span: int | None) -> None:
@@ -370,7 +404,7 @@ class Assignments:
             if src.fields is None:
                 self.invalidate(dst, span)
                 return
-            target = set(self.leaves(dst))
+            target = self.footprint(dst)
             values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
             self.low.emit(ir.SetValid(dst, span))
             for name, value in values.items():
@@ -383,7 +417,7 @@ class Assignments:
         if not dst.stack and not src.stack and dst.name == src.name:
             return
         siblings = self.siblings(dst)
-        if siblings and self.overlap(set(self.leaves(src)), set(self.leaves(dst))):
+        if siblings and self.footprint(src).overlaps(self.footprint(dst)):
             copy = self.low.temp(src.type)
             assert isinstance(copy, ir.HeaderRef)
             self.low.emit(ir.CopyHeader(copy, src, span))

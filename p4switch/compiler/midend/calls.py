@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend.assign import Leaf
+from p4switch.compiler.facts import CallKind
+from p4switch.compiler.midend.assign import Footprint
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
@@ -21,14 +22,13 @@ from p4switch.compiler.midend.values import (
     HeaderValue,
     Ignored,
     ListValue,
-    Packet,
     StackValue,
     StructValue,
     Text,
     UnionValue,
     Value,
 )
-from p4switch.compiler.midend.walk import parts
+from p4switch.compiler.walk import parts
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -56,24 +56,26 @@ def _is_simple(value: Value) -> bool:
 class Calls:
     def __init__(self, low: Lowering) -> None:
         self.low = low
-        self._reach: dict[tuple[ast.ActionDecl, Frame], set[Leaf]] = {}
+        self.facts = low.facts
+        self._reach: dict[tuple[ast.ActionDecl, Frame], Footprint] = {}
         self._inside_action = False  # in the body of an action that is inlined
 
     # Dispatch
 
     def call(self, call: ast.Call) -> Value | None:
-        kind = call.kind
-        if kind is ast.CallKind.BUILTIN:
+        binding = self.facts.bindings[call]
+        kind = binding.kind
+        if kind is CallKind.BUILTIN:
             return self._builtin(call)
-        if kind is ast.CallKind.FUNCTION:
+        if kind is CallKind.FUNCTION:
             return self._function(call)
-        if kind is ast.CallKind.ACTION:
+        if kind is CallKind.ACTION:
             self._action(call)
-        elif kind is ast.CallKind.TABLE_APPLY:
+        elif kind is CallKind.TABLE_APPLY:
             self.low.tables.run_table(call)
-        elif kind in (ast.CallKind.CONTROL_APPLY, ast.CallKind.PARSER_APPLY):
-            assert call.receiver is not None
-            block = self.low.expressions.expr(call.receiver)
+        elif kind in (CallKind.CONTROL_APPLY, CallKind.PARSER_APPLY):
+            assert binding.receiver is not None
+            block = self.low.expressions.expr(binding.receiver)
             assert isinstance(block, Block)
             if isinstance(block.decl, ast.ParserDecl):
                 self.low.parsers.inline_parser(block, call)
@@ -91,7 +93,7 @@ class Calls:
         param_types: Sequence[types.Type],
         bound: Sequence[ast.Expr | None],
         frame: Frame,
-        reach: set[Leaf] | None = None,
+        reach: Footprint | None = None,
         fixed: bool = False,
     ) -> list[tuple[Value, Value]]:
         """Evaluates the arguments `bound` and binds `params` in `frame`; returns what to copy out, (to, from).
@@ -103,15 +105,15 @@ class Calls:
         expected = [self.low.resolve(t) for t in param_types]
         early: dict[int, Value] = {}
         values = self.arguments(params, bound, expected, early)
-        leaves = [set(self.low.copies.leaves(v)) for v in values]
+        leaves = [self.low.copies.footprint(v) for v in values]
         outs = [i for i, d in enumerate(directions) if d in _OUT]
         copies: list[tuple[Value, Value]] = []
         in_order = [i for i, _, _ in self.low.expressions.in_order(bound)]
         for i in [*in_order, *(i for i, b in enumerate(bound) if b is None)]:
             param, value, t = params[i], values[i], expected[i]
             against = range(len(leaves)) if directions[i] in _OUT else outs
-            alone = not any(self.low.copies.overlap(leaves[i], leaves[j]) for j in against if j != i)
-            alone = alone and not (reach and self.low.copies.overlap(leaves[i], reach))
+            alone = not any(leaves[i].overlaps(leaves[j]) for j in against if j != i)
+            alone = alone and not (reach is not None and leaves[i].overlaps(reach))
             if fixed and isinstance(value, ExternObject):
                 if frame.values.setdefault(param, value) is not value:
                     raise self.low.error(
@@ -119,7 +121,7 @@ class Calls:
                         "a control with tables that is applied more than once needs the same extern object each time",
                     )
                 continue
-            if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
+            if fixed and param not in frame.values and not isinstance(value, (Text, Ignored)):
                 frame.values[param] = self.low.temp(t, param.name)
             previous = frame.values.get(param) if fixed else None
             if i in early:
@@ -163,7 +165,7 @@ class Calls:
         previous: Value | None,
         copies: list[tuple[Value, Value]],
     ) -> Value:
-        if isinstance(value, (Packet, Text)) or isinstance(t, (types.Extern, types.String)):
+        if isinstance(value, Text) or isinstance(t, (types.Extern, types.String)):
             return value
         if isinstance(value, Ignored) and param.direction not in _OUT:
             return value
@@ -197,10 +199,11 @@ class Calls:
     # Functions and actions
 
     def _function(self, call: ast.Call) -> Value | None:
-        decl = call.decl
+        binding = self.facts.bindings[call]
+        decl = binding.decl
         assert isinstance(decl, ast.FunctionDecl)
-        frame = Frame(self.low.globals, types={p: self.low.resolve(t) for p, t in call.type_args.items()})
-        copies = self.bind(call.params, call.param_types, call.bound, frame)
+        frame = Frame(self.low.globals, types={p: self.low.resolve(t) for p, t in binding.type_args.items()})
+        copies = self.bind(binding.params, binding.param_types, binding.bound, frame)
         result: Value | None = None
         body = decl.body.statements
         with self.low.activation(frame):
@@ -211,7 +214,7 @@ class Calls:
                 if copies:
                     result = self.low.copies.snapshot(result)
             else:
-                t = self.low.resolve(decl.return_type)
+                t = self.low.type_of(decl)
                 result = None if isinstance(t, types.Void) else self.low.temp(t, decl.name)
                 if result is not None:
                     self.low.copies.reset(result)
@@ -231,14 +234,15 @@ class Calls:
         self.low.start(join)
 
     def _action(self, call: ast.Call) -> None:
-        decl = call.decl
+        binding = self.facts.bindings[call]
+        decl = binding.decl
         assert isinstance(decl, ast.ActionDecl)
         if not self.low.in_action and not self._inside_action:
             self.low.tables.called_directly(decl)
         home = self.home(decl)
         frame = Frame(home)
         reach = self.reach(decl, home) if home is not self.low.globals else None
-        copies = self.bind(call.params, call.param_types, call.bound, frame, reach)
+        copies = self.bind(binding.params, binding.param_types, binding.bound, frame, reach)
         outer, self._inside_action = self._inside_action, True
         with self.low.activation(frame):
             self.body(decl.body, None, copies)
@@ -251,7 +255,7 @@ class Calls:
             return self.low.block.frame
         return self.low.globals
 
-    def reach(self, decl: ast.ActionDecl, home: Frame) -> set[Leaf]:
+    def reach(self, decl: ast.ActionDecl, home: Frame) -> Footprint:
         """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
         known = self._reach.get((decl, home))
         if known is not None:
@@ -259,35 +263,37 @@ class Calls:
         result = self._reach[decl, home] = self.touched(decl.body, home, set(decl.params))
         return result
 
-    def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> set[Leaf]:
+    def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> Footprint:
         """Return the storage that `body` reads or changes, through actions too, but for `own`; names are of `frame`."""
-        result: set[Leaf] = set()
+        result = Footprint()
         waiting: list[ast.Node] = [body]
         while waiting:
             node = waiting.pop()
+            self.low.spend(1)
             if isinstance(node, (ast.Name, ast.Member)):
                 value = self._static(node, frame, own)
                 if value is not None:
-                    result.update(self.low.copies.leaves(value))
+                    result.update(self.low.copies.footprint(value))
                     continue
-            called = node.decl if isinstance(node, ast.Call) else None
+            called = self.facts.bindings[node].decl if isinstance(node, ast.Call) else None
             if isinstance(called, ast.TableDecl):
                 waiting.append(called)
-                called_actions = [ref.decl for ref in called.actions]
-                waiting += [b for ref in called.actions for b in ref.bound if b is not None]
+                called_actions = [self.facts.actions[ref] for ref in called.actions]
+                waiting += [b for ref in called.actions for b in self.facts.bindings[ref].bound if b is not None]
             else:
                 called_actions = [called] if isinstance(called, ast.ActionDecl) else []
             for action in called_actions:
                 if self.home(action) is not self.low.globals:
-                    result |= self.reach(action, self.home(action))
-            waiting.extend(parts(node))
+                    result.update(self.reach(action, self.home(action)))
+            waiting.extend(parts(node, self.facts))
         return result
 
     def _static(self, node: ast.Expr, home: Frame, own: Collection[ast.Declaration]) -> Value | None:
         """The place that `a.b.c` stands for in `home`, if it is one."""
         if isinstance(node, ast.Name):
-            return None if node.decl in own else home.lookup(node.decl)
-        if isinstance(node, ast.Member) and node.field is not None:
+            decl = self.facts.decls[node]
+            return None if decl in own else home.lookup(decl)
+        if isinstance(node, ast.Member) and node in self.facts.fields:
             base = self._static(node.base, home, own)
             if isinstance(base, (StructValue, ir.HeaderRef, UnionValue)):
                 return self.low.expressions.select(base, node.name, node)
@@ -297,7 +303,8 @@ class Calls:
     # Controls
 
     def _control(self, block: Block, call: ast.Call) -> None:
-        copies = self.bind(block.decl.params, call.param_types, call.bound, block.frame, fixed=block.shared)
+        binding = self.facts.bindings[call]
+        copies = self.bind(block.decl.params, binding.param_types, binding.bound, block.frame, fixed=block.shared)
         saved = self.low.block, self.low.prefix
         self.low.block, self.low.prefix = block, block.path + "."
         with self.low.activation(block.frame):
@@ -314,7 +321,7 @@ class Calls:
                 value = None if local.init is None else self.low.copies.snapshot(self.low.expressions.expr(local.init))
                 place = block.frame.values.get(local)
                 if place is None:
-                    t = self.low.resolve(local.type)
+                    t = self.low.type_of(local)
                     self.low.storable(t, local)
                     place = block.frame.values[local] = self.low.storage.allocate(t, self.low.prefix + local.name)
                 if value is None:
@@ -330,25 +337,26 @@ class Calls:
     # Built-in methods
 
     def _builtin(self, call: ast.Call) -> Value | None:
-        assert call.receiver is not None
-        receiver = self.low.expressions.expr(call.receiver)
+        binding = self.facts.bindings[call]
+        assert binding.receiver is not None
+        receiver = self.low.expressions.expr(binding.receiver)
         if isinstance(receiver, ir.HeaderRef):
             receiver = self.low.copies.in_place(receiver, call.pos)
-        if call.method == "isValid":
+        if binding.method == "isValid":
             if not isinstance(receiver, (ir.HeaderRef, UnionValue, HeaderValue)):
                 raise self.low.error(call, "isValid() is for headers and header unions")
             return self.low.copies.valid(receiver)
-        if call.method in ("setValid", "setInvalid"):
+        if binding.method in ("setValid", "setInvalid"):
             if isinstance(receiver, ir.HeaderRef):
-                if call.method == "setValid":
+                if binding.method == "setValid":
                     self.low.emit(ir.SetValid(receiver, call.pos))
                 else:
                     self.low.copies.invalidate(receiver, call.pos)
                 return None
-        elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
-            arg = call.bound[0]
+        elif binding.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
+            arg = binding.bound[0]
             assert arg is not None
             count = self.low.expressions.constant(arg).value
-            self.low.emit(ir.MoveStack(receiver.ref, count if call.method == "push_front" else -count, call.pos))
+            self.low.emit(ir.MoveStack(receiver.ref, count if binding.method == "push_front" else -count, call.pos))
             return None
-        raise self.low.error(call, f"{call.method}() is not supported here on this target")
+        raise self.low.error(call, f"{binding.method}() is not supported here on this target")

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Binding, CallKind, Facts
 from p4switch.compiler.midend.values import Frame, Ignored, Value
-from p4switch.compiler.midend.walk import walk
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -38,9 +39,18 @@ class ExternObject:
     type_args: tuple[types.Type, ...]
     args: dict[str, Value]
     path: str
-    node: ast.Instantiation | ast.ConstructorCall
+    node: ast.Instantiation | ast.ConstructorCall | ast.Parameter
     annotations: list[ast.Annotation]
     block: Block | None = None
+
+
+@dataclass(slots=True, eq=False)
+class PackageObject:
+    """An instance of a package, which `main` or another package takes. `args` are in order; None: left out."""
+
+    decl: ast.PackageDecl
+    args: list[Value | None]
+    node: ast.Node
 
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
@@ -59,7 +69,7 @@ def local_name(decl: ast.Declaration) -> str:
     return next((a.string for a in decl.annotations if a.name == "name" and a.string), decl.name)
 
 
-def has_tables(decl: ast.Declaration) -> bool:
+def has_tables(decl: ast.Declaration, facts: Facts) -> bool:
     """Whether a control has tables, its own or those of controls inside it."""
     waiting, seen = [decl], {decl}
     while waiting:
@@ -67,7 +77,7 @@ def has_tables(decl: ast.Declaration) -> bool:
         for local in control.locals if isinstance(control, ast.ControlDecl) else ():
             if isinstance(local, ast.TableDecl):
                 return True
-            inner = local.type if isinstance(local, ast.Instantiation) else None
+            inner = facts.types[local] if isinstance(local, ast.Instantiation) else None
             if isinstance(inner, types.Control) and inner.decl not in seen:
                 seen.add(inner.decl)
                 waiting.append(inner.decl)
@@ -77,6 +87,7 @@ def has_tables(decl: ast.Declaration) -> bool:
 class Elaboration:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
         self.extern_objects: list[ExternObject] = []
         self._making: set[ast.Declaration] = set()
 
@@ -89,19 +100,41 @@ class Elaboration:
             self.low.globals.values[decl] = value
         return value
 
+    def packet(self, param: ast.Parameter) -> ExternObject:
+        """Return what a `packet_in` or `packet_out` parameter of one of the package's blocks stands for."""
+        t = self.low.type_of(param)
+        assert isinstance(t, types.Extern)
+        return ExternObject(t.decl, (), {}, "", param, [])
+
+    def blocks(self, main: ast.Instantiation) -> list[Block] | None:
+        """Return the blocks of the package, those of packages in it in their places; None: there is something else."""
+        found: list[Block] = []
+        waiting: list[Value | None] = [self.instance(main)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, PackageObject):
+                waiting += reversed(value.args)
+            elif isinstance(value, Block):
+                found.append(value)
+            elif not isinstance(value, ExternObject):
+                return None
+        return found
+
     def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:
         return {p: Ignored() if b is None else self.low.expressions.expr(b) for p, b in zip(params, bound, strict=True)}
 
     def _instantiate(self, decl: ast.Instantiation, prefix: str, parent: Block | None) -> Value:
+        binding = self.facts.bindings[decl]
         path = control_name(decl.name, decl.annotations, prefix)
-        t = self.low.resolve(decl.type)
-        args = self._arguments(decl.params, decl.bound)
+        t = self.low.type_of(decl)
+        args = self._arguments(binding.params, binding.bound)
         return self._make(t, args, path, decl, decl.annotations, parent)
 
     def construct(self, node: ast.ConstructorCall) -> Value:
         """An anonymous instance: an argument of the package, or of a table property or constructor."""
-        t = self.low.resolve(node.type)
-        args = self._arguments(node.params, node.bound)
+        binding = self.facts.bindings[node]
+        t = self.low.type_of(node)
+        args = self._arguments(binding.params, binding.bound)
         path = ""
         if isinstance(t, (types.Parser, types.Control)):
             path = t.decl.name
@@ -124,6 +157,8 @@ class Elaboration:
             return extern
         if isinstance(t, (types.Parser, types.Control)):
             return self._make_block(t, args, path, node, annotations, parent)
+        if isinstance(t, types.Package):
+            return PackageObject(t.decl, [None if isinstance(v, Ignored) else v for v in args.values()], node)
         raise self.low.error(node, f"an instance of {t} is not supported here")
 
     def _make_block(
@@ -147,33 +182,33 @@ class Elaboration:
         if parent is not None:
             parent.blocks.append(block)
         self._making.add(decl)
-        applied = _applications(decl)
+        applied = _applications(decl, self.facts)
         with self.low.activation(frame):
             for local in decl.locals:
                 if isinstance(local, ast.Instantiation):
                     value = self._instantiate(local, path, block)
                     frame.values[local] = value
                     if isinstance(value, Block) and applied.get(local, 0) > 1:
-                        _share(value)
+                        _share(value, self.facts)
                 elif isinstance(local, ast.ConstDecl):
                     frame.values[local] = self.low.expressions.expr(local.init)
         self._making.discard(decl)
         return block
 
 
-def _share(block: Block) -> None:
-    if has_tables(block.decl):
+def _share(block: Block, facts: Facts) -> None:
+    if has_tables(block.decl, facts):
         block.shared = True
         for inner in block.blocks:
-            _share(inner)
+            _share(inner, facts)
 
 
-def _applications(decl: ast.ParserDecl | ast.ControlDecl) -> dict[ast.Declaration, int]:
+def _applications(decl: ast.ParserDecl | ast.ControlDecl, facts: Facts) -> dict[ast.Declaration, int]:
     """How often each local instance is applied in the text of `decl`."""
     counts: dict[ast.Declaration, int] = {}
-    for node in walk(decl):
-        if not isinstance(node, ast.Call) or not isinstance(node.receiver, ast.Name):
-            continue
-        if node.kind in (ast.CallKind.CONTROL_APPLY, ast.CallKind.PARSER_APPLY):
-            counts[node.receiver.decl] = counts.get(node.receiver.decl, 0) + 1
+    for node in walk(decl, facts):
+        called = facts.bindings[node] if isinstance(node, ast.Call) else Binding()
+        if called.kind in (CallKind.CONTROL_APPLY, CallKind.PARSER_APPLY) and isinstance(called.receiver, ast.Name):
+            instance = facts.decls[called.receiver]
+            counts[instance] = counts.get(instance, 0) + 1
     return counts

@@ -6,7 +6,7 @@ ones are saved first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,7 +27,7 @@ from p4switch.compiler.midend.values import (
     UnionValue,
     Value,
 )
-from p4switch.compiler.midend.walk import method_name, parts
+from p4switch.compiler.walk import parts
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -55,6 +55,27 @@ T = TypeVar("T", bound=Value)
 class Expressions:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
+        self._kinds: dict[type[ast.Expr], Callable[..., Value]] = {
+            ast.IntLiteral: self._eval_int_literal,
+            ast.BoolLiteral: self._eval_bool_literal,
+            ast.StringLiteral: self._eval_string_literal,
+            ast.EnumRef: self._eval_enum_ref,
+            ast.Name: self._eval_name,
+            ast.Member: self._eval_member,
+            ast.Index: self._eval_index,
+            ast.Slice: self._eval_slice,
+            ast.Unary: self._eval_unary,
+            ast.Binary: self._eval_binary,
+            ast.Conditional: self._eval_conditional,
+            ast.Cast: self._eval_cast,
+            ast.Call: self._eval_call,
+            ast.ConstructorCall: self._eval_constructor_call,
+            ast.ListExpr: self._eval_list_expr,
+            ast.StructExpr: self._eval_struct_expr,
+            ast.InvalidHeader: self._eval_invalid_header,
+            ast.DontCare: self._eval_dont_care,
+        }
         self._effects: dict[ast.Node, bool] = {}
         self.known: dict[ast.Node, Value] = {}  # expressions that have been evaluated already
 
@@ -64,8 +85,8 @@ class Expressions:
         """Whether evaluating `node` may change what other operands read."""
         known = self._effects.get(node)
         if known is None:
-            known = any(self.effects(p) for p in parts(node))
-            if isinstance(node, ast.Call) and node.method not in _PURE_METHODS:
+            known = any(self.effects(p) for p in parts(node, self.facts))
+            if isinstance(node, ast.Call) and self.facts.bindings[node].method not in _PURE_METHODS:
                 known = True
             self._effects[node] = known
         return known
@@ -102,7 +123,7 @@ class Expressions:
         A deparser cannot branch: the code comes before both paths there, where nothing in it can fail.
         """
         first = ir.Block()
-        if self.low.where == "deparser":
+        if not self.low.site.branches:
             return Apart(self.expr(node), first, first)
         saved, self.low.code = self.low.code, first
         value = self.expr(node)
@@ -114,8 +135,8 @@ class Expressions:
         if node in self.known:
             return self.known[node]
         self.low.work(node)
-        value: Value = getattr(self, method_name("_eval_", node))(node)
-        if self.low.in_checksums:
+        value = self._kinds[type(node)](node)
+        if not self.low.site.statements:
             return self.limited(value, node)
         if isinstance(value, ir.Op) and (value.depth > _MAX_DEPTH or value.size > _MAX_SIZE):
             return self.low.copies.saved(value)
@@ -153,7 +174,7 @@ class Expressions:
             if isinstance(base, ListValue) and not isinstance(index, ir.Const):
                 return ElementPlace(base, self.low.copies.saved(index))
             return self._item(base, index, node)
-        if isinstance(node, ast.Member) and node.field is not None:
+        if isinstance(node, ast.Member) and node in self.facts.fields:
             return self.select(self.place(node.base), node.name, node)
         return self.expr(node)
 
@@ -171,20 +192,21 @@ class Expressions:
     def _eval_enum_ref(self, node: ast.EnumRef) -> Value:
         t = scalar_type(self.low.type_of(node))
         assert t is not None
-        return ir.Const(node.decl.value, t, node.decl.name)
+        return ir.Const(self.facts.values[node.decl], t, node.decl.name)
 
     def _eval_name(self, node: ast.Name) -> Value:
-        value = self.low.frame.lookup(node.decl)
+        decl = self.facts.decls[node]
+        value = self.low.frame.lookup(decl)
         if value is not None:
             return value
-        if isinstance(node.decl, ast.ConstDecl):
-            return self.expr(node.decl.init)
-        if isinstance(node.decl, ast.Instantiation):
-            return self.low.instances.instance(node.decl)
+        if isinstance(decl, ast.ConstDecl):
+            return self.expr(decl.init)
+        if isinstance(decl, ast.Instantiation):
+            return self.low.instances.instance(decl)
         raise self.low.error(node, f"'{node.name}' cannot be used here on this target")
 
     def _eval_member(self, node: ast.Member) -> Value:
-        if node.field is None:
+        if node not in self.facts.fields:
             base_type = self.low.type_of(node.base)
             if isinstance(base_type, types.ApplyResult):
                 return self._control_flow(node)
@@ -349,7 +371,7 @@ class Expressions:
     def _eval_call(self, node: ast.Call) -> Value:
         value = self.low.calls.call(node)
         if value is None:
-            raise self.low.error(node, f"'{node.method}' gives no value")
+            raise self.low.error(node, f"'{self.facts.bindings[node].method}' gives no value")
         return value
 
     def _eval_constructor_call(self, node: ast.ConstructorCall) -> Value:

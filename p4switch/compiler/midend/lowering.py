@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch import ir
+from p4switch.architectures.architecture import Architecture
+from p4switch.architectures.package import Package, Site
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend.assign import Assignments
@@ -21,25 +22,26 @@ from p4switch.compiler.midend.storage import Storage
 from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
-MAX_WORK = 400_000
-"""Expressions and statements that are lowered in one program, those of a call each time anew."""
-MAX_CPU_S = 60.0
-"""Time of this process that their lowering may take: some cost more than others."""
-_WORK_A_LOOK = 256  # at the clock
+MAX_OPERATIONS = 1_000_000
+"""What a program may cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
+cases and entries that are made; scalars that are looked at to pass and assign values."""
+_TOP = Site("")
 
 
 class Lowering:
     """The lowering of one program: the code being built, the environment, errors, and the parts."""
 
-    def __init__(self, program: ast.Program) -> None:
+    def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
+        self.architecture = architecture
+        self.facts = program.facts
         self.out = ir.Program()
         self.storage = Storage(self.out)
         self.globals = Frame(None)
         self.frame = self.globals
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
-        self.where = ""  # "parser", "ingress", "egress", "verify", "compute", "deparser"
+        self.site = _TOP  # what block of the package it is, or is in
         self.in_action = False
         self.exit_target: ir.Block | None = None  # of the control or action
         self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
@@ -47,9 +49,8 @@ class Lowering:
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
-        self._work = 0
+        self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
-        self._began_s = time.process_time()
         self._storable: set[types.Type] = set()
         self.rewinds: list[ir.MoveStack] = []  # of stacks in the parser whose variable begins anew
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
@@ -61,6 +62,7 @@ class Lowering:
         self.tables = Tables(self)
         self.externs = Externs(self)
         self.parsers = Parsers(self)
+        self.package = package(self)
 
     # Errors
 
@@ -71,15 +73,18 @@ class Lowering:
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 
     def work(self, node: ast.Node) -> None:
-        """Notes that one node more is lowered. Raises CompileError where calls in calls have become too many."""
-        self._work += 1
+        """Notes that one node more is lowered. Raises CompileError as `spend`."""
         self._lowered_now = node.pos
-        if self._work > MAX_WORK:
+        self.spend(1)
+
+    def spend(self, operations: int) -> None:
+        """Notes what lowering costs. Raises CompileError, at what is lowered now, where it has become too much."""
+        self._spent += operations
+        if self._spent > MAX_OPERATIONS:
             raise self.error(
-                node, f"the program becomes too large: with all calls put in place it has over {MAX_WORK} expressions"
+                None,
+                f"the program becomes too large: with all calls put in place it takes over {MAX_OPERATIONS} operations",
             )
-        if self._work % _WORK_A_LOOK == 0 and time.process_time() > self._began_s + MAX_CPU_S:
-            raise self.error(node, f"the program takes too long to compile: over {MAX_CPU_S:g} s of CPU time")
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
         """Raises CompileError for a type of which the target has no variables, where it is declared."""
@@ -103,12 +108,12 @@ class Lowering:
 
     def error_value(self, name: str) -> ir.Const:
         """Return the value of `error.name`, one of core.p4's."""
-        return ir.Const(self.source.errors[name].value, ir.ENUM_TYPE, name)
+        return ir.Const(self.facts.values[self.source.errors[name]], ir.ENUM_TYPE, name)
 
     # Types
 
-    def type_of(self, node: ast.Expr) -> types.Type:
-        return self.resolve(node.type)
+    def type_of(self, node: ast.Node) -> types.Type:
+        return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
         """`t` with the type parameters of the functions being inlined put in."""
@@ -121,12 +126,8 @@ class Lowering:
 
     # Code
 
-    @property
-    def in_checksums(self) -> bool:
-        """Whether the code is that of a control in which BMv2 has expressions but no statements."""
-        return self.where in ("verify", "compute")
-
     def emit(self, op: ir.Operation) -> None:
+        self.spend(1)
         self.code.ops.append(op)
 
     def goto(self, target: ir.Block, span: int | None = None) -> None:
@@ -158,7 +159,10 @@ class Lowering:
         self.unreached.add(self.code)
 
     def temp(self, t: types.Type, name: str = "tmp") -> Value:
-        return self.storage.allocate(t, self.prefix + name)
+        before = len(self.out.scalars) + len(self.out.headers)
+        value = self.storage.allocate(t, self.prefix + name)
+        self.spend(len(self.out.scalars) + len(self.out.headers) - before)
+        return value
 
     @contextmanager
     def activation(self, frame: Frame) -> Iterator[None]:

@@ -25,11 +25,13 @@ MAX_CASES = 1 << 16
 class Parsers:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
         self.value_sets: dict[tuple[Block, ast.ValueSetDecl], ir.ValueSet] = {}
 
     def inline_parser(self, block: Block, call: ast.Call) -> None:
+        binding = self.facts.bindings[call]
         frame = Frame(block.frame)
-        copies = self.low.calls.bind(block.decl.params, call.param_types, call.bound, frame)
+        copies = self.low.calls.bind(block.decl.params, binding.param_types, binding.bound, frame)
         saved = self.low.block, self.low.prefix
         self.low.block, self.low.prefix = block, block.path + "."
         after = ir.Block()
@@ -60,7 +62,7 @@ class Parsers:
         if node is None:
             self.low.goto(states[ast.REJECT])
         elif isinstance(node, ast.Transition):
-            self.low.goto(states[node.target], node.pos)
+            self.low.goto(states[self.facts.states[node]], node.pos)
         else:
             self._select(node, states)
 
@@ -73,10 +75,11 @@ class Parsers:
         cases: list[tuple[list[_Key] | str, ir.Block | None]] = []
         spans: list[int] = []
         for case in node.cases:
-            target = states[case.target]
+            target = states[self.facts.states[case]]
             single = case.keysets[0]
-            if len(case.keysets) == 1 and isinstance(single, ast.Name) and isinstance(single.decl, ast.ValueSetDecl):
-                cases.append((self._value_set(single.decl).name, target))
+            value_set = self.facts.decls[single] if isinstance(single, ast.Name) else None
+            if len(case.keysets) == 1 and isinstance(value_set, ast.ValueSetDecl):
+                cases.append((self._value_set(value_set).name, target))
                 spans.append(case.pos)
                 continue
             alternatives: list[list[_Key]] = []
@@ -88,6 +91,7 @@ class Parsers:
                 raise self.low.error(
                     case, f"the ranges of this select make {count} cases of masks, at most {MAX_CASES}"
                 )
+            self.low.spend(count - len(cases))
             choices = [list(choice) for choice in itertools.product(*alternatives)]
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
@@ -137,7 +141,7 @@ class Parsers:
         assert self.low.block is not None
         key = (self.low.block, decl)
         if key not in self.value_sets:
-            element = self.low.resolve(decl.element)
+            element = self.low.type_of(decl)
             width = types.width_of(element)
             if width is None:
                 raise self.low.error(decl, f"a value set of {element} is not supported")

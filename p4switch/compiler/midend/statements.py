@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -9,7 +10,6 @@ from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import EXPRS, ListValue, StackValue, StructValue, Value
-from p4switch.compiler.midend.walk import method_name
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -18,6 +18,23 @@ if TYPE_CHECKING:
 class Statements:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
+        self._kinds: dict[type[ast.Node], Callable[..., None]] = {
+            ast.Block: self._do_block,
+            ast.Empty: self._do_empty,
+            ast.ConstDecl: self._do_const_decl,
+            ast.VarDecl: self._do_var_decl,
+            ast.Assign: self._do_assign,
+            ast.CallStatement: self._do_call_statement,
+            ast.If: self._do_if,
+            ast.Return: self._do_return,
+            ast.Exit: self._do_exit,
+            ast.Break: self._do_break,
+            ast.Continue: self._do_continue,
+            ast.Switch: self._do_switch,
+            ast.For: self._do_for,
+            ast.ForIn: self._do_for_in,
+        }
 
     def run(self, body: ast.Block) -> None:
         for statement in body.statements:
@@ -27,7 +44,7 @@ class Statements:
 
     def statement(self, node: ast.Statement) -> None:
         self.low.work(node)
-        getattr(self, method_name("_do_", node))(node)
+        self._kinds[type(node)](node)
 
     def _do_block(self, node: ast.Block) -> None:
         self.run(node)
@@ -40,7 +57,7 @@ class Statements:
 
     def _do_var_decl(self, node: ast.VarDecl) -> None:
         value = None if node.init is None else self.low.expressions.expr(node.init)
-        t = self.low.resolve(node.type)
+        t = self.low.type_of(node)
         self.low.storable(t, node)
         place = self.low.temp(t, node.name)
         self.low.frame.values[node] = place
@@ -122,7 +139,7 @@ class Statements:
 
     def _do_switch(self, node: ast.Switch) -> None:
         after = ir.Block()
-        if node.table is not None:
+        if node in self.facts.switched:
             self.low.tables.switch_table(node, after)
         else:
             self._switch_value(node, after)
@@ -185,16 +202,14 @@ class Statements:
         self.low.goto(following)
 
     def _do_for_in(self, node: ast.ForIn) -> None:
-        t = self.low.resolve(node.variable.type)
+        t = self.low.type_of(node.variable)
         variable = self.low.frame.values[node.variable] = self.low.temp(t, node.variable.name)
         after = ir.Block()
         if isinstance(node.values, ast.Range):
             self._for_range(node, node.values, variable, after)
         else:
             values = self.low.expressions.expr(node.values)
-            if self.low.copies.overlap(
-                set(self.low.copies.leaves(values)), self.low.calls.touched(node.body, self.low.frame)
-            ):
+            if self.low.copies.footprint(values).overlaps(self.low.calls.touched(node.body, self.low.frame)):
                 values = self.low.copies.snapshot(values)  # it is evaluated once, whatever the body assigns
             items: list[Value]
             if isinstance(values, StackValue):
@@ -216,7 +231,7 @@ class Statements:
 
     def _for_range(self, node: ast.ForIn, values: ast.Range, variable: Value, after: ir.Block) -> None:
         low, high = self.low.expressions.operands([values.low, values.high])
-        t = scalar_type(self.low.resolve(node.variable.type))
+        t = scalar_type(self.low.type_of(node.variable))
         assert isinstance(low, EXPRS)
         assert isinstance(high, EXPRS)
         assert t is not None

@@ -49,7 +49,7 @@ class Storage:
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self._taken: dict[str, int] = {SCALARS: 0, "standard_metadata": 0}
+        self._taken: dict[str, int] = {SCALARS: 0}
         self._scalar_names: dict[str, int] = {}
         self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
         self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union it is a member of
@@ -65,6 +65,22 @@ class Storage:
             if candidate not in taken:
                 taken[candidate] = 0
                 return candidate
+
+    def intrinsic(self, t: types.Struct, name: str) -> StructValue:
+        """Return instance `name` of metadata that the architecture fills in or looks at, new in the program."""
+        self._taken[name] = 0
+        metadata = ir.Metadata(name)
+        self.program.metadata.append(metadata)
+        fields: dict[str, Value] = {}
+        for f in t.fields:
+            scalar = scalar_type(f.type)
+            assert scalar is not None
+            fields[f.name] = ir.FieldRef(name, f.name, scalar)
+            metadata.fields.append((f.name, scalar))
+            alias = next((a.string for a in f.decl.annotations if a.name == "alias" and a.string), None)
+            if alias is not None:
+                metadata.aliases[alias] = f.name
+        return StructValue(t, fields)
 
     def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:
         """New storage for a value of type `t`. `exact` is for the program's own headers: no prefix, no suffix."""

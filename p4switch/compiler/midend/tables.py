@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from p4switch import ir
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
 from p4switch.compiler.midend.limits import MAX_SIZE
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import Frame, Value
-from p4switch.compiler.midend.walk import walk
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -44,28 +46,29 @@ class ActionObject:
     ir: ir.Action
 
 
-def key_text(node: ast.Expr) -> str | None:
+def key_text(node: ast.Expr, facts: Facts) -> str | None:
     """The name of a table key that has no `@name`: its expression as text, where that is simple enough."""
     if isinstance(node, ast.Name):
         return node.name
     if isinstance(node, ast.Member):
-        base = key_text(node.base)
-        name = node.name if node.field is None else local_name(node.field.decl)
+        base = key_text(node.base, facts)
+        name = local_name(facts.fields[node].decl) if node in facts.fields else node.name
         return name[1:] if name.startswith(".") else base and f"{base}.{name}"
     if isinstance(node, ast.Index):
-        base, index = key_text(node.base), key_text(node.index)
+        base, index = key_text(node.base, facts), key_text(node.index, facts)
         return base and index and f"{base}[{index}]"
     if isinstance(node, ast.Slice):
-        base, high, low = key_text(node.base), key_text(node.high), key_text(node.low)
+        base, high, low = key_text(node.base, facts), key_text(node.high, facts), key_text(node.low, facts)
         return base and high and low and f"{base}[{high}:{low}]"
-    if isinstance(node, ast.Call) and node.method == "isValid" and node.receiver is not None:
-        base = key_text(node.receiver)
+    if isinstance(node, ast.Call) and facts.bindings[node].method == "isValid":
+        receiver = facts.bindings[node].receiver
+        base = None if receiver is None else key_text(receiver, facts)
         return base and f"{base}.$valid$"
     if isinstance(node, ast.Binary) and node.op == "&":
-        left, right = key_text(node.left), key_text(node.right)
+        left, right = key_text(node.left, facts), key_text(node.right, facts)
         return left and right and f"{left} & {right}"
     if isinstance(node, ast.Cast) and node.implicit:
-        return key_text(node.operand)
+        return key_text(node.operand, facts)
     if isinstance(node, ast.IntLiteral):
         return hex(node.value) if node.base == 16 else str(node.value)
     return None
@@ -87,6 +90,7 @@ def _widens(source: types.Type, target: types.Type) -> bool:
 class Tables:
     def __init__(self, low: Lowering) -> None:
         self.low = low
+        self.facts = low.facts
         self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
         self.actions: dict[Any, ActionObject] = {}
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
@@ -106,29 +110,29 @@ class Tables:
         self._apply(call, {True: hit, False: miss}, miss)
 
     def switch_table(self, node: ast.Switch, after: ir.Block) -> None:
-        assert node.table is not None
         call = node.value
         while not isinstance(call, ast.Call):
             assert isinstance(call, ast.Member)
             call = call.base
         targets = self.low.statements.switch_bodies(node, after)
-        table = self.table(node.table)
+        table = self.table(self.facts.switched[node])
         on: dict[Any, ir.Block] = {}
         default = after
         for case, target in zip(node.cases, targets, strict=True):
-            if case.action is None:
+            if case not in self.facts.actions:
                 default = target
                 continue
             for i, ref in enumerate(table.refs):
-                if ref.decl is case.action:
+                if self.facts.actions[ref] is self.facts.actions[case]:
                     on.setdefault(i, target)
         self._apply(call, on, default)
 
     def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
-        assert isinstance(call.decl, ast.TableDecl)
+        binding = self.facts.bindings[call]
+        assert isinstance(binding.decl, ast.TableDecl)
         if self.low.in_action:
             raise self.low.error(call, "a table cannot be applied in an action")
-        table = self.table(call.decl)
+        table = self.table(binding.decl)
         for target, source in table.computed:
             self.low.copies.assign(target, self.low.expressions.scalar(source), source.pos)
         if table.soft:
@@ -155,7 +159,7 @@ class Tables:
         return wrapped[target]
 
     def _exit_flag(self) -> ir.FieldRef:
-        name = f"{self.low.where}.$exited"
+        name = f"{self.low.site.name}.$exited"
         if name not in self.low.out.scalars:
             self.low.storage.allocate(types.BOOL, name)
         return ir.FieldRef("scalars", name, types.BOOL)
@@ -163,17 +167,18 @@ class Tables:
     def _has_exit(self, decl: ast.TableDecl) -> bool:
         if decl not in self._exits:
             seen: set[ast.Node] = set()
-            pending: list[ast.Node] = [ref.decl for ref in decl.actions]
+            pending: list[ast.Node] = [self.facts.actions[ref] for ref in decl.actions]
             found = False
             while pending and not found:
                 action = pending.pop()
                 if action in seen:
                     continue
                 seen.add(action)
-                for node in walk(action):
+                for node in walk(action, self.facts):
                     found = found or isinstance(node, ast.Exit)
-                    if isinstance(node, ast.Call) and isinstance(node.decl, ast.ActionDecl):
-                        pending.append(node.decl)
+                    called = self.facts.bindings[node].decl if isinstance(node, ast.Call) else None
+                    if isinstance(called, ast.ActionDecl):
+                        pending.append(called)
             self._exits[decl] = found
         return self._exits[decl]
 
@@ -201,14 +206,14 @@ class Tables:
             scalar = scalar_type(t)
             if not isinstance(scalar, (types.Bits, types.Bool)):
                 raise self.low.error(expr, f"a key of type {t} is not supported: expected a number, bool or enum")
-            name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(expr)
+            name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(expr, self.facts)
             if name is None:
                 raise self.low.error(expr, 'this key is not a name: expected an annotation @name("...") after it')
-            if key.kind.name == "selector":
+            if key.match_kind == "selector":
                 self._selector_input(expr, scalar, changes_later, table)
                 continue
             value, mask = self._key_target(expr, scalar, changes_later, table)
-            table.ir.keys.append(ir.Key(value, key.kind.name, name, mask))
+            table.ir.keys.append(ir.Key(value, key.match_kind, name, mask))
             table.key_types.append(t)
         kinds = [key.match_kind for key in table.ir.keys]
         if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
@@ -254,12 +259,12 @@ class Tables:
     def _actions(self, table: TableObject) -> None:
         decl = table.decl
         refs = list(decl.actions)
-        if decl.default_action is None and all(r.decl is not self._no_action for r in refs):
+        if decl.default_action is None and all(self.facts.actions[r] is not self._no_action for r in refs):
             assert self._no_action is not None
             table.implicit_default = True
             implicit = ast.ActionRef(decl.pos, "NoAction", None, [])
-            implicit.decl = self._no_action
-            implicit.bound = []
+            self.facts.actions[implicit] = self._no_action
+            self.facts.bindings[implicit].bound = []
             refs.append(implicit)
         for ref in refs:
             table.refs.append(ref)
@@ -268,17 +273,17 @@ class Tables:
         if default is not None:
             table.ir.default = self._action_call(table, default)
         else:
-            index = next(i for i, r in enumerate(refs) if r.decl is self._no_action)
+            index = next(i for i, r in enumerate(refs) if self.facts.actions[r] is self._no_action)
             table.ir.default = ir.ActionCall(table.ir.actions[index], [])
         table.ir.default_const = decl.const_default_action
 
     def _action_call(self, table: TableObject, ref: ast.ActionRef) -> ir.ActionCall:
-        index = next((i for i, r in enumerate(table.refs) if r.decl is ref.decl), None)
+        index = next((i for i, r in enumerate(table.refs) if self.facts.actions[r] is self.facts.actions[ref]), None)
         if index is None:
             raise self.low.error(ref, f"action '{ref.name}' is not among the actions of table '{table.decl.name}'")
         listed = table.refs[index]
         args: list[int] = []
-        for given, fixed in zip(ref.bound, listed.bound, strict=True):
+        for given, fixed in zip(self.facts.bindings[ref].bound, self.facts.bindings[listed].bound, strict=True):
             if fixed is None:
                 assert given is not None
                 args.append(self.low.expressions.constant(given).value)
@@ -291,14 +296,16 @@ class Tables:
         table.ir.entries = []
         declared = table.decl.keys
         for entry, rank in zip(entries, self._ranks(table), strict=True):
+            self.low.work(entry)
             # Nothing is looked up by selector keys.
-            nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.kind.name != "selector"]
+            nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.match_kind != "selector"]
             keys = [self.keyset(node) for node in nodes]
             for key, keyset, node in zip(table.ir.keys, keys, nodes, strict=True):
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
                     raise self.low.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
-            parts = map(self._ranges, table.ir.keys, keys, nodes)
+            parts = [self._ranges(*each) for each in zip(table.ir.keys, keys, nodes, strict=True)]
+            self.low.spend(math.prod(map(len, parts)))
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
@@ -322,7 +329,7 @@ class Tables:
         decl = table.decl
         entries = decl.entries or []
         marks = [next((a.args for a in e.annotations if a.name == "priority"), None) for e in entries]
-        if decl.const_entries or all(k.kind.name in ("exact", "lpm") for k in decl.keys):
+        if decl.const_entries or all(k.match_kind in ("exact", "lpm") for k in decl.keys):
             return [self.low.expressions.constant(m[0]).value if m else i for i, m in enumerate(marks, start=1)]
         largest_wins = self._flag(decl, "largest_priority_wins", True)
         delta_property = decl.properties.get("priority_delta")
@@ -366,14 +373,15 @@ class Tables:
             table.ir.size = self.low.size_of(
                 size.value, self.low.expressions.constant(size.value).value or table.ir.size, MAX_SIZE
             )
-        table.ir.support_timeout = self._flag(decl, "support_timeout", False)
-        table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
+        names = self.low.architecture.properties
+        table.ir.support_timeout = self._flag(decl, names.idle_timeout, False)
+        table.profile = self._extern(decl, names.profile, names.profiles)
         if table.profile is not None:
             table.ir.profile = self.low.externs.profile(table.profile)
-        table.counter = self._extern(decl, "counters", ("direct_counter",))
+        table.counter = self._extern(decl, names.counter, names.counters)
         if table.counter is not None:
             table.ir.counter = table.counter.path
-        table.meter = self._extern(decl, "meters", ("direct_meter",))
+        table.meter = self._extern(decl, names.meter, names.meters)
         if table.meter is not None:
             table.ir.meter = table.meter.path
 
@@ -400,10 +408,10 @@ class Tables:
             self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
     def table_action(self, ref: ast.ActionRef, soft: bool) -> ActionObject:
-        decl = ref.decl
+        decl = self.facts.actions[ref]
         home = self.low.calls.home(decl)
         block = self.low.block if home is not self.low.globals else None
-        bound = tuple(b for b in ref.bound if b is not None)
+        bound = tuple(b for b in self.facts.bindings[ref].bound if b is not None)
         key = (block, decl, bound, soft)
         action = self.actions.get(key)
         if action is None:
@@ -432,12 +440,13 @@ class Tables:
         self.low.prefix = f"{action.ir.name}."
         frame = Frame(home)
         given: list[int] = []
-        for i, (param, bound) in enumerate(zip(decl.params, ref.bound, strict=True)):
+        arguments = self.facts.bindings[ref].bound
+        for i, (param, bound) in enumerate(zip(decl.params, arguments, strict=True)):
             if bound is None:
-                t = scalar_type(self.low.resolve(param.type))
+                t = scalar_type(self.low.type_of(param))
                 if not isinstance(t, (types.Bits, types.Bool)):
                     raise self.low.error(
-                        param, f"a parameter of type {param.type} cannot be given by the control plane"
+                        param, f"a parameter of type {self.facts.types[param]} cannot be given by the control plane"
                     )
                 empty = t == types.Bits(0)  # the control plane gives it, as BMv2 has it; there is nothing to read
                 frame.values[param] = ir.Const(0, t) if empty else ir.Param(len(action.ir.params), t)
@@ -447,7 +456,11 @@ class Tables:
                 given.append(i)
         params = [decl.params[i] for i in given]
         copies = self.low.calls.bind(
-            params, [p.type for p in params], [ref.bound[i] for i in given], frame, self.low.calls.reach(decl, home)
+            params,
+            [self.facts.types[p] for p in params],
+            [arguments[i] for i in given],
+            frame,
+            self.low.calls.reach(decl, home),
         )
         with self.low.activation(frame):
             self.low.calls.body(decl.body, None, copies)

@@ -12,7 +12,7 @@ from p4switch import ir
 from p4switch.compiler import ast, types
 
 if TYPE_CHECKING:
-    from p4switch.compiler.midend.elaborate import Block, ExternObject
+    from p4switch.compiler.midend.elaborate import Block, ExternObject, PackageObject
 
 
 @dataclass(slots=True, eq=False)
@@ -75,20 +75,13 @@ class Text:
 
 
 @dataclass(slots=True, eq=False)
-class Packet:
-    """`packet_in` or `packet_out`."""
-
-    output: bool = False
-
-
-@dataclass(slots=True, eq=False)
 class Ignored:
     """`_` as an argument for an `out` parameter, or an omitted optional one."""
 
 
 Value: TypeAlias = (
     "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | ElementPlace"
-    " | SlicePlace | Text | Packet | Ignored | Block | ExternObject"
+    " | SlicePlace | Text | Ignored | Block | PackageObject | ExternObject"
 )
 
 EXPRS = (ir.Const, ir.FieldRef, ir.LastField, ir.ElemField, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastIndex)

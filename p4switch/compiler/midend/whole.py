@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.architectures.extern import extern_type
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.package import Package
-from p4switch.architectures.v1model import EXTERNS
-from p4switch.architectures.v1model.package import V1Switch
 from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.lowering import Lowering
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.tables import ActionObject, TableObject
-
-PACKAGES: dict[str, type[Package]] = {package.name: package for package in (V1Switch,)}
 
 
 @dataclass(slots=True)
@@ -23,6 +20,8 @@ class Lowered:
     """A lowered program, and the objects of it that a control plane sees."""
 
     source: ast.Program
+    architecture: Architecture
+    package: Package
     program: ir.Program
     blocks: list[Block]  # of the package, in order
     tables: list[TableObject]
@@ -33,37 +32,38 @@ class Lowered:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """How the source names what the target keeps for all blocks: as the parser's parameters."""
-        decl = self.blocks[0].decl
-        assert isinstance(decl, ast.ParserDecl)
-        return {"headers": decl.params[1].name, "metadata": decl.params[2].name}
+        """How the source names what the target keeps for the blocks."""
+        return self.package.source_names(self.blocks)
 
 
 def lower(program: ast.Program) -> Lowered:
     """Return `program` as code over scalars. Raises CompileError for what the target cannot do."""
-    low = Lowering(program)
-    package = _package(low)(low)
-    blocks = _blocks(low, package)
+    architecture, chosen = _package(program)
+    low = Lowering(program, architecture, chosen)
+    package = low.package
+    blocks = _blocks(low)
     for decl in program.declarations:
-        if isinstance(decl, ast.Instantiation) and isinstance(low.resolve(decl.type), types.Extern):
+        if isinstance(decl, ast.Instantiation) and isinstance(low.type_of(decl), types.Extern):
             low.instances.instance(decl)
     package.begin(blocks)
     low.out.errors = list(program.errors)
     for decl in program.declarations:
         if isinstance(decl, ast.EnumDecl) and decl.underlying_expr is None:
             low.out.enums.append((decl.name, [m.name for m in decl.members]))
-    for where, block in zip(package.parameters, blocks, strict=True):
-        low.where, low.block, low.prefix = where, block, f"{block.path}."
+    for site, block in zip(package.sites, blocks, strict=True):
+        low.site, low.block, low.prefix = site, block, f"{block.path}."
         with low.activation(block.frame):
-            package.lower(where, block)
+            package.lower(site, block)
     for extern in low.instances.extern_objects:
-        kind = extern_type(EXTERNS, extern.decl.name)
+        kind = architecture.extern_type(extern.decl.name)
         if kind is not None:
             kind.declare(extern, low)
     _check_names(low)
     _check_sizes(low)
     return Lowered(
         program,
+        architecture,
+        package,
         low.out,
         blocks,
         list(low.tables.tables.values()),
@@ -74,29 +74,37 @@ def lower(program: ast.Program) -> Lowered:
     )
 
 
-def _package(low: Lowering) -> type[Package]:
-    """The kind of package of the program. Errors are at it or, without one, at the last declaration."""
-    main = low.source.main
-    expected = " or ".join(f"'{p.name}' of {p.file}" for p in PACKAGES.values())
+def _error(program: ast.Program, node: ast.Node | None, message: str) -> CompileError:
+    """Return the error at `node`, or else at the last declaration."""
+    last = program.declarations[-1] if program.declarations else None
+    pos = node.pos if node is not None else last.pos if last is not None else 0
+    return CompileError([Diagnostic("error", program.source.locate(pos), message, program.source.line_at(pos))])
+
+
+def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
+    """Return the architecture and the package of the program. Errors are at it, or else at the last declaration."""
+    architecture, main = program.architecture, program.main
+    of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
+    expected = [f"'{name}' of {p.include}" for a in of for name, p in a.packages.all().items()]
     if main is None:
-        first = next(iter(PACKAGES.values()))
-        raise low.error(None, f"no package is instantiated: expected '{first.name}(...) main;' of {first.file}")
-    known = PACKAGES.get(main.type.decl.name) if isinstance(main.type, types.Package) else None
-    if known is None or len(main.bound) != len(known.parameters):
-        raise low.error(main, f"package '{main.type}' is not supported: expected {expected}")
-    return known
+        name, _, include = expected[0].partition(" of ")
+        raise _error(program, None, f"no package is instantiated: expected '{name[1:-1]}(...) main;' of {include}")
+    known = None if architecture is None else architecture.package_of(program)
+    if architecture is None or known is None:
+        where = "supported" if architecture is None else f"one of architecture {architecture.name}"
+        message = f"package '{program.facts.types[main]}' is not {where}: expected {' or '.join(expected)}"
+        raise _error(program, main, message)
+    return architecture, known
 
 
-def _blocks(low: Lowering, package: Package) -> list[Block]:
-    main = low.source.main
+def _blocks(low: Lowering) -> list[Block]:
+    main, package = low.source.main, low.package
     assert main is not None
-    blocks: list[Block] = []
-    with low.activation(low.globals):
-        for arg in main.bound:
-            value = None if arg is None else low.expressions.expr(arg)
-            if not isinstance(value, Block):
-                raise low.error(main, f"the arguments of {package.name} have to be {package.takes}")
-            blocks.append(value)
+    blocks = low.instances.blocks(main)
+    if blocks is None or len(blocks) != len(package.sites):
+        decl = low.facts.package(main)
+        assert decl is not None
+        raise low.error(main, f"the arguments of {decl.name} have to be {package.takes}")
     return blocks
 
 

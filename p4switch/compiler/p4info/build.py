@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from p4switch import ir
-from p4switch.architectures.extern import ExternType, extern_type
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.extern import ExternType
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
@@ -25,6 +24,7 @@ CONTROLLER_HEADER: int = _IDS.CONTROLLER_HEADER
 ACTION_PROFILE: int = _IDS.ACTION_PROFILE
 DIGEST: int = _IDS.DIGEST
 
+_UNITS = {"packets_and_bytes": "BOTH", "PACKETS_AND_BYTES": "BOTH"}
 _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member_weight")
 
 
@@ -50,9 +50,10 @@ class Builder:
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
+        self.facts = lowered.source.facts
         self.info = p4info_pb2.P4Info()
         self.symbols = Symbols()
-        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors)
+        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors, self.facts)
         self.actions: dict[str, ActionObject] = {}
         for action in lowered.actions:
             self.actions.setdefault(action.ir.name, action)
@@ -104,7 +105,7 @@ class Builder:
     def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
         """Those that have a name for the control plane."""
         for extern in self.lowered.externs:
-            kind = extern_type(EXTERNS, extern.decl.name)
+            kind = self.lowered.architecture.extern_type(extern.decl.name)
             if kind is not None and kind.p4info and extern.path:
                 yield extern, kind
 
@@ -163,7 +164,7 @@ class Builder:
         if table.profile is not None:
             message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
         for extern in (table.counter, table.meter):
-            kind = None if extern is None else extern_type(EXTERNS, extern.decl.name)
+            kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
                 message.direct_resource_ids.append(self.symbols.id(_prefix(kind), extern.path))
         if lowered.support_timeout:
@@ -173,7 +174,7 @@ class Builder:
         keys = iter(zip(table.ir.keys, table.key_types, strict=True))
         ids = field_ids(k.annotations for k in table.decl.keys)
         for number, declared in zip(ids, table.decl.keys, strict=True):
-            if declared.kind.name == "selector":
+            if declared.match_kind == "selector":
                 continue
             key, t = next(keys)
             match = message.match_fields.add(id=number, name=key.name)
@@ -207,7 +208,7 @@ class Builder:
         params = self._unbound(self.actions[call.action.name])
         ids = field_ids(p.annotations for p in params)
         for number, param, value in zip(ids, params, call.args, strict=True):
-            message.arguments.add(param_id=number, value=encode(value, bitwidth(param.type)))
+            message.arguments.add(param_id=number, value=encode(value, bitwidth(self.facts.types[param])))
 
     def _unbound(self, action: ActionObject) -> list[ast.Parameter]:
         """The parameters that the control plane gives."""
@@ -222,19 +223,22 @@ class Builder:
             entry = message.params.add(id=number, name=local_name(param))
             add_annotations(entry, param.annotations)
             add_documentation(entry, param.annotations)
-            self._typed(entry, param.type)
+            self._typed(entry, self.facts.types[param])
 
     # Externs
 
     def _object(self, message: Any, extern: ExternObject, *skip: str) -> None:
-        kind = extern_type(EXTERNS, extern.decl.name)
+        kind = self.lowered.architecture.extern_type(extern.decl.name)
         assert kind is not None
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
-    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0) -> None:
-        """Fill in what an array of cells has; `type_argument` is the position of the type of its index."""
+    def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0, size_argument: str = "size") -> None:
+        """Fill in what an array of cells has.
+
+        `type_argument` is the position of the type of its index, `size_argument` the name of its size.
+        """
         self._object(message, extern)
-        size = extern.args["size"]
+        size = extern.args[size_argument]
         assert isinstance(size, ir.Const)
         message.size = size.value
         if len(extern.type_args) > type_argument:
@@ -253,7 +257,7 @@ class Builder:
         """What a counter counts or a meter measures, as a number of the enum of `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
-        number: int = spec.Unit.Value({"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper()))
+        number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
         return number
 
     def profile(self, extern: ExternObject, selects: bool) -> None:
@@ -289,20 +293,21 @@ class Builder:
         message.preamble.name = message.preamble.alias = name
         add_annotations(message.preamble, header.annotations)
         add_documentation(message.preamble, header.annotations)
-        assert isinstance(header.type, types.Header)
-        fields = list(_flat_fields("", [], header.type))
-        for number, (field_name, t, annotated) in zip(field_ids(a for _, _, a in fields), fields, strict=True):
+        t = self.facts.types[header]
+        assert isinstance(t, types.Header)
+        fields = list(_flat_fields("", [], t))
+        for number, (field_name, field_type, annotated) in zip(field_ids(a for _, _, a in fields), fields, strict=True):
             if _hidden(annotated):
                 continue
             entry = message.metadata.add(id=number, name=field_name)
             add_annotations(entry, annotated)
-            self._typed(entry, t)
+            self._typed(entry, field_type)
 
     def _value_set(self, decl: ast.ValueSetDecl, value_set: ir.ValueSet) -> None:
         message = self.info.value_sets.add()
         self._preamble(message, VALUE_SET, value_set.name, decl.annotations)
         message.size = value_set.size
-        element = types.strip_newtype(decl.element)
+        element = types.strip_newtype(self.facts.types[decl])
         if isinstance(element, types.Struct):
             for number, f in zip(field_ids(f.decl.annotations for f in element.fields), element.fields, strict=True):
                 match = message.match.add(id=number, name=f.name, bitwidth=types.width_of(f.type) or 0)
@@ -321,7 +326,7 @@ class Builder:
 
     def _package(self) -> None:
         package = self.info.pkg_info
-        package.arch = "v1model"
+        package.arch = self.lowered.architecture.name
         main = self.lowered.source.main
         assert main is not None
         for annotation in main.annotations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.p4info.annotations import add_annotations
 
@@ -53,10 +54,11 @@ def encode(value: int, width: int) -> bytes:
 class TypeSpecs:
     """Converts types, and enters the named ones in `type_info`."""
 
-    def __init__(self, p4info: Any, spec_class: Any, errors: list[str]) -> None:
+    def __init__(self, p4info: Any, spec_class: Any, errors: list[str], facts: Facts) -> None:
         self._p4info = p4info
         self._spec_class = spec_class
         self._errors = errors
+        self._facts = facts
 
     def convert(self, t: types.Type) -> Any:
         spec = self._spec_class()
@@ -121,7 +123,7 @@ class TypeSpecs:
             entry = self._info.serializable_enums[name]
             entry.underlying_type.bitwidth = t.underlying.width
             for m in t.decl.members:
-                entry.members.add(name=m.name, value=encode(m.value, t.underlying.width))
+                entry.members.add(name=m.name, value=encode(self._facts.values[m], t.underlying.width))
 
     def _new_type(self, t: types.NewType) -> None:
         name = type_name(t)

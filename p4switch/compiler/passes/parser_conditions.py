@@ -9,7 +9,7 @@ FLAG = ir.FieldRef("scalars", "parser.$branch", ir.BOOL)
 
 
 def run(program: ir.Program) -> None:
-    for block in reverse_postorder(program.parser):
+    for block in (block for parser in program.parsers for block in reverse_postorder(parser.start)):
         end = block.end
         if isinstance(end, ir.Branch):
             program.scalars[FLAG.name] = ir.BOOL

@@ -18,9 +18,12 @@ def _final(block: ir.Block) -> ir.Block:
 
 
 def run(program: ir.Program) -> None:
-    program.parser = simplify(program.parser)
+    for parser in program.parsers:
+        parser.start = simplify(parser.start)
     for pipeline in program.pipelines:
         pipeline.start = simplify(pipeline.start)
+    for deparser in program.deparsers:
+        deparser.body = simplify(deparser.body)
     for action in actions(program):
         action.body = simplify(action.body)
 

@@ -18,14 +18,15 @@ typedef struct family family;
 #endif
 
 /* Defines struct phv, of a program's `metadata`, with room for the validity of `slots` headers, for `nexts` indices of
- * stacks, for `varbytes` lengths of headers of variable length, and for `bytes` bytes of headers. */
+ * stacks, for `varbytes` lengths of headers of variable length, and for `bytes` bytes of headers. The architecture's
+ * state.h says what its own members are (P4_STATE). */
 #define P4_PACKET(slots, nexts, varbytes_, bytes)                                                                     \
     struct phv {                                                                                                      \
         p4_packet base;                                                                                               \
         family *family;                                                                                               \
         p4_tick now;                                                                                                  \
         uint32_t ingress_port, parsed, ingress_len, length, truncate, error;                                          \
-        uint16_t clone_session, clone_list, digest, resubmit, recirculate;                                            \
+        P4_STATE                                                                                                      \
         uint8_t exit, endless, checksum_error;                                                                        \
         uint32_t steps;                                                                                               \
         metadata m;                                                                                                   \

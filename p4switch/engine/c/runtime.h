@@ -113,6 +113,7 @@ typedef struct p4_program {
     uint64_t abi;
     uint32_t packet_size;
     uint32_t fallbacks_size;
+    uint32_t drop_port; /* of the architecture */
     uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_vsets;
     uint32_t n_points; /* that it counts; 0 unless it was built for tracing */
     const p4_action_info *actions;

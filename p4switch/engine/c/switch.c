@@ -92,7 +92,7 @@ p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t
     sw->seed = seed;
     sw->random = seed ^ (uint64_t)device_id * 0x9e3779b97f4a7c15ull;
     sw->tick_ns = tick_ns;
-    sw->drop_port = 511;
+    sw->drop_port = program->drop_port;
     int status = allocate(sw);
     for (uint32_t i = 0; i < program->n_tables && !status; i++)
         status = p4_table_init(sw, i);

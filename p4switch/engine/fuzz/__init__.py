@@ -21,12 +21,11 @@ class FuzzError(UserError):
 
 def build(document: Mapping[str, Any]) -> Path:
     """The fuzzer of the pipeline that a BMv2 JSON describes. Raises JsonError, native.BuildError."""
-    headers = [*engine.C_FOLDER.glob("*.h")]
+    made = engine.generated(document, traced=True)
+    headers = [*engine.C_FOLDER.glob("*.h"), *made.path.headers]
     flags = [*native.SANITIZE, "-O1", "-Wno-unused", "-DP4_TRACE", engine.abi_flag()]
     return native.build_text(
-        "fuzzer", engine.source(document, traced=True), headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES],
-        flags=flags,
-        suffix="",
+        "fuzzer", made.text, headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags, suffix="",
     )
 
 

@@ -215,6 +215,7 @@ static void link_row(table *t, const node *at, const net_port *port, uint64_t no
     row_begin(t);
     cell(t, "node", at->index);
     cell(t, "port", port->tm.number);
+    cell(t, "tx_packets", port->tm.sent_packets);
     cell(t, "tx_bytes", port->tm.sent_bytes);
     cell(t, "busy_ns", port->tm.link.busy_ns);
     cell(t, "paused_ns", paused_ns(&port->tm, now));

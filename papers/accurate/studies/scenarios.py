@@ -21,7 +21,7 @@ import pandas as pd
 
 from harness.control.programs.accurate import capacity_kbps
 from harness.measure.max_min import max_min
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.scenario import check
 
 if TYPE_CHECKING:

@@ -196,7 +196,7 @@ def test_a_trace_reads_as_a_story() -> None:
     assert lines == [
         "10 ns h0 #0 1058 B leaves the host",
         "1095 ns s0 #0 1058 B arrives at port 2",
-        "1095 ns s0 #0 1058 B enqueued at port 4, priority 3, behind 2116 bytes",
+        "1095 ns s0 #0 1058 B enqueued at port 4, priority 3, 2116 bytes ahead",
         "1200 ns s0 #0 1066 B leaves by port 4, priority 3; 1058 bytes stay behind",
         "1300 ns s0 #0 1058 B dropped: buffer",
     ]

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from harness.errors import DeadWorkerError
-from harness.measure.inputs import How
-from harness.measure.tracing import Tracing
+from harness.execution import runners
+from harness.execution.make_world import maker
+from harness.execution.pool import Cluster
+from harness.plan.batch import planned
+from harness.plan.how import How, Tracing
 from harness.plan.portable import PortableRun
-from harness.plan.request import planned
-from harness.worlds import carrying
-from harness.worlds.makers import maker
-from harness.worlds.workers import Cluster
 from p4switch.errors import UserError
 from tests.harness.commands.test_commands import call
 
@@ -71,15 +70,15 @@ def test_a_cluster_sends_the_same_files_back(folder: Path, monkeypatch: pytest.M
         for i in reversed(range(len(items))):
             yield i, work(items[i])
 
-    monkeypatch.setattr(carrying.workers, "carry_out", there)
+    monkeypatch.setattr(runners.pool, "distribute", there)
     how = How(pcap=True, trace=Tracing(1), coverage=True)
     runs = planned(["small.toml"], [], {})
     for out in ("one", "cluster"):
         (folder / out).mkdir()
-    own = [(run, folder / "one" / run.label) for run in runs]
-    assert len(list(carrying.one_by_one(own, maker(how), how, lambda _: None))) == 2
+    own = [(run, folder / "one" / run.label, lambda: None) for run in runs]
+    assert len(list(runners.one_by_one(own, maker(how), how))) == 2
     portable = [(PortableRun.of(run), folder / "cluster" / run.label) for run in runs]
-    assert [i for i, _ in carrying.at_once(portable, how, Cluster("tls://nowhere:1"))] == [1, 0]
+    assert [i for i, _ in runners.at_once(portable, how, Cluster("tls://nowhere:1"))] == [1, 0]
     assert digests(folder / "cluster") == digests(folder / "one")
 
 
@@ -95,7 +94,7 @@ def test_what_is_done_is_kept_whatever_ends_the_others(
             items[0][1].mkdir()  # it has begun
             raise end
 
-    monkeypatch.setattr(carrying.workers, "carry_out", last_one_first)
+    monkeypatch.setattr(runners.pool, "distribute", last_one_first)
     monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--jobs", "2", "--no-report", "--out", "out"])
     status, _, told = call(capsys, *sys.argv[1:])
     assert status == (2 if isinstance(end, UserError) else 1)

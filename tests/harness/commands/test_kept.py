@@ -49,8 +49,8 @@ def test_results_are_kept_whatever_the_report_does(
         raise KeyboardInterrupt if interrupted else ZeroDivisionError("a defect\nof ours")
 
     (folder / "odd-sweep.toml").write_text(SWEEP)
-    monkeypatch.setattr("harness.report.write_report", fail)
-    monkeypatch.setattr("harness.commands._sweep.write_sweep", fail)
+    monkeypatch.setattr("harness.execution.reports.write_report", fail)
+    monkeypatch.setattr("harness.execution.reports.write_sweep", fail)
     what = ["odd.toml"] if command == "run" else ["odd-sweep.toml", "--jobs", "1"]
     status, _, err = call(capsys, command, *what, "--out", "out")
     reason = "interrupted" if interrupted else "ZeroDivisionError: a defect (see report-error.txt)"

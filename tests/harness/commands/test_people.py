@@ -13,11 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
-from harness.commands import _progress, _run, _sweep
-from harness.commands._progress import RunProgress
+from harness.execution import progress as run_progress
+from harness.execution.execute import execute
+from harness.execution.make_world import MakeWorld
+from harness.execution.progress import RunProgress
+from harness.execution.request import RunRequest
 from harness.measure.recording import Recording
 from harness.plan import resolve, scenario
 from harness.plan.run import Run
+from harness.plan.selection import ScenarioSelection, SweepSelection
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError, validate
 
@@ -51,8 +55,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def carry_out(out: str, make: _run.MakeWorld, reuse: tuple[Path, ...] = (), *settings: str) -> None:
-    _run.carry_out(["small.toml"], settings, {}, make, Path(out), False, reuse)
+def carry_out(out: str, make: MakeWorld, reuse: tuple[Path, ...] = (), *settings: str) -> None:
+    execute(RunRequest(ScenarioSelection(["small.toml"], settings), out=Path(out), reuse=reuse), make=make)
 
 
 def test_a_scenario_has_quantities_with_units() -> None:
@@ -213,7 +217,7 @@ def test_progress_tells_what_is_done_and_what_is_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = iter([100.0, 100.0, *[120.0] * 9])
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    monkeypatch.setattr(run_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     with RunProgress(2) as progress:
         progress.begin("one")
         progress.update(0.25, 0, 4, 5000)
@@ -225,7 +229,7 @@ def test_a_trace_that_is_written_for_long_says_how_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = iter([100.0, 100.0, *[200.0] * 3, *[220.0] * 9])
-    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    monkeypatch.setattr(run_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     with RunProgress(1) as progress:
         progress.begin("one")
         progress.writing(0)
@@ -244,7 +248,7 @@ def test_a_rate_that_is_hardly_meant_is_told_where_it_is_a_mistake_and_in_sweeps
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_sweep, "known", stop)
+    monkeypatch.setattr("harness.execution.execute.known", stop)
     with pytest.raises(KeyboardInterrupt):
-        _sweep.carry_out("sweep.toml", ["topology.link_rate_bps=900000"], None, None, False)
+        execute(RunRequest(SweepSelection("sweep.toml", ["topology.link_rate_bps=900000"]), where=2))
     assert capsys.readouterr().err.count("'900 Mb/s' was probably meant") == 1

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 import p4cc
-from harness.commands import _run, _sweep
-from harness.commands._attempt import ERROR_FILE
 from harness.errors import DeadWorkerError
-from harness.measure.inputs import How
+from harness.execution import runners
+from harness.execution.execute import execute
+from harness.execution.folder import ERROR_FILE
+from harness.execution.request import RunRequest
 from harness.measure.output_folder import new_folder
-from harness.measure.tracing import Tracing
-from harness.worlds import carrying
+from harness.plan.how import How, Tracing
+from harness.plan.selection import ScenarioSelection, SweepSelection
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.harness.commands.test_commands import call
@@ -68,7 +69,7 @@ def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.setenv("P4CC_NATIVE", "0")
     monkeypatch.chdir(place)
-    monkeypatch.setattr("harness.report.write_report", lambda *_: None)
+    monkeypatch.setattr("harness.execution.reports.write_report", lambda *_: None)
     (place / "small.toml").write_text(SCENARIO)
     (place / "flows.txt").write_text("1\n0 1 3 100 5000 0\n")
     (place / "own.py").write_text("")
@@ -93,7 +94,8 @@ def carry(folder: Path) -> Carry:
             assert how is not None
             return VirtualWorld(run, trace=how.trace, capture=how.pcap, coverage=how.coverage)
 
-        _run.carry_out(["small.toml"], [], {}, make, Path(out), False, [Path(one) for one in reuse], how)
+        selection = ScenarioSelection(["small.toml"])
+        execute(RunRequest(selection, how, out=Path(out), reuse=[Path(one) for one in reuse]), make=make)
         return made
 
     return make_runs
@@ -229,7 +231,7 @@ topology.link_delay_ns = [1000, 2000, 3000]
 def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Carries the sweep out in this process, up to so many runs; how many were made."""
     (folder / "sizes.toml").write_text(SWEEP)
-    monkeypatch.setattr(_sweep, "write_sweep", lambda *_: None)
+    monkeypatch.setattr("harness.execution.reports.write_sweep", lambda *_: None)
 
     def make_runs(
         out: str,
@@ -248,9 +250,11 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 made.append(i)
                 yield i, work(item)
 
-        monkeypatch.setattr(carrying.workers, "carry_out", one_by_one)
+        monkeypatch.setattr(runners.pool, "distribute", one_by_one)
         earlier = [Path(one) for one in reuse]
-        _sweep.carry_out("sizes.toml", list(settings), None, None if resume else Path(out), False, earlier, resume)
+        selection = SweepSelection("sizes.toml", list(settings))
+        target = None if resume else Path(out)
+        execute(RunRequest(selection, where=2, out=target, reuse=earlier, resume=resume))
         return len(made)
 
     return make_runs

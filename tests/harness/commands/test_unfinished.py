@@ -21,7 +21,7 @@ SCENARIO: dict[str, Any] = {
     "topology": {"name": "single-switch", "hosts": 3},
     "workload": {"name": "incast", "size_bytes": 100_000},
 }
-LIVE = "flows are completed, or the scenario's time was up"
+LIVE = "flows finish"
 
 
 def summary(**changes: object) -> dict[str, Any]:
@@ -38,14 +38,14 @@ def liveness(found: dict[str, Any]) -> tuple[bool, str]:
 def test_a_limit_that_the_scenario_wishes_is_one() -> None:
     found = summary(limit_ns=10_000)
     assert found["ended"] == "limit"
-    assert liveness(found) == (True, "2 of 2 unfinished; the run ended: limit")
+    assert liveness(found) == (True, "2 of 2 flows did not finish; the run ended: limit")
 
 
 def test_any_other_limit_is_a_failure() -> None:
     slow = {**SCENARIO["topology"], "link_rate_bps": 1000}
     found = summary(topology=slow, record={"queue_interval_ns": 0, "rate_interval_ns": 100_000_000})
     assert (found["ended"], found["end_ns"]) == ("limit", 1_000_000_000)
-    assert liveness(found) == (False, "2 of 2 unfinished; the run ended: limit")
+    assert liveness(found) == (False, "2 of 2 flows did not finish; the run ended: limit")
     assert found["jain"] == {"mean": None, "min": None, "over_0_9_from_ns": None, "over_0_9_qps": None}
 
 
@@ -61,7 +61,7 @@ def test_a_hang_is_a_failure_whatever_was_wished(
         "nothing has moved since 0 µs; flow 0 from h0-0-3 to h0-0-2 (0 packets sent, 0 of them again), "
         "flow 1 from h0-0-4 to h0-0-2 (0 packets sent, 0 of them again)"
     )
-    assert liveness(found) == (False, f"2 of 2 unfinished; the run ended: idle: {stuck}")
+    assert liveness(found) == (False, f"2 of 2 flows did not finish; the run ended: idle: {stuck}")
     assert found["end_ns"] == min(1000 * found["base_rtt_ns"], limit.get("limit_ns", 1 << 61))  # at once
 
 
@@ -91,7 +91,8 @@ def test_timers_that_only_repeat_hide_no_hang(monkeypatch: pytest.MonkeyPatch, l
     found = summary(**QUICK, **limit)
     holds, detail = liveness(found)
     assert (holds, found["ended"]) == (False, "stalled")
-    assert detail.startswith("2 of 2 unfinished; the run ended: stalled: nothing has moved since 0 µs; flow 0 from")
+    expected = "2 of 2 flows did not finish; the run ended: stalled: nothing has moved since 0 µs; flow 0 from"
+    assert detail.startswith(expected)
     assert found["end_ns"] < 12_000 * found["base_rtt_ns"]
 
 
@@ -125,7 +126,7 @@ def test_a_flow_that_is_given_up_is_a_failure_whatever_was_wished(limit: dict[st
     broken = {"time_ns": 5_000, "link": ["h0-0-3", "s0"], "up": False}
     found = summary(**limit, events=[broken], nic={"rto_ns": 100_000})
     told = (
-        "1 of 2 unfinished (dropped: 760 link_down); 1 queue pairs in error, their retries used up; "
+        "1 of 2 flows did not finish (dropped: 760 link_down); 1 queue pairs in error, their retries used up; "
         "the run ended: failed"
     )
     assert (found["ended"], liveness(found)) == ("failed", (False, told))

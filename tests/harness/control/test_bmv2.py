@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,8 @@ import pytest
 from harness.control import bmv2_process
 from harness.control.bmv2_process import Queue
 from p4switch.errors import UserError
+from p4switch.logged_process import LoggedProcess
+from p4switch.tcp_ports import free_port
 
 
 def executable(folder: Path, script: str) -> None:
@@ -69,12 +70,6 @@ def test_a_queue_counts_full_packets() -> None:
     assert Queue.of_link(rate_bps=8000, depth_bytes=None, packet_bytes=1000).depth_packets > 10**9
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_nobody_there() -> None:
     with pytest.raises(UserError, match="does not answer"):
         bmv2_process.set_queues(free_port(), {1: Queue(1, 1)}, patience_s=0.1)
@@ -115,13 +110,8 @@ def running(tmp_path: Path) -> Iterator[int]:
     command = bmv2_process.command(
         1, {}, grpc_address=f"unix:{tmp_path}/p4rt", thrift_port=thrift, notifications=tmp_path / "notifications"
     )
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
+    with LoggedProcess(command, tmp_path / "log"):
         yield thrift
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_bmv2_takes_it(running: int) -> None:

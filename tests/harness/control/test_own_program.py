@@ -25,7 +25,7 @@ from harness.control.programs.entries import (
     Ternary,
 )
 from harness.measure import results
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import check, dump, parse

@@ -17,7 +17,7 @@ from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.p4runtime import everything
 
-TABLE = 201
+(TABLE,) = (table.preamble.id for table in everything.p4info().tables if table.preamble.alias == "exact_one")
 
 CELLS = """
 #include "include/prelude.p4"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld

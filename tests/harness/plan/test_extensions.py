@@ -15,7 +15,7 @@ from harness import workloads
 from harness.cli import main
 from harness.measure import results
 from harness.plan import scenario, sweep
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.plan.resolve import plan, resolved
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.plan.run import Run
 from harness.report.figures import REGISTRY
 from harness.worlds.virtual import VirtualWorld

@@ -11,8 +11,8 @@ import pytest
 from harness import workloads
 from harness.control import programs
 from harness.plan import scenario
+from harness.plan.batch import planned
 from harness.plan.headroom import headroom_bytes
-from harness.plan.request import planned
 from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import check, override, parse

@@ -11,6 +11,7 @@ import pytest
 from harness import workloads
 from harness.measure import results
 from harness.plan import sweep
+from harness.plan.planned_run import PlannedRun
 from harness.plan.scenario import find, override, read
 from harness.report.claims import claims
 from harness.report.sweep_page import ALL, Entry, write_sweep
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def points(folder: Path, *settings: str) -> list[sweep.Point]:
+def points(folder: Path, *settings: str) -> list[PlannedRun]:
     return sweep.points(*sweep.load(str(folder / "sizes.toml")), override({}, settings))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.measure import results
 from harness.measure.results import Result
-from harness.measure.tracing import Tracing
 from harness.plan import resolve, scenario
+from harness.plan.how import Tracing
 from harness.worlds.virtual import VirtualWorld
 
 _FOLDERS: list[TemporaryDirectory[str]] = []  # removed when the tests are over

@@ -151,7 +151,7 @@ def test_queues_of_a_switch_are_those_of_the_table(page: Any) -> None:
 def test_a_box_is_full_at_the_most_that_a_switch_held(page: Any) -> None:
     most = watched().queues.groupby(["switch", "time_ns"], observed=True)["depth_bytes"].sum().max()
     assert page.evaluate("replay.recording.mostSwitch") == most
-    assert f"full at {most:,} B" in page.inner_text("#legend")
+    assert f"full box = {most:,} B" in page.inner_text("#legend")
 
 
 def test_a_link_that_is_busy_for_longer_than_an_interval_is_not_cut(page: Any) -> None:

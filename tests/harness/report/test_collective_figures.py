@@ -16,7 +16,8 @@ from harness.report.claims import Number, claims
 from harness.report.figure_data import figure_table
 from harness.report.figures.collectives import Collectives
 from harness.report.groups import Comparison, compare
-from harness.report.page import _ROWS, _At, _rows_of_size, table
+from harness.report.page import _ROWS, _rows_of_size, table
+from harness.report.quantities import At
 from harness.report.sweep_page import Entry, write_sweep
 
 FLOWS = pd.DataFrame({"size_bytes": pd.Series(dtype=int), "fct_ns": pd.Series(dtype=float)})
@@ -134,12 +135,12 @@ def test_a_papers_number_is_written_in_the_rows_unit(number: Number, scale: floa
 def test_the_papers_numbers_are_of_variants_and_rows_that_there_are() -> None:
     """By claim: each is of a variant of a scenario that is about it, and of a row of the report's table."""
     variants: dict[str, set[str]] = {}
-    rows = defaultdict(lambda: {row.figure.key for row in _ROWS if isinstance(row.figure, _At)})
+    rows = defaultdict(lambda: {row.figure.key for row in _ROWS if isinstance(row.figure, At)})
     for path in scenario.built_in().values():
         checked = scenario.check(scenario.read(path))
         of_sizes = [row.figure for size in checked.record.sizes for row in _rows_of_size(size.name)]
         for claim in checked.claims:
-            rows[claim] |= {figure.key for figure in of_sizes if isinstance(figure, _At)}
+            rows[claim] |= {figure.key for figure in of_sizes if isinstance(figure, At)}
         for variant in checked.variants:
             names = {variant.name, *(f"{cc}, {variant.name}" for cc in checked.cc)}
             for claim in checked.claims:

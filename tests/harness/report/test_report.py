@@ -16,9 +16,10 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from harness.columns.links import counted
 from harness.commands.report import command
 from harness.measure import results
-from harness.measure.links import GROWING, LinkSamples
+from harness.measure.links import LinkSamples
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.plan import resolve, scenario
@@ -83,7 +84,7 @@ def test_samples_of_links_grow_fewer_and_lose_nothing() -> None:
     samples = LinkSamples(places, 10)
     for i in range(1, 5001):
         if samples.is_due(10 * i):
-            samples.add(10 * i, {name: np.array([i]) for name in (*GROWING, "depth_bytes")})
+            samples.add(10 * i, {source.name: np.array([i]) for _, source in counted()})
     table = samples.table()
     assert 200 < len(table) <= 512
     assert table["tx_bytes"].sum() == 4992  # the last multiple of an interval that doubled five times
@@ -198,6 +199,7 @@ def test_only_what_is_apart_leads() -> None:
     [
         (Estimate(15.0, 0.0), "15"),
         (Estimate(15.0, 3.2), "15 ± 3"),
+        (Estimate(15.0, 20.0), "15 (0 to 35)"),
         (Estimate(15.0, 0.25), "15.0 ± 0.2"),
         (Estimate(15.0, None), "15"),
         (Estimate(15.0, None, (1, 3)), "15 (1 of 3 seeds)"),

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
-from harness.measure.tracing import Tracing
+from harness.plan.how import Tracing
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check

@@ -22,7 +22,7 @@ import psutil
 from harness.cli import main
 from harness.commands import run
 from harness.worlds import virtual
-import harness.commands._run
+import harness.execution.execute
 more_bytes = int(sys.argv.pop(1))
 mapped_bytes = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes + more_bytes, resource.RLIM_INFINITY))

@@ -188,8 +188,9 @@ def test_rates_are_what_arrived_between_samples() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
     hosts.session.start_due(0)
     totals = {10: 300, 30: 500}
-    samples = [RateSample(time_ns, 2, 1e9, 2e9, -1) for time_ns in (10, 20, 30)]
+    samples = [RateSample(time_ns, 2, (1e9, 2e9, -1)) for time_ns in (10, 20, 30)]
     hosts.session.note_rates(samples, lambda sample: totals.get(sample.time_ns))
     assert hosts.session.rates == [
-        Rate(time_ns, 2, 1e9, 2e9, -1, delivered_bytes) for time_ns, delivered_bytes in ((10, 300), (20, 0), (30, 200))
+        Rate(time_ns, 2, (1e9, 2e9, -1), delivered_bytes)
+        for time_ns, delivered_bytes in ((10, 300), (20, 0), (30, 200))
     ]

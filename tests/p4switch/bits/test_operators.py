@@ -10,7 +10,7 @@ from p4switch import ir
 from p4switch.bits import operators
 from p4switch.bits.domain import fits, limits, unsigned, width, wrap
 from p4switch.bits.integers import INTEGERS
-from p4switch.compiler import constants
+from p4switch.compiler.semantics import constants
 from p4switch.compiler.types import BOOL, INT, Bits, Type
 
 bits = st.builds(Bits, st.integers(1, 70), st.booleans())

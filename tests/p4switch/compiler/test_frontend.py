@@ -1,4 +1,4 @@
-"""What the front end leaves in the tree, as the `ast` module promises it."""
+"""What the front end leaves in the tree and finds out about it, as the `ast` and `facts` modules promise it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError
+from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.frontend import parse_and_check
 
 ROOT = Path(__file__).parents[3]
@@ -27,8 +28,8 @@ def body(program: ast.Program, name: str = "c") -> list[ast.Statement]:
     return control.body.statements
 
 
-def values(tmp_path: Path, locals_: str, statements: str) -> list[ast.Expr]:
-    """The right-hand sides of the assignments in `statements`."""
+def values_and_facts(tmp_path: Path, locals_: str, statements: str) -> tuple[list[ast.Expr], Facts]:
+    """The right-hand sides of the assignments in `statements`, and the facts about the program."""
     program = check(
         tmp_path,
         "#include <core.p4>\nenum bit<8> ser { a = 3, b = 7 }\ntype bit<8> port;\nstruct S { bit<8> x; bit<16> y; }\n"
@@ -36,61 +37,68 @@ def values(tmp_path: Path, locals_: str, statements: str) -> list[ast.Expr]:
         f"control c(inout bit<8> b, inout bit<16> w, inout int<8> i, inout bool f, inout S s) "
         f"{{ apply {{ {statements} }} }}",
     )
-    return [s.value for s in body(program) if isinstance(s, ast.Assign)]
+    return [s.value for s in body(program) if isinstance(s, ast.Assign)], program.facts
+
+
+def values(tmp_path: Path, locals_: str, statements: str) -> list[ast.Expr]:
+    return values_and_facts(tmp_path, locals_, statements)[0]
 
 
 REFERENCES = frozenset(
     [
-        *("type", "type_expr", "type_arg_exprs", "type_args", "param_types", "element_expr", "underlying_expr"),
-        *("returns", "return_type", "type_params", "decl", "field", "target", "table", "kind", "params", "ctor"),
-        *("extern", "func", "args", "default", "annotations", "entries_annotations"),
+        *("type_expr", "type_arg_exprs", "element_expr", "underlying_expr", "returns", "type_params", "decl"),
+        *("func", "args", "default", "annotations", "entries_annotations"),
     ]
 )
 """Attributes that lead out of the tree, or to what was written rather than what it means."""
 
 
-def nodes(node: object) -> Iterator[ast.Node]:
+def nodes(node: object, facts: Facts) -> Iterator[ast.Node]:
     if isinstance(node, list):
         for item in node:
-            yield from nodes(item)
+            yield from nodes(item, facts)
     elif isinstance(node, dict):
-        yield from nodes(list(node.values()))
+        yield from nodes(list(node.values()), facts)
     elif isinstance(node, ast.Node) and not isinstance(node, ast.TypeExpr):
         yield node
         for f in dataclasses.fields(node):
-            is_action_label = isinstance(node, ast.SwitchCase) and f.name in ("label", "action") and node.action
+            is_action_label = isinstance(node, ast.SwitchCase) and f.name == "label" and node in facts.actions
             if f.name not in REFERENCES and not is_action_label:
-                yield from nodes(getattr(node, f.name, None))
+                yield from nodes(getattr(node, f.name, None), facts)
+        if node in facts.bindings:
+            yield from nodes([facts.bindings[node].receiver, facts.bindings[node].bound], facts)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_every_expression_of_our_programs_is_typed_and_resolved(path: Path) -> None:
     program = parse_and_check(path, [ROOT / "p4src" / "include"])
     seen = 0
-    for node in nodes(list(program.declarations)):
+    facts = program.facts
+    for node in nodes(list(program.declarations), facts):
         if isinstance(node, ast.Expr):
             seen += 1
             unfinished = (types.Unknown, types.Meta, types.AnonRecord, types.Callable)
-            assert not isinstance(node.type, unfinished), program.source.locate(node.pos)
-        if isinstance(node, (ast.Name, ast.EnumRef)):
-            assert node.decl is not None
+            assert not isinstance(facts.types[node], unfinished), program.source.locate(node.pos)
+        if isinstance(node, ast.Name):
+            assert node in facts.decls
         if isinstance(node, ast.Call):
-            if node.kind is ast.CallKind.BUILTIN:  # methods of headers and stacks are declared nowhere
-                assert len(node.bound) == len(node.args)
+            call = facts.bindings[node]
+            if call.kind is CallKind.BUILTIN:  # methods of headers and stacks are declared nowhere
+                assert len(call.bound) == len(node.args)
             else:
-                assert len(node.bound) == len(node.params) == len(node.param_types)
-            assert isinstance(node.kind, ast.CallKind)
+                assert len(call.bound) == len(call.params) == len(call.param_types)
+            assert isinstance(call.kind, CallKind)
     assert seen > 100
     assert program.main is not None
-    assert isinstance(program.main.type, types.Package)
+    assert isinstance(facts.types[program.main], types.Package)
 
 
 def test_literals_take_their_width_from_the_context(tmp_path: Path) -> None:
-    left, right = values(tmp_path, "", "b = 5; w = w + 1;")
+    (left, right), facts = values_and_facts(tmp_path, "", "b = 5; w = w + 1;")
     assert isinstance(left, ast.IntLiteral)
-    assert (left.value, left.type) == (5, types.Bits(8))
+    assert (left.value, facts.types[left]) == (5, types.Bits(8))
     assert isinstance(right, ast.Binary)
-    assert right.right.type == types.Bits(16)
+    assert facts.types[right.right] == types.Bits(16)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +129,9 @@ def test_literals_take_their_width_from_the_context(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_known_at_compile_time_is_folded(tmp_path: Path, expression: str, expected: int) -> None:
-    (value,) = values(tmp_path, "", f"b = {expression};")
+    (value,), facts = values_and_facts(tmp_path, "", f"b = {expression};")
     assert isinstance(value, ast.IntLiteral)
-    assert (value.value, value.type) == (expected, types.Bits(8))
+    assert (value.value, facts.types[value]) == (expected, types.Bits(8))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +145,9 @@ def test_comparisons_are_folded(tmp_path: Path, expression: str, expected: bool 
 
 
 def test_implicit_casts_are_explicit(tmp_path: Path) -> None:
-    (value,) = values(tmp_path, "bit<8> g(in ser e) { bit<8> r; r = e; return r; }", "b = g(ser.a);")
+    (value,), facts = values_and_facts(tmp_path, "bit<8> g(in ser e) { bit<8> r; r = e; return r; }", "b = g(ser.a);")
     assert isinstance(value, ast.Call)
-    assert isinstance(value.bound[0], ast.EnumRef)
+    assert isinstance(facts.bindings[value].bound[0], ast.EnumRef)
     program = check(tmp_path, "enum bit<8> E { a = 1 } control c(in E e, out bit<8> b) { apply { b = e; } }")
     (assign,) = body(program)
     assert isinstance(assign, ast.Assign)
@@ -160,8 +168,8 @@ def test_arguments_are_bound_to_parameters(tmp_path: Path) -> None:
     program = check(tmp_path, text + "control c(inout bit<8> b) { apply { f(z = b, x = 1); } }")
     (statement,) = body(program)
     assert isinstance(statement, ast.CallStatement)
-    call = statement.call
-    assert call.kind == ast.CallKind.FUNCTION
+    call = program.facts.bindings[statement.call]
+    assert call.kind == CallKind.FUNCTION
     assert [p.name for p in call.params] == ["x", "y", "z"]
     x, y, z = call.bound
     assert isinstance(x, ast.IntLiteral)
@@ -175,9 +183,10 @@ def test_type_arguments_are_inferred(tmp_path: Path) -> None:
     program = check(tmp_path, text + "control c(inout bit<8> b, inout bit<4> n) { apply { f(b, n); b = g(); } }")
     first, second = body(program)
     assert isinstance(first, ast.CallStatement)
-    assert {p.name: t for p, t in first.call.type_args.items()} == {"T": types.Bits(8), "U": types.Bits(4)}
+    type_args = program.facts.bindings[first.call].type_args
+    assert {p.name: t for p, t in type_args.items()} == {"T": types.Bits(8), "U": types.Bits(4)}
     assert isinstance(second, ast.Assign)
-    assert second.value.type == types.Bits(8)
+    assert program.facts.types[second.value] == types.Bits(8)
 
 
 def test_calls_on_a_type_have_an_instance(tmp_path: Path) -> None:
@@ -190,8 +199,9 @@ def test_calls_on_a_type_have_an_instance(tmp_path: Path) -> None:
     assert instance.implicit
     (statement,) = control.body.statements
     assert isinstance(statement, ast.CallStatement)
-    assert isinstance(statement.call.receiver, ast.Name)
-    assert statement.call.receiver.decl is instance
+    receiver = program.facts.bindings[statement.call].receiver
+    assert isinstance(receiver, ast.Name)
+    assert program.facts.decls[receiver] is instance
 
 
 def test_compound_assignment_is_rewritten(tmp_path: Path) -> None:
@@ -209,11 +219,11 @@ def test_division_by_a_power_of_two_is_a_shift(tmp_path: Path) -> None:
 
 
 def test_slices_that_move(tmp_path: Path) -> None:
-    read, written = values(tmp_path, "", "b = w[b+:8]; w[b+:4] = 3;")
+    (read, written), facts = values_and_facts(tmp_path, "", "b = w[b+:8]; w[b+:4] = 3;")
     assert isinstance(read, ast.Cast)
-    assert read.type == types.Bits(8)
+    assert facts.types[read] == types.Bits(8)
     assert isinstance(written, ast.Binary)
-    assert written.type == types.Bits(16)
+    assert facts.types[written] == types.Bits(16)
 
 
 def test_table(tmp_path: Path) -> None:
@@ -226,10 +236,10 @@ def test_table(tmp_path: Path) -> None:
     control = next(d for d in program.declarations if isinstance(d, ast.ControlDecl))
     table = control.locals[1]
     assert isinstance(table, ast.TableDecl)
-    assert table.keys[0].kind.name == "ternary"
+    assert table.keys[0].match_kind == "ternary"
     assert table.keys[0].annotations[0].string == "k"
-    assert [a.decl.name for a in table.actions] == ["a", "NoAction"]
-    assert [b is None for b in table.actions[0].bound] == [False, True]
+    assert [program.facts.actions[a].name for a in table.actions] == ["a", "NoAction"]
+    assert [b is None for b in program.facts.bindings[table.actions[0]].bound] == [False, True]
     assert table.default_action is not None
     assert table.const_default_action
     assert table.entries is not None
@@ -274,15 +284,15 @@ def test_v1model_versions(tmp_path: Path, version: str, port: str) -> None:
     )
     record = next(d for d in program.declarations if getattr(d, "name", "") == "standard_metadata_t")
     assert isinstance(record, ast.StructDecl)
-    assert str(record.fields[0].type) == port
+    assert str(program.facts.types[record].fields[0].type) == port
     (statement,) = body(program)
     assert isinstance(statement, ast.CallStatement)
-    assert statement.call.param_types == [types.Bits(8 if index else 32)]
+    assert program.facts.bindings[statement.call].param_types == [types.Bits(8 if index else 32)]
 
 
 def test_errors_and_match_kinds_in_order(tmp_path: Path) -> None:
     program = check(tmp_path, "#include <v1model.p4>\nerror { Mine }")
-    assert [m.value for m in program.errors.values()] == list(range(8))
+    assert [program.facts.values[m] for m in program.errors.values()] == list(range(8))
     assert list(program.errors)[-1] == "Mine"
     assert list(program.match_kinds) == ["exact", "ternary", "lpm", "range", "optional", "selector"]
 
@@ -299,7 +309,7 @@ def test_a_number_is_a_value_of_a_type_made_of_bits(tmp_path: Path) -> None:
     )
     (assigned, *_) = [s.value for s in body(program) if isinstance(s, ast.Assign)]
     assert isinstance(assigned, ast.IntLiteral)
-    assert (str(assigned.type), assigned.value) == ("vrf_t", 1), "4097 does not fit into 12 bits"
+    assert (str(program.facts.types[assigned]), assigned.value) == ("vrf_t", 1), "4097 does not fit into 12 bits"
     with pytest.raises(CompileError, match="vrf_t and int 3 cannot be compared"):
         check(
             tmp_path,

@@ -117,7 +117,7 @@ DOUBLED = {
 
 @pytest.mark.parametrize(("before", "body"), DOUBLED.values(), ids=DOUBLED.keys())
 def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_WORK", 5_000)
+    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_OPERATIONS", 10_000)
     path = tmp_path / "x.p4"
     parser = "" if PARSER in before else PARSER + "{ state start { transition accept; } }"
     path.write_text(V1MODEL.format(parser=parser, before=before, body=body))
@@ -126,15 +126,33 @@ def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, m
     assert caught.value.diagnostics[0].location.line in (9, 10)
 
 
-def test_time_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_CPU_S", 0.0)
+COSTLY = {
+    "copies of a struct": ("apply { wide_t x; wide_t y; " + "x = y; y = x; " * 4 + "}", 10),
+    "a struct passed on": ("apply { wide_t x; g(x); }", 9),
+    "an array at an index": ("apply { bit<8>[1000] x; bit<16> i = 3; " + "x[i] = x[i + 1]; " * 4 + "}", 10),
+    "a loop in a loop": ("apply { bit<8>[100] x; for (bit<8> i in x) { for (bit<8> j in x) { meta.a = 1; } } }", 10),
+    "entries": (
+        "action none() { } table t { key = { " + "(int<8>)meta.i : range @name(\"k\"); " * 14 + "} actions = { none; }"
+        " const entries = { (" + ", ".join(["-8s1 .. 1"] * 14) + ") : none(); } } apply { t.apply(); }",
+        10,
+    ),
+}
+"""Bodies of few nodes that cost much, and the lines at which they are refused."""
+
+
+@pytest.mark.parametrize(("body", "line"), COSTLY.values(), ids=COSTLY.keys())
+def test_what_costs_much_is_counted(tmp_path: Path, body: str, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations and values count, not time: a program is refused on every machine or on none."""
     path = tmp_path / "x.p4"
+    wide = "struct w0 { bit<8> a; bit<8> b; }" + "".join(f"struct w{i + 1} {{ w{i} a; w{i} b; }}" for i in range(9))
+    wide += "typedef w9 wide_t; void f(inout wide_t a, in wide_t b) { a = b; } void g(inout wide_t a) { f(a, a); }"
     parser = PARSER + "{ state start { transition accept; } }"
-    before, body = DOUBLED["functions"]
-    path.write_text(V1MODEL.format(parser=parser, before=before, body=body))
-    with pytest.raises(CompileError, match="the program takes too long to compile") as caught:
-        compile_program(path)
-    assert caught.value.diagnostics[0].location.line in (9, 10)
+    path.write_text(V1MODEL.format(parser=parser, before=wide, body=body))
+    compile_program(path)
+    monkeypatch.setattr("p4switch.compiler.midend.lowering.MAX_OPERATIONS", 3_000)
+    with pytest.raises(CompileError, match="it takes over 3000 operations") as caught:
+        _compile(path, [], None)
+    assert [d.location.line for d in caught.value.diagnostics] == [line]
 
 
 def test_each_constant_entry_costs_the_same(tmp_path: Path) -> None:

@@ -406,7 +406,7 @@ def test_it_ends_cleanly(start: Any, number: int) -> None:
     [
         ((), "expected either FILE.p4, FILE.json or --no-p4"),
         ((str(PROGRAM), "--p4info", "x"), "--p4info: expected FILE.json with it"),
-        (("--no-p4", "-D", "WHOLE"), "-I, -D: expected FILE.p4 with them"),
+        (("--no-p4", "-D", "WHOLE"), "-I, -D, --arch: expected FILE.p4 with them"),
         (("/nowhere.p4",), "/nowhere.p4: No such file"),
         (("--no-p4", "-i", "4@nothere"), "-i 4@nothere: no such interface; expected some of "),
         (("--no-p4", "-i", "1@s2"), "each port number once"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import files
-from harness.plan.request import planned
+from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.compiler import compile_program
 from p4switch.engine import build, build_traced, load

@@ -1,8 +1,9 @@
 """Random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from test_json_errors import everything
@@ -10,6 +11,9 @@ from test_json_errors import everything
 from p4switch import native
 from p4switch.compiler import compile_program
 from p4switch.engine import build, fuzz, load, pipeline_cost
+
+if TYPE_CHECKING:
+    from p4switch.engine.codegen import Generated
 
 P4SRC = Path(__file__).parents[3] / "p4src"
 
@@ -32,15 +36,16 @@ def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
     """A pipeline that reads beyond its headers is caught, so a quiet run means something."""
     from p4switch import engine
 
-    right = engine.source
+    right = engine.generated
 
-    def wrong(document: Any, *, traced: bool) -> str:
+    def wrong(document: Any, *, traced: bool) -> "Generated":
         extract, copy = r"p4_extract\((.*), frame, &at, len, have, \d+\)", r"memcpy(\1, frame->data + at, 2000)"
-        text, count = re.subn(extract, copy, right(document, traced=traced))
+        made = right(document, traced=traced)
+        text, count = re.subn(extract, copy, made.text)
         assert count
-        return text
+        return replace(made, text=text)
 
-    monkeypatch.setattr(engine, "source", wrong)
+    monkeypatch.setattr(engine, "generated", wrong)
     with pytest.raises(fuzz.FuzzError, match=r"AddressSanitizer|runtime error"):
         fuzz.run(everything(), seed=1, packets=2000)
 
@@ -59,7 +64,8 @@ def test_libraries_of_another_version_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="not a compiled pipeline"):
         load().Switch(str(tmp_path / "none.so"))
-    library = native.build_text("old", engine.source(document), headers=engine.PIPELINE_HEADERS,
+    made = engine.generated(document)
+    library = native.build_text("old", made.text, headers=[*engine.PIPELINE_HEADERS, *made.path.headers],
                                 flags=["-DP4_ABI=1", "-Wno-unused"])
     with pytest.raises(ValueError, match="another version"):
         load().Switch(str(library))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from p4switch.compiler import compile_program
-from p4switch.engine import source
+from p4switch.engine import generated
 from tests.p4switch.engine.jsonbuilder import Json, ProgramBuilder, assign, const, field, param, sm
 
 FRAGMENTS = ["x = 1; /* */ y", "*/ #error", "/*/", "x\\\n*/ broken", "\u201cfoo\u201d *\\", "??/"]
@@ -41,7 +41,7 @@ def test_no_name_and_no_line_of_the_source_breaks_it() -> None:
 
 
 def test_it_names_what_it_comes_from() -> None:
-    text = source(compile_program("p4src/ecn.p4").json)
+    text = generated(compile_program("p4src/ecn.p4").json).text
     for name in (
         "state_1_parse_ipv4:;",
         "H1_ipv4 = 14,",
@@ -54,7 +54,7 @@ def test_it_names_what_it_comes_from() -> None:
 
 
 def test_what_it_initialises_is_named() -> None:
-    text = source(compile_program("p4src/ecn.p4").json)
+    text = generated(compile_program("p4src/ecn.p4").json).text
     rows = re.findall(r"static const p4_\w+_info \w+\[\] = \{\n(.*?)\};\n", text, re.DOTALL)
     assert len(rows) > 10
     for line in (line.strip() for row in rows for line in row.splitlines()):

@@ -11,7 +11,7 @@ import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 from p4switch import native
-from p4switch.engine import JsonError, build, source
+from p4switch.engine import JsonError, build, generated
 
 Json = Any
 
@@ -107,7 +107,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
     for _ in range(500):
         changed = mutate(document, rng)
         try:
-            texts.append(source(changed))
+            texts.append(generated(changed).text)
         except JsonError as error:
             messages.append(str(error))
     assert not [m for m in messages if "\n" in m or len(m) > 400]
@@ -122,7 +122,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
 def _headers() -> Any:
     from p4switch.engine import PIPELINE_HEADERS
 
-    return PIPELINE_HEADERS
+    return [*PIPELINE_HEADERS, *generated(everything()).path.headers]
 
 
 def edit(change: Callable[[Json], None]) -> Json:
@@ -172,13 +172,13 @@ def add_operation(document: Json, name: str, *parameters: Json) -> None:
 ])
 def test_message(change: Callable[[Json], None], message: str) -> None:
     with pytest.raises(JsonError, match=message):
-        source(edit(change))
+        generated(edit(change))
 
 
 def test_json_of_another_kind() -> None:
     for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3):
         with pytest.raises(JsonError):
-            source(document)
+            generated(document)
         with pytest.raises(JsonError):
             build(document)
 
@@ -190,7 +190,7 @@ def test_nesting_is_bounded(depth: int) -> None:
         deep = {"type": "expression", "value": deep}
     document = edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), deep)))
     with pytest.raises(JsonError, match="nested over 500 deep"):
-        source(document)
+        generated(document)
     del document["actions"][0]["primitives"][-1]
     while isinstance(deep, dict):  # Python itself takes what is as deep as this apart only step by step
         deep = deep["value"]
@@ -208,6 +208,6 @@ def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
     wrong = assign(field("h", "a"), {"type": "field", "value": [name, "a"]})
     document = edit(lambda d: d["actions"][0]["primitives"].append(wrong))
     with pytest.raises(JsonError, match=r"^BMv2 JSON: .* \.\.\.$") as caught:
-        source(document)
+        generated(document)
     assert len(str(caught.value)) == 300
     assert "\n" not in str(caught.value)

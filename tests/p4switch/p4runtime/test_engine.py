@@ -10,7 +10,7 @@ import pytest
 
 from p4switch import engine
 from p4switch.compiler import compile_program
-from p4switch.p4runtime import Device, pipeline
+from p4switch.p4runtime import Device
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.controller import INSERT, Controller, config_request
@@ -20,7 +20,7 @@ from tests.p4switch.p4runtime.test_replication import group as multicast
 from tests.p4switch.p4runtime.test_replication import session
 from tests.p4switch.p4runtime.test_streams import digest, values
 
-PROGRAM = Path(__file__).with_name("everything.p4")
+PROGRAM = everything.PROGRAM
 
 
 class Bench:
@@ -60,29 +60,6 @@ def c(bench: Bench) -> Controller:
     # Packets that no table speaks of are to leave by port 0.
     bench.controller.modify(bench.controller.entry("lpm_one", None, ("send", {"port": 0}), is_default_action=True))
     return bench.controller
-
-
-def test_the_hand_written_p4info_is_that_of_the_program() -> None:
-    compiled = compile_program(PROGRAM)
-    hand = pipeline.load(everything.p4info(), everything.device_config())
-    real = pipeline.load(compiled.p4info, json.dumps(compiled.json).encode())
-    real_tables = {t.name: t for t in real.tables.values()}
-    for table in hand.tables.values():
-        other = real_tables[table.name]
-        assert other.fields == table.fields
-        assert [r.action.name for r in other.actions.values()] == [r.action.name for r in table.actions.values()]
-        assert [(r.in_entries, r.as_default) for r in other.actions.values()] == [
-            (r.in_entries, r.as_default) for r in table.actions.values()
-        ]
-        for name in ("needs_priority", "is_const", "const_default", "has_counter", "meter", "idle_timeout"):
-            assert getattr(other, name) == getattr(table, name), (table.name, name)
-        entries = [
-            [(e.key, e.priority, e.call.action.name, e.call.args, e.is_const) for e in x.initial_entries]
-            for x in (other, table)
-        ]
-        assert entries[0] == entries[1]
-    assert (real.packet_in, real.packet_out) == (hand.packet_in, hand.packet_out)
-    assert [d.name for d in real.digest_of_list.values()] == ["learn_t"]
 
 
 def test_every_match_kind(bench: Bench, c: Controller) -> None:

@@ -89,7 +89,7 @@ class Documents(Attack):
             except Exception:
                 raise Finding(traceback.format_exc(), {"p4runtime.json": data}) from None
             try:
-                engine.source(document)
+                engine.generated(document)
                 accepted.append(document)
             except JsonError as error:
                 if "\n" in str(error) or len(str(error)) > 400:

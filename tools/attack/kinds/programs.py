@@ -95,7 +95,7 @@ class Programs(Attack):
         signal.signal(signal.SIGVTALRM, _expired)
         signal.setitimer(signal.ITIMER_VIRTUAL, TIME_LIMIT_S)
         try:
-            engine.source(_compile(path, include, None).json)
+            engine.generated(_compile(path, include, None).json)
         except JsonError as error:
             return f"compiled, but cannot be loaded: {error}"
         except UserError:

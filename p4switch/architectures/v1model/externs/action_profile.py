@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from p4switch import ir
 from p4switch.architectures.extern import ExternType
 from p4switch.architectures.v1model import EXTERNS
 
@@ -27,6 +28,11 @@ class ActionSelector(ExternType):
     """A table's property: `ir.Table.profile`, with an algorithm."""
 
     p4info = "ACTION_PROFILE"
+
+    def algorithm(self, extern: ExternObject) -> str:
+        algorithm = extern.args["algorithm"]
+        assert isinstance(algorithm, ir.Const)
+        return algorithm.member
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         builder.profile(extern, selects=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.v1model.package import v1switch
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -68,5 +69,5 @@ class Clone(ExternFunction):
             raise to.error(call, "the clone type has to be a compile-time constant")
         to.externs.only_in(call, "ingress" if kind.member == "I2E" else "egress")
         clone = CloneIngress if kind.member == "I2E" else CloneEgress
-        fields = to.externs.field_list_index(call, args[2]) if len(args) > 2 else -1
-        to.emit(clone(to.externs.scalar_argument(call, 1, args[1]), to.externs.field_list(fields), call.pos))
+        fields = v1switch(to).field_lists.index(call, args[2]) if len(args) > 2 else -1
+        to.emit(clone(to.externs.scalar_argument(call, 1, args[1]), v1switch(to).field_lists.id(fields), call.pos))

@@ -46,7 +46,7 @@ class DigestFunction(ExternFunction):
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress")
         receiver, data = to.externs.call_arguments(call)
-        t = to.resolve(call.param_types[1])
+        t = to.resolve(to.facts.bindings[call].param_types[1])
         name = "digest"
         if isinstance(t, types.Struct):
             name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), t.name)

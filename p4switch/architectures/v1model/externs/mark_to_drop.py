@@ -9,8 +9,9 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
+from p4switch.architectures.v1model.package import v1switch
+from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.compiler.midend.values import StructValue
-from p4switch.ports import DROP_PORT
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -52,4 +53,4 @@ class MarkToDropFunction(ExternFunction):
             # In a copy of the standard metadata the fields have to follow: it is copied back later.
             if isinstance(arg, StructValue):
                 for field in (EGRESS_SPEC, MCAST_GRP):
-                    to.copies.assign(arg.fields[field.name], to.externs.standard.fields[field.name], call.pos)
+                    to.copies.assign(arg.fields[field.name], v1switch(to).standard.fields[field.name], call.pos)

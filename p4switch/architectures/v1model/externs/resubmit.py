@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.v1model.package import v1switch
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -53,13 +54,13 @@ class Recirculate(_Again):
 class ResubmitFunction(ExternFunction):
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress")
-        index = to.externs.field_list_index(call, to.externs.call_arguments(call)[0])
-        to.emit(Resubmit(to.externs.field_list(index), call.pos))
+        index = v1switch(to).field_lists.index(call, to.externs.call_arguments(call)[0])
+        to.emit(Resubmit(v1switch(to).field_lists.id(index), call.pos))
 
 
 @EXTERNS.register("recirculate_preserving_field_list")
 class RecirculateFunction(ExternFunction):
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "egress")
-        index = to.externs.field_list_index(call, to.externs.call_arguments(call)[0])
-        to.emit(Recirculate(to.externs.field_list(index), call.pos))
+        index = v1switch(to).field_lists.index(call, to.externs.call_arguments(call)[0])
+        to.emit(Recirculate(v1switch(to).field_lists.id(index), call.pos))

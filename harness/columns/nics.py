@@ -1,0 +1,47 @@
+"""The counts of NICs, of which `summary.json` has the sums. A count of a NIC becomes one by a line of `NICS`."""
+
+from __future__ import annotations
+
+from harness.columns.column import Column, NicCounter, Table
+
+NICS = Table(
+    "nic",
+    (
+        Column(
+            "malformed",
+            "packets",
+            "frames that no NIC could read, or with `nic.check_icrc` whose ICRC was wrong",
+            NicCounter("malformed"),
+        ),
+        Column(
+            "misdelivered",
+            "packets",
+            "frames that reached another host than the one addressed",
+            NicCounter("misdelivered"),
+        ),
+        Column(
+            "unknown_qp",
+            "packets",
+            "frames for a queue pair that the host does not have",
+            NicCounter("unknown_qp"),
+        ),
+        Column("pauses_received", "packets", "pause frames", NicCounter("pauses_received")),
+        Column(
+            "retries_exceeded",
+            "queue pairs",
+            "queue pairs in error, their retries used up",
+            NicCounter("retries_exceeded"),
+        ),
+        Column("paused_ns", "ns", "for which hosts were kept from sending", NicCounter("paused_ns")),
+    ),
+)
+
+
+def counts(stats: object) -> dict[str, int]:
+    """Return what one NIC has counted, of its `host_agents.messages.NicStats`."""
+    found: dict[str, int] = {}
+    for column in NICS.columns:
+        if isinstance(column.source, NicCounter):
+            value = getattr(stats, column.source.attribute)
+            found[column.name] = sum(value) if isinstance(value, list) else value
+    return found

@@ -1,0 +1,17 @@
+"""The columns of `queues`."""
+
+from __future__ import annotations
+
+from harness.columns.column import Column, Table
+
+DEPTH = Column("depth_bytes", "bytes", "frames that wait in all queues of the port")
+QUEUES = Table(
+    "queues",
+    (
+        Column("time_ns", "ns", "when the sample was taken"),
+        Column("switch", "", "name", type=None),
+        Column("port", "", "number of the port"),
+        Column("leads_to", "", "the node at the other end of the port's link", type=None),
+        DEPTH,
+    ),
+)

@@ -1,0 +1,1 @@
+"""How what a command line asks for is planned, run, kept and reported."""

@@ -1,0 +1,25 @@
+"""What is possible, but hardly meant."""
+
+from __future__ import annotations
+
+import click
+
+from harness.plan.batch import Batch
+from harness.plan.how import Tracing
+from harness.worlds.expected import trace_bytes
+from p4switch.quantities import doubts
+
+_LARGE_TRACES = 100_000_000  # bytes
+
+
+def tell_doubts(batch: Batch, trace: Tracing | None) -> None:
+    """Warn of what the runs' topologies hardly mean, once each, and of traces that take much room."""
+    tables = (run.portable.tables["topology"] for run in batch.runs)
+    for line in dict.fromkeys(line for table in tables for line in doubts({"topology": table})):
+        click.echo(f"warning: {line}", err=True)
+    if trace is None or trace.until_ns is not None:
+        return
+    count = sum(trace_bytes(run.run(), trace) for run in batch.runs)
+    if count > _LARGE_TRACES:
+        less = "--trace-packets, --trace-until or --trace-hops"
+        click.echo(f"warning: --trace {trace.flow} writes some {count / 1e6:,.0f} MB; {less} writes less", err=True)

@@ -1,0 +1,184 @@
+"""What `--dry-run` tells: each run's network, and what it will take; in a row for each run of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import click
+from rich.table import Table
+
+from harness.execution.doubts import tell_doubts
+from harness.execution.pool import Cluster
+from harness.execution.request import RunRequest
+from harness.measure.tracing import check_trace
+from harness.plan.batch import batch_of
+from harness.plan.run import Run
+from harness.terminal_tables import show
+from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
+from harness.worlds.parallel import AUTO, paying_workers, workers_of
+from harness.worlds.ranks import Ranks
+from p4switch.errors import Mistakes
+
+
+def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
+    """Tell what each run of a request would be, and what it would take. Run nothing.
+
+    Parameters
+    ----------
+    request
+        What would be run.
+    ranks
+        The processes that would share each run.
+
+    Raises
+    ------
+    UserError
+        As the runs themselves would.
+    """
+    batch, how, where = batch_of(request.selection), request.how, request.where
+    virtual, traced = how.world == "virtual", how.trace is not None
+    built, built_here = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+    workers = workers_of("1" if where is not None else request.workers, traced)
+    too_large = Mistakes()
+    found: list[Expected] = []
+    rows: list[dict[str, str]] = []
+    for planned in batch.runs:
+        run = planned.run()
+        if virtual:
+            memory_limit(run, built, built_here)
+        foreseen = expected(run)
+        found.append(foreseen)
+        count = workers(run, foreseen) if ranks is None else ranks.count
+        if how.trace is not None:
+            check_trace(run.traffic(), how.trace.flow, count > 1)
+        if batch.sweep is not None:
+            rows.append({"run": planned.title, **_row(run, foreseen)})
+        else:
+            click.echo(planned.title)
+            for line in _lines(run, foreseen):
+                click.echo(f"  {line}")
+            if virtual:
+                click.echo(f"  {_workers(run, foreseen, count, traced)}")
+        if virtual and ranks is None and not isinstance(where, Cluster):
+            too_large.attempt(partial(check_fits, run, foreseen))
+    if rows:
+        _show(rows)
+    if where is not None and (len(found) > 1 or rows):
+        click.echo(_all(found, where))
+    tell_doubts(batch, how.trace)
+    too_large.tell()
+
+
+def _show(rows: Sequence[Mapping[str, str]]) -> None:
+    """Show a row for each run, without columns that are empty in all of them."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [column for column in rows[0] if any(row[column] for row in rows)]
+    for column in shown:
+        table.add_column(column, justify="left" if column in ("run", "network") else "right")
+    for row in rows:
+        table.add_row(*(row[column] for column in shown))
+    show(table)
+
+
+def _row(run: Run, foreseen: Expected) -> dict[str, str]:
+    """What `_lines` tell, by column; what there is none of is empty."""
+    work = foreseen.collectives
+    return {
+        "network": f"{run.topology.name}, {foreseen.hosts:,} hosts",
+        "base RTT": f"{run.base_rtt_ns() / 1e3:g} us",
+        "BDP": f"{_bdp_bytes(run) / 1e3:,.1f} KB",
+        "flows": f"{foreseen.flows:,}" if foreseen.flows else "",
+        "sent": f"{_megabytes(foreseen.flow_bytes)} MB" if foreseen.flows else "",
+        "packets": f"{foreseen.data_packets:,}" if foreseen.flows else "",
+        "operations": f"{work.operations:,.0f}" if work.hosts else "",
+        "packet-hops": f"{foreseen.packet_hops:,}",
+        "limit": f"{run.limit_ns / 1e6:g} ms",
+        "CPU": _seconds(foreseen.set_up_s + foreseen.run_s),
+        "memory": f"{foreseen.memory_bytes / 1e9:.1f} GB",
+    }
+
+
+def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
+    topology = run.topology
+    rates = sorted({link.rate_bps for link in topology.links})
+    yield f"network: {topology.name}, {len(topology.hosts)} hosts, {_switches(len(topology.switches))}"
+    yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
+    rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
+    yield f"routes: shortest paths; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
+    yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
+    yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
+    yield from _cost(run, foreseen)
+
+
+def _slowest_bps(run: Run) -> int:
+    """Of the hosts' links."""
+    return min(run.topology.uplink(host).rate_bps for host in run.topology.hosts)
+
+
+def _bdp_bytes(run: Run) -> float:
+    return _slowest_bps(run) * run.base_rtt_ns() / 8e9
+
+
+def _switches(number: int) -> str:
+    return f"{number} switch{'' if number == 1 else 'es'}"
+
+
+def _rate(bps: float) -> str:
+    """In Gb/s, unless it is of another world."""
+    return f"{bps / 1e9:g} Gb/s" if bps >= 1e6 else f"{bps:g} b/s"
+
+
+def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
+    more = "" if foreseen.independent else ", with those that start when others are done"
+    if foreseen.model_ns == run.limit_ns:
+        more += " within the limit"
+    hops = foreseen.packet_hops - round(foreseen.collectives.packet_hops)
+    yield (
+        f"traffic: {foreseen.flows:,} flows, {_megabytes(foreseen.flow_bytes)} MB, {foreseen.data_packets:,} packets, "
+        f"{hops:,} packet-hops{more}"
+    )
+    if (work := foreseen.collectives).hosts:
+        yield (
+            f"collectives: of {work.hosts:,} hosts, {work.operations:,.0f} operations, {work.flits:,.0f} flits, "
+            f"{work.packet_hops:,.0f} packet-hops"
+        )
+    yield f"ends: when all is acknowledged, or after {run.limit_ns / 1e6:g} ms of model time"
+    yield (
+        f"expected: some {_seconds(foreseen.set_up_s + foreseen.run_s)} of CPU, {_seconds(foreseen.set_up_s)} "
+        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
+    )
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:,.1f}" if count >= 1e5 else f"{count / 1e6:.2g}"
+
+
+def _seconds(count: float) -> str:
+    """To two digits."""
+    return f"{float(f'{count:.2g}'):g} s"
+
+
+def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
+    """How many the run would have, and how many would pay where these are others."""
+
+    def in_words(workers: int) -> str:
+        return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
+
+    auto = paying_workers(run, foreseen, traced)
+    if auto == count:
+        return f"workers: {count}, as --workers {AUTO} gives; {in_words(count)}"
+    return f"workers: {count}, {in_words(count)}; --workers {AUTO} gives {auto}, {in_words(auto)}"
+
+
+def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
+    """Of all runs; with local processes, so many of them at a time, and a processor for each."""
+    each_s = [run.set_up_s + run.run_s for run in runs]
+    in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
+    if isinstance(where, Cluster):
+        return in_words
+    largest = sorted((run.memory_bytes for run in runs), reverse=True)[:where]
+    return (
+        f"{in_words}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
+        f"and up to {sum(largest) / 1e9:.1f} GB of memory"
+    )

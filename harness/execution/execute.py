@@ -1,0 +1,159 @@
+"""From a request to its folder: the runs are planned, taken or made, written, and reported on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from harness.errors import CheckError
+from harness.execution.doubts import tell_doubts
+from harness.execution.folder import REPORTS, attempt, tell_kept, where_to
+from harness.execution.interpreted import tell_interpreted
+from harness.execution.make_world import MakeWorld, follow, maker
+from harness.execution.progress import RunProgress
+from harness.execution.request import RunRequest
+from harness.execution.runners import at_once, one_by_one
+from harness.execution.several import Made, complete, known
+from harness.measure.output_folder import for_user, new_folder
+from harness.measure.recording import Progress
+from harness.measure.results import Result
+from harness.measure.summary import left_behind, not_kept_up, unfinished
+from harness.plan.batch import Batch, batch_of
+from harness.plan.run import Run
+from harness.replay.live import Watch
+from harness.worlds.parallel import workers_of
+from harness.worlds.ranks import Ranks
+from harness.worlds.virtual import COVERAGE_FILE
+from p4switch.coverage import Coverage, table
+from p4switch.coverage import write as write_coverage
+
+_MOST_WARNINGS = 20  # that are lines of their own
+
+
+def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | None = None) -> None:
+    """Make every run of a request, and the report if one is wanted.
+
+    Whatever ends it early, Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
+
+    Parameters
+    ----------
+    request
+        What is made, and how.
+    ranks
+        The processes that share each run; all but the first one only follow it.
+    make
+        Makes the runs' worlds instead of what the request's `how` says.
+
+    Raises
+    ------
+    UserError
+        For what cannot be run; before anything starts, as far as it can be known then.
+    CheckError
+        If a check of a run does not hold, or with `strict` something else is wrong.
+    """
+    if ranks is not None and not ranks.first:
+        follow(ranks, request)
+        return
+    if request.report:
+        from harness.execution import reports  # before the runs: what it needs may not be installed
+    batch = batch_of(request.selection)
+    tell_doubts(batch, request.how.trace)
+    tell_interpreted(*zip(*(run.portable.names for run in batch.runs), strict=True))
+    target = where_to(request.out, Path("runs") / batch.name, request.resume)
+    taken = known(batch.runs, request.reuse, request.resume, request.how)
+    scratch = new_folder(target, instead=request.resume is not None, without=REPORTS)
+    with scratch as folder:
+        if make is None:
+            with _watching(request.watch) as watcher:
+                made = maker(request.how, _workers(request, ranks), watcher, request.prompt)
+                kept, early = _completed(request, batch, taken, folder, made)
+        else:
+            kept, early = _completed(request, batch, taken, folder, make)
+        no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
+        no_report += attempt(lambda: _write_coverage(folder), folder)
+        if request.report and batch.sweep is None:
+            reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
+    page = target / reports.page_of(batch) if request.report else target
+    click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''}: {page}")
+    failed = _failures({batch.runs[number].folder_name: kept[number].summary for number in kept}, request.strict)
+    if early is not None:
+        tell_kept(len(kept), len(batch.runs), target)
+        raise for_user(target, early)
+    if failed + no_report:
+        raise CheckError("; ".join(failed + no_report))
+
+
+def _completed(
+    request: RunRequest, batch: Batch, taken: Mapping[int, Result], folder: Path, make: MakeWorld
+) -> tuple[dict[int, Result], BaseException | None]:
+    """Return what `complete` does; progress is shown meanwhile."""
+    runs, how, where = batch.runs, request.how, request.where
+    folders = [folder / run.folder_name for run in runs]
+    bar = request.prompt is None  # it would write over the prompt
+    with RunProgress(len(runs), one_by_one=where is None, bar=bar) as progress:
+
+        def begin(number: int) -> Progress:
+            progress.begin(runs[number].title)
+            return progress.update
+
+        def made(numbers: Sequence[int]) -> Made:
+            if where is None:
+                own = ((runs[n].run(), folders[n], partial(begin, n)) for n in numbers)
+                results = one_by_one(own, make, how, progress.writing, progress.building)
+                yield from zip(numbers, results, strict=True)
+                return
+            for i, result in at_once([(runs[n].portable, folders[n]) for n in numbers], how, where):
+                yield numbers[i], result
+
+        return complete(folders, taken, made, lambda number, ending: progress.end(runs[number].title, ending))
+
+
+def _workers(request: RunRequest, ranks: Ranks | None) -> Callable[[Run], int | Ranks]:
+    """Return who shares a run's work. Raises UserError."""
+    return workers_of(request.workers, request.how.trace is not None) if ranks is None else lambda run: ranks
+
+
+@contextmanager
+def _watching(wanted: bool) -> Iterator[Watch | None]:
+    """Serve the page of the runs while the block lasts, and tell where it is."""
+    if not wanted:
+        yield None
+        return
+    with Watch() as watcher:
+        click.echo(f"watch it: {watcher.url}", err=True)
+        yield watcher
+
+
+def _write_coverage(folder: Path) -> None:
+    """Write one page on what the packets of all runs reached, as far as it was counted."""
+    files = sorted(folder.rglob(COVERAGE_FILE))
+    if not files:
+        return
+    total = Coverage()
+    for file in files:
+        total.merge(Coverage.load(file))
+    write_coverage(total, folder / "coverage")
+    Console().print(table(total))
+
+
+def _failures(summaries: Mapping[str, Mapping[str, Any]], strict: bool) -> list[str]:
+    """Return the checks that failed, and with `strict` what else is wrong; without, warn of that."""
+    failed: list[str] = []
+    warnings: list[str] = []
+    for name, summary in summaries.items():
+        checks = (f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"])
+        failed += [f"{name}: {text}" for text in checks]
+        doubtful = [told for told in (unfinished(summary), left_behind(summary), not_kept_up(summary)) if told]
+        doubtful += summary.get("fidelity", {}).get("caveats", [])
+        (failed if strict else warnings).extend(f"{name}: {text}" for text in doubtful)
+    for text in warnings[:_MOST_WARNINGS]:
+        click.echo(f"warning: {text}", err=True)
+    if len(warnings) > _MOST_WARNINGS:
+        click.echo(f"warning: and {len(warnings) - _MOST_WARNINGS} more of this kind", err=True)
+    return failed

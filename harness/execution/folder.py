@@ -1,0 +1,53 @@
+"""The folder of several runs: where it is, and what is kept of it when a report fails or a signal comes."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from harness import interruption
+from harness.measure import provenance
+from harness.measure.output_folder import unused
+from p4switch.errors import UserError
+
+ERROR_FILE = "report-error.txt"
+# What is written on several runs, beside them: a command that goes on makes it anew, or has none.
+REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
+
+
+def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
+    """Writes a report on results that are in `folder`. They are kept whatever it does; returns what went wrong.
+
+    Whatever it is, it is told in one line; `report-error.txt` has the traceback. A signal ends the report alone: the
+    runs are done, and mpiexec may well send one long after it was known that a rank had died.
+    """
+    try:
+        write_report()
+    except KeyboardInterrupt:
+        interruption.heard()
+        return ["the results are kept, but there is no report: interrupted"]
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            (folder / ERROR_FILE).write_text(traceback.format_exc(), encoding="utf-8")
+        reason = next(iter(str(error).splitlines()), "")
+        return [f"the results are kept, but there is no report: {type(error).__name__}: {reason} (see {ERROR_FILE})"]
+    return []
+
+
+def tell_kept(done: int, wanted: int, folder: Path) -> None:
+    """After Ctrl-C or a death: how many runs are kept in `folder`, and the command that makes the others."""
+    rest = provenance.command_line("--resume", str(folder))
+    click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)
+
+
+def where_to(out: Path | None, default: Path, resume: Path | None) -> Path:
+    """The folder to write; `resume` has some of it already. Raises UserError where two are given."""
+    if resume is None:
+        return out or unused(default)
+    if out is not None and out.absolute() != resume.absolute():
+        raise UserError(f"--out {out}: with --resume {resume} the others are written there; expected one of the two")
+    return resume

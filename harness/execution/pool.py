@@ -1,0 +1,192 @@
+"""Where the runs of a sweep are carried out: by processes of this machine, or by a Dask cluster.
+
+Both take functions and values as pickles, so whoever can talk to a worker runs code as its owner: see
+docs/security.md. The local processes are reached through pipes that they alone have, a cluster through TLS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, MutableSequence, Sequence
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness.errors import DeadWorkerError
+from p4switch import processes
+from p4switch.errors import UserError
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+_CONNECT_S = 10
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster that speaks TLS. What is None is as Dask's configuration says (`distributed.comm.tls`)."""
+
+    address: str  # of the scheduler: tls://HOST:PORT
+    ca_file: Path | None = None
+    certificate: Path | None = None  # the client's
+    key: Path | None = None
+
+    def security(self) -> Any:
+        """What Dask is given. Raises UserError where something is missing that TLS needs."""
+        try:
+            from distributed.security import Security
+        except ModuleNotFoundError:
+            raise UserError("--scheduler: Dask is not installed; expected it: pip install 'p4cc[cluster]'") from None
+        if not self.address.startswith("tls://"):
+            raise UserError(
+                f"--scheduler {self.address}: expected tls://HOST:PORT; without TLS whoever reaches a cluster runs "
+                "code on it"
+            )
+        given = {"tls_ca_file": self.ca_file, "tls_client_cert": self.certificate, "tls_client_key": self.key}
+        make: Any = Security  # not annotated
+        security = make(require_encryption=True, **{name: str(path) for name, path in given.items() if path})
+        options = {"tls_ca_file": "--tls-ca", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
+        for name, option in options.items():
+            file = getattr(security, name)
+            if not file:
+                raise UserError(f"{option}: missing; expected a file in PEM format, or Dask's configuration to name it")
+            if not Path(file).is_file():
+                raise UserError(f"{option}: no file {file!r}")
+        return security
+
+
+def distribute(
+    work: Callable[[_Item], _Made],
+    items: Sequence[_Item],
+    where: Cluster | int | None = None,
+    names: Sequence[str] = (),
+) -> Generator[tuple[int, _Made], None, None]:
+    """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
+
+    `names` are the items', for messages. Close the iterator if it is not used up: it ends the processes. Raises
+    UserError for a cluster that cannot be reached, DeadWorkerError if a process ends before its work is done, and what
+    `work` raises.
+    """
+    names = names or [f"item {i}" for i in range(len(items))]
+    if isinstance(where, Cluster):
+        return _on_cluster(work, items, where, names)
+    return _in_processes(work, items, where, names)
+
+
+def _in_processes(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None, names: Sequence[str]
+) -> Generator[tuple[int, _Made], None, None]:
+    # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
+    of_pool = _pool(max(min(jobs or processes.processors(), len(items)), 1), len(items))
+    with processes.isolated_spawning(), of_pool as (pool, started, takers):
+        waiting: dict[futures.Future[_Made], int] = {}
+        try:
+            for i, item in enumerate(items):
+                waiting[pool.submit(_take, work, i, item)] = i
+            while waiting:
+                done, _ = futures.wait(waiting, return_when=futures.FIRST_COMPLETED)
+                for future in sorted(done, key=lambda future: future.exception() is not None):
+                    made = future.result()
+                    yield waiting.pop(future), made
+        except BrokenProcessPool:
+            raise DeadWorkerError(_death(started, {takers[i]: names[i] for i in sorted(waiting.values())})) from None
+
+
+def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
+    """How the process ended that broke the pool, which then ends the others by SIGTERM. `taken`: what is not done that
+    each process, by its id, was doing.
+    """
+    for process in started:
+        process.join()
+    codes = {process.pid: process.exitcode for process in started}
+    pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
+    if pid is None or code is None:
+        begun = ", ".join(name for taker, name in taken.items() if taker) or "no run"
+        return f"a process was ended before its work was done; {begun} had begun"
+    who = f"process {pid} {processes.how_ended(code)}"
+    if pid not in taken:
+        return f"{who} while it had no run; was there enough memory?"
+    return f"{taken[pid]}: {who} before it was done; was there enough memory?"
+
+
+class _Context(SpawnContext):
+    """Knows the processes that were started of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[BaseProcess] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*arguments, **named)
+        self.started.append(process)
+        return process
+
+
+@contextlib.contextmanager
+def _pool(jobs: int, items: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess], Sequence[int]]]:
+    """A pool, its processes, and by item which of them took it (0: none yet). They end with the block, at once if that
+    ends badly.
+    """
+    context = _Context()
+    takers = context.RawArray("i", items)
+    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(), takers))
+    try:
+        yield pool, context.started, takers
+    except BaseException:
+        for process in context.started:
+            if process.pid is not None:
+                process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_takers: MutableSequence[int] = []  # in a process of the pool: shared with the others
+
+
+def _begin(parent: int, takers: MutableSequence[int]) -> None:
+    """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
+    global _takers
+    _takers = takers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.end_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _take(work: Callable[[_Item], _Made], index: int, item: _Item) -> _Made:
+    """In a process of the pool: says who does it, for the case that nobody else can any more."""
+    _takers[index] = os.getpid()
+    return work(item)
+
+
+def _on_cluster(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster, names: Sequence[str]
+) -> Generator[tuple[int, _Made], None, None]:
+    security = cluster.security()
+    import distributed
+
+    client_of: Any = distributed.Client  # these two are not annotated
+    as_completed: Any = distributed.as_completed
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(client_of(cluster.address, security=security, timeout=_CONNECT_S))
+        except (OSError, ValueError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise UserError(f"--scheduler {cluster.address}: {reason}") from None
+        waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
+        for future in as_completed(waiting):
+            try:
+                made = future.result()
+            except distributed.KilledWorker as error:
+                raise DeadWorkerError(
+                    f"{names[waiting[future]]}: the cluster's worker {error.last_worker.address} has ended before it "
+                    "was done; was there enough memory?"
+                ) from None
+            yield waiting[future], made
+            future.release()

@@ -1,0 +1,33 @@
+"""A run in another process, which unpickles a function of this module: before anything of the hosts is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from harness.plan.how import How
+from harness.plan.portable import PortableRun
+from harness.worlds.native_hosts import use_native_hosts
+
+
+def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
+    """Carries out a run, and writes it to a new folder. `how`: the fields of `harness.plan.how.How`."""
+    use_native_hosts()
+
+    from harness.execution.make_world import maker
+    from harness.execution.runners import one_by_one
+
+    portable, folder = wanted
+    told = How.of(how)
+    for _ in one_by_one([(portable.run(), folder, lambda: None)], maker(told), told):
+        pass
+
+
+def files(portable: PortableRun, how: Mapping[str, Any]) -> dict[str, bytes]:
+    """As `write`: what is in the folder, for another machine."""
+    with TemporaryDirectory(prefix="p4cc-") as scratch:
+        folder = Path(scratch) / "run"
+        write((portable, folder), how)
+        return {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -1,0 +1,68 @@
+"""Runs carried out: one after the other in this process, or at the same time by others, with the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from harness.execution import pool, pool_task
+from harness.execution.make_world import MakeWorld
+from harness.execution.pool import Cluster
+from harness.measure import results
+from harness.measure.inputs import inputs
+from harness.measure.recording import Progress, Writing
+from harness.measure.results import Result
+from harness.plan.how import How
+from harness.plan.portable import PortableRun
+from harness.plan.run import Run
+from harness.worlds.building import Building, told_to
+from harness.worlds.garbage_collection import collect_what_was_left, rare_collection
+
+
+def one_by_one(
+    runs: Iterable[tuple[Run, Path, Callable[[], Progress | None]]],
+    make: MakeWorld,
+    how: How,
+    writing: Writing | None = None,
+    building: Building | None = None,
+) -> Generator[Result, None, None]:
+    """Carries out each run in a world that `make` makes as `how` says, and writes it to a new folder.
+
+    With each comes what is called before it is made, and gives whom its progress is told to; `building` is told how far
+    its network is built, `writing` how far its trace is, which may take longer than the run. Raises what worlds raise.
+    """
+    for run, folder, begin in runs:
+        collect_what_was_left()
+        progress = begin()
+        made_of = inputs(run)
+        with rare_collection():
+            with told_to(building):
+                world = make(run)
+            recording = world.run(progress)
+            result = results.write(folder, results.files(run, recording, how, made_of))
+            world.write_more(folder, writing)
+            del world, recording
+        yield result
+
+
+def at_once(
+    runs: Sequence[tuple[PortableRun, Path]], how: How, where: Cluster | int | None
+) -> Generator[tuple[int, Result], None, None]:
+    """(index, results) of each run, as they are done by `where` (see `pool.distribute`) in the virtual world.
+
+    Each is written to a new folder. Close the iterator if it is not used up. Raises as `pool.distribute` does.
+    """
+    told, names = asdict(how), [folder.name for _, folder in runs]
+    if isinstance(where, Cluster):
+        sent = pool.distribute(partial(pool_task.files, how=told), [run for run, _ in runs], where, names)
+        with closing(sent) as made:
+            for i, files in made:
+                yield i, results.write(runs[i][1], files)
+        return
+    wanted = [(run, folder.resolve()) for run, folder in runs]
+    with closing(pool.distribute(partial(pool_task.write, how=told), wanted, where, names)) as done:
+        for i, _ in done:
+            yield i, results.load(runs[i][1])

@@ -1,0 +1,92 @@
+"""Several runs that end up in one folder: what is known of them is taken, the others are made, what is done is kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from harness import interruption
+from harness.measure import results
+from harness.measure.inputs import inputs
+from harness.measure.output_folder import copy_content
+from harness.measure.results import Result
+from harness.measure.summary import delivered, disagreement
+from harness.plan.how import How
+from harness.plan.planned_run import PlannedRun
+from p4switch.errors import UserError
+
+Made = Generator[tuple[int, Result], None, None]
+
+
+def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
+    """By number of the run: what the folder `resume` and those of `reuse` have of the same inputs, carried out so.
+
+    Raises UserError where `resume` is not a folder of these runs: it would have some of them twice, or others that no
+    report tells of.
+    """
+    resumed = results.load_all(resume) if resume is not None else []
+    kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]
+    if not kept:
+        return {}
+    found = ((number, results.one_that_serves(kept, inputs(run.run()), how)) for number, run in enumerate(runs))
+    taken = {number: earlier for number, earlier in found if earlier is not None}
+    if any(result.folder == resume for result in resumed):
+        raise UserError(f"--resume {resume}: it is the folder of one run; expected the one that has it")
+    in_place = {result.folder for number, result in taken.items() if result.folder.name == runs[number].folder_name}
+    if others := {result.folder for result in resumed} - in_place:
+        raise UserError(
+            f"--resume {resume}: its {min(others).name} is of other inputs, or was carried out otherwise; expected "
+            "what the same command made"
+        )
+    return taken
+
+
+def complete(
+    folders: Sequence[Path],
+    taken: Mapping[int, Result],
+    make: Callable[[Sequence[int]], Made],
+    tell: Callable[[int, str], object],
+) -> tuple[dict[int, Result], BaseException | None]:
+    """The results of each run in its folder, by number and in this order; those that are not `taken` are made.
+
+    `make` gets the numbers of these, and gives each with its results. `tell` hears of each, as it is done, and how.
+    Whatever ends it early, those runs are kept that were done, and it comes with them; it is raised where none was.
+    """
+    found: dict[int, Result] = {}
+    early: BaseException | None = None
+    try:
+        for number, earlier in taken.items():
+            folders[number].mkdir()
+            copy_content(earlier.folder, folders[number])
+            found[number] = results.load(folders[number])
+            tell(number, f"taken from {earlier.folder}")
+        with closing(make([number for number in range(len(folders)) if number not in taken])) as made:
+            for number, result in made:
+                found[number] = result
+                tell(number, _ending(result))
+    except (Exception, KeyboardInterrupt) as error:
+        if not found:
+            raise
+        interruption.heard()
+        early = error
+        for number in set(range(len(folders))) - set(found):
+            shutil.rmtree(folders[number], ignore_errors=True)
+    results.note_order(folders[0].parent, [folders[number].name for number in sorted(found)])
+    return dict(sorted(found.items())), early
+
+
+def _ending(result: Result) -> str:
+    """What came of a run, and what it cost."""
+    summary, performance = result.summary, result.performance
+    fidelity = summary.get("fidelity")
+    cost = f"{performance['set_up_cpu_s'] + performance['run_cpu_s']:.1f} s of CPU"
+    if fidelity is not None:
+        cost = f"{fidelity['run_s']:.1f} s of wall clock at 1:{fidelity['dilation']}"
+        if fidelity["given_up"]:
+            cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
+        cost += f", {fidelity['set_up_s']:.1f} s of set-up"
+    if agreement := summary.get("agreement"):
+        cost += f"; {disagreement(agreement)}"
+    return f"{delivered(summary)} in {summary['end_ns'] / 1e3:,.0f} µs of model time, {cost}"

@@ -1,0 +1,59 @@
+"""The runs of one request, planned: those of scenarios, or those of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.plan import sweep
+from harness.plan.planned_run import PlannedRun
+from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan_tables
+from harness.plan.run import Run
+from harness.plan.scenario import anchored, find, override, read, retitled
+from harness.plan.selection import ScenarioSelection, SweepSelection
+from p4switch.errors import UserError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs whose results end up in one folder, in their order.
+
+    Parameters
+    ----------
+    name
+        What the folder is called where nobody says it.
+    runs
+        At least one.
+    sweep
+        Whose runs they are. None: they are those of scenarios.
+    """
+
+    name: str
+    runs: Sequence[PlannedRun]
+    sweep: sweep.Sweep | None = None
+
+
+def batch_of(selection: ScenarioSelection | SweepSelection) -> Batch:
+    """Return every run that is selected, all of them checked. Raises UserError for what could not be run."""
+    if isinstance(selection, SweepSelection):
+        loaded, folder = sweep.load(selection.file)
+        points = sweep.points(loaded, folder, override({}, selection.settings))
+        return Batch(Path(selection.file).stem, points, loaded)
+    runs = planned(selection.scenarios, selection.settings, selection.several)
+    name = "-".join(dict.fromkeys(run.name for run in runs))
+    return Batch(name, [PlannedRun(run.label, run.label, PortableRun.of(run), resolved=run) for run in runs])
+
+
+def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> list[Run]:
+    """Return every run of scenarios, `several` by the scenario's key. Raises UserError."""
+    runs: list[Run] = []
+    for name in scenarios:
+        path = find(name)
+        tables = retitled(override(read(path), settings), path.stem, override({}, settings))
+        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
+        runs += plan_tables(path.stem, tables, path.parent)
+    if len({run.label for run in runs}) < len(runs):
+        raise UserError("scenarios of the same name cannot share an output folder")
+    return runs

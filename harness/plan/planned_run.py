@@ -1,0 +1,44 @@
+"""One of several runs that are planned together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.plan.portable import PortableRun
+
+if TYPE_CHECKING:
+    from harness.plan.run import Run
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run among others.
+
+    Parameters
+    ----------
+    folder_name
+        Of its results.
+    title
+        What distinguishes it from the others, for people.
+    portable
+        The run, as other processes get it.
+    values
+        Of a sweep's axes, by dotted key.
+    variant
+        Of a sweep: as what it is run.
+    resolved
+        The run. None: it is planned anew whenever it is asked for, as all runs of a sweep would need much memory.
+    """
+
+    folder_name: str
+    title: str
+    portable: PortableRun
+    values: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
+    resolved: Run | None = None
+
+    def run(self) -> Run:
+        """Return the run. Raises UserError where it could not be run here."""
+        return self.resolved or self.portable.run()

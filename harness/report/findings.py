@@ -1,0 +1,164 @@
+"""What a comparison found: a few sentences made from its numbers, and what cannot be concluded from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.measure.results import Result
+from harness.measure.summary import unfinished
+from harness.report.groups import CONFIDENCE, Comparison, Estimate, Variant, compare, over_seeds
+from harness.report.quantities import At, Quantity, worst_queue
+
+_EQUAL = 0.01  # differences below this share are not told
+_UNITS_OF_BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """A quantity that sentences compare: the lower, the better."""
+
+    words: str
+    value: Quantity
+    unit: str
+    scale: float = 1.0
+    digits: int = 0
+
+    def number(self, value: float) -> str:
+        """Return a value in the unit, without the unit's name."""
+        return f"{value * self.scale:,.{self.digits}f}"
+
+    def written(self, value: Estimate) -> str:
+        """Return a mean with its unit, and its confidence interval where there is one."""
+        text = self.number(value.mean) + (f" {self.unit}" if self.unit else "")
+        if not value.half_width or self.number(value.half_width) == self.number(0):
+            return text
+        low, high = max(0.0, value.mean - value.half_width), value.mean + value.half_width
+        return f"{text} ({CONFIDENCE:.0%} interval {self.number(low)} to {self.number(high)})"
+
+
+_COMPLETION = (
+    _Measure("job completion time", At("workload.job_completion_ns"), "µs", 1e-3),
+    _Measure("mean latency of operations", At("workload.latency_cycles.mean"), "cycles"),
+)
+_SLOWDOWN = _Measure("99% slowdown", At("slowdown.p99"), "", 1.0, 2)
+_FCT = _Measure("99% flow completion time", At("fct_ns.p99"), "µs", 1e-3)
+_QUEUE = worst_queue("queue_max_bytes")
+
+
+def findings(comparison: Comparison) -> list[str]:
+    """Return what the runs of one scenario found: completion, queues and losses, and what limits the conclusion."""
+    sentences = [_completion(comparison), _queues(comparison.variants), _losses(comparison.variants)]
+    return [sentence for sentence in (*sentences, *_limits(comparison)) if sentence is not None]
+
+
+def findings_of(results: Sequence[Result]) -> list[str]:
+    """Return the findings of all scenarios of these results; where there are several, each after its name."""
+    comparisons = compare(results)
+    if len(comparisons) == 1:
+        return findings(comparisons[0])
+    return [f"{each.scenario}: {sentence}" for each in comparisons for sentence in findings(each)]
+
+
+def _measure(comparison: Comparison) -> _Measure:
+    """Return what the scenario is judged by: job completion, else slowdown where flows differ in size, else FCT."""
+    for measure in _COMPLETION:
+        if all(measure.value(result.summary) is not None for result in comparison.results):
+            return measure
+    return _SLOWDOWN if comparison.flows["size_bytes"].nunique() > 1 else _FCT
+
+
+def _named(variant: Variant) -> str:
+    return f"“{variant.name}”" if "," in variant.name else variant.name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _more(ratio: float) -> str:
+    return f"{ratio - 1:.0%} higher" if ratio < 2 else f"{ratio:.1f} times as high"
+
+
+def _completion(comparison: Comparison) -> str | None:
+    """Return how the variants compare by the scenario's measure; None: no run has a value of it."""
+    measure = _measure(comparison)
+    values = [(variant, over_seeds(variant, measure.value)) for variant in comparison.variants]
+    known = [(variant, value) for variant, value in values if value is not None and value.partly is None]
+    left_out = [_named(variant) for variant, value in values if value is None or value.partly is not None]
+    if not known:
+        return None
+    aside = f" {_listed(left_out)} did not have a value in every run." if left_out else ""
+    known.sort(key=lambda each: each[1].mean)
+    (best, least), (worst, most) = known[0], known[-1]
+    if len(known) == 1:
+        return f"The {measure.words} of {_named(best)} is {measure.written(least)}.{aside}"
+    ratio = most.mean / least.mean if least.mean else 1.0
+    if ratio - 1 < _EQUAL:
+        among = _listed([_named(variant) for variant, _ in known])
+        return f"The {measure.words} is {measure.written(least)} with {among}, the same within {_EQUAL:.0%}.{aside}"
+    if least.half_width is not None and not least.is_apart_from(most):
+        among = _listed([f"{measure.written(value)} with {_named(variant)}" for variant, value in known])
+        return f"The {measure.words} is {among}; over these seeds the difference may be chance.{aside}"
+    if len(known) == 2:
+        return (
+            f"The {measure.words} is {measure.written(least)} with {_named(best)} and {measure.written(most)} with "
+            f"{_named(worst)}, {_more(ratio)}.{aside}"
+        )
+    close = [_named(variant) for variant, value in known[1:] if least.half_width and not least.is_apart_from(value)]
+    apart = f" Over these seeds, {_listed(close)} cannot be told from {_named(best)}." if close else ""
+    return (
+        f"Of {len(known)} variants, {_named(best)} has the lowest {measure.words}, {measure.written(least)}, and "
+        f"{_named(worst)} the highest, {measure.written(most)}, {_more(ratio)}.{apart}{aside}"
+    )
+
+
+def _bytes(value: float) -> str:
+    scale, unit = next((scale, unit) for scale, unit in _UNITS_OF_BYTES if value >= scale or scale == 1)
+    return f"{value / scale:,.{1 if value / scale < 10 and scale > 1 else 0}f} {unit}"
+
+
+def _queues(variants: Sequence[Variant]) -> str | None:
+    """Return the largest queue of each variant over all seeds, or where there are many, the range."""
+    largest = {}
+    for variant in variants:
+        depths = [depth for result in variant.results if (depth := _QUEUE(result.summary)) is not None]
+        if depths:
+            largest[_named(variant)] = max(depths)
+    if not largest:
+        return None
+    ordered = sorted(largest.items(), key=lambda each: each[1])
+    if len(ordered) == 1:
+        return f"The largest queue held {_bytes(ordered[0][1])}."
+    (least, low), (most, high) = ordered[0], ordered[-1]
+    if len(ordered) == 2:
+        return f"The largest queue held {_bytes(low)} with {least} and {_bytes(high)} with {most}."
+    return f"The largest queue held between {_bytes(low)} ({least}) and {_bytes(high)} ({most})."
+
+
+def _losses(variants: Sequence[Variant]) -> str:
+    """Return which variants dropped packets or paused links, counted over all seeds."""
+    counts = []
+    for variant in variants:
+        drops = sum(sum(result.summary["drops"].values()) for result in variant.results)
+        pauses = sum(result.summary["pfc"]["pauses_sent"] for result in variant.results)
+        told = [f"{drops:,} packets dropped"] * (drops > 0) + [f"{pauses:,} PFC pauses"] * (pauses > 0)
+        if told:
+            runs = f" in {len(variant.results)} runs" if len(variant.results) > 1 else ""
+            counts.append(f"{_named(variant)}: {', '.join(told)}{runs}")
+    return f"{'; '.join(counts)}." if counts else "No packet was dropped, and no link was paused."
+
+
+def _limits(comparison: Comparison) -> list[str]:
+    """Return what the numbers do not show: runs that are incomplete or failed a check, and a single seed."""
+    found = []
+    runs = len(comparison.results)
+    incomplete = sum(unfinished(result.summary) is not None for result in comparison.results)
+    if incomplete:
+        found.append(f"In {incomplete} of {runs} runs some flows did not finish; completion times are of the others.")
+    failed = sum(any(not check["holds"] for check in result.summary["checks"]) for result in comparison.results)
+    if failed:
+        found.append(f"A check failed in {failed} of {runs} runs; do not rely on their numbers.")
+    if len(comparison.variants) > 1 and min(len(variant.results) for variant in comparison.variants) < 2:
+        found.append("Each variant ran with one seed, so differences may be chance; give several with --seed.")
+    return found

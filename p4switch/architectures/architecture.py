@@ -1,0 +1,94 @@
+"""What an architecture is: a folder with its include file, packages and externs; and which one a program is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p4switch.architectures import core
+from p4switch.architectures.extern import Extern, ExternType
+from p4switch.architectures.package import Package
+from p4switch.registry import Registry
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+
+
+@dataclass(frozen=True)
+class TableProperties:
+    """The properties by which tables are given objects and a time-out: the name of each, and the types it takes."""
+
+    profile: str = "implementation"
+    profiles: tuple[str, ...] = ("action_profile", "action_selector")
+    counter: str = "counters"
+    counters: tuple[str, ...] = ("direct_counter",)
+    meter: str = "meters"
+    meters: tuple[str, ...] = ("direct_meter",)
+    idle_timeout: str = "support_timeout"
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """`name` is that of its folder, of `--arch`, and of the P4Info's `arch`."""
+
+    name: str
+    folder: Path
+    """The include files that declare it are there."""
+    includes: tuple[str, ...]
+    packages: Registry[type[Package]]
+    externs: tuple[Registry[type[Extern]], ...]
+    """Searched in this order, and those of `core.p4` after them."""
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Macros that are predefined where the architecture is asked for by its name."""
+    properties: TableProperties = TableProperties()
+
+    def extern(self, name: str) -> type[Extern] | None:
+        """Return the function or type that has this name in P4."""
+        found = (registry.get(name) for registry in (*self.externs, core.EXTERNS))
+        return next((extern for extern in found if extern is not None), None)
+
+    def extern_type(self, name: str) -> ExternType | None:
+        """Return the type of that name, if the architecture has one."""
+        found = self.extern(name)
+        return found() if found is not None and issubclass(found, ExternType) else None
+
+    def package(self, decl: ast.PackageDecl) -> type[Package] | None:
+        """Return the package that `decl` declares, if the architecture has it."""
+        found = self.packages.get(decl.name)
+        return found if found is not None and found.is_declared_by(decl) else None
+
+    def package_of(self, program: ast.Program) -> type[Package] | None:
+        """Return the package of `main`, if the architecture has it."""
+        decl = program.facts.package(program.main)
+        return None if decl is None else self.package(decl)
+
+
+ARCHITECTURES: Registry[Architecture] = Registry(
+    "architecture", group="p4cc.architectures", package="p4switch.architectures", base=Architecture
+)
+
+
+def architecture_of(program: ast.Program) -> Architecture | None:
+    """Return the architecture that has the package of `main`."""
+    return next((a for a in ARCHITECTURES.all().values() if a.package_of(program) is not None), None)
+
+
+def include_folders() -> list[Path]:
+    """Return the folders with the include files of all architectures."""
+    return [a.folder for a in ARCHITECTURES.all().values()]
+
+
+def include_files() -> tuple[str, ...]:
+    """Return the names of the include files of all architectures."""
+    return tuple(name for a in ARCHITECTURES.all().values() for name in a.includes)
+
+
+def extern_files() -> list[Path]:
+    """Return the files outside of the package that have registered architectures or externs."""
+    registries: list[Registry[Any]] = [ARCHITECTURES, core.EXTERNS]
+    for architecture in ARCHITECTURES.all().values():
+        registries += [architecture.packages, *architecture.externs]
+    origins = {origin for registry in registries for origin in registry.origins()}
+    return [Path(origin) for origin in sorted(origins) if origin != "__main__"]

@@ -1,0 +1,111 @@
+"""Blocks of packages as IR: parsers, controls, and deparsers with conditions in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from p4switch import ir
+from p4switch.compiler import ast
+from p4switch.ir.graph import drop_needless, reverse_postorder, successors
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.elaborate import Block
+    from p4switch.compiler.midend.lowering import Lowering
+
+
+def lower_parser(low: Lowering, name: str, block: Block) -> None:
+    """Add a parser to the program; its parameters are bound."""
+    start = low.code = ir.Block()
+    low.parsers.run_parser(block, ir.Block())
+    drop_needless(start, set(low.rewinds))
+    low.out.parsers.append(ir.Parser(name, start))
+
+
+def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
+    """Return the first block of the code of a control, and its last, which is empty; its parameters are bound."""
+    assert isinstance(block.decl, ast.ControlDecl)
+    start, end = ir.Block(), ir.Block()
+    low.code = start
+    low.exit_target = end
+    low.calls.make_locals(block)
+    low.return_targets.append((end, None))
+    low.statements.run(block.decl.body)
+    low.return_targets.pop()
+    low.goto(end)
+    return start, end
+
+
+class Emitted:
+    """The headers that a deparser emits, where it has conditions and may change them behind that.
+
+    The target emits when all statements have run, in one order. A header that is not emitted on every path, or that
+    something may change after it was emitted, is copied where it is emitted, and the copy, which is valid only then,
+    takes its place in the order.
+    """
+
+    def __init__(self, low: Lowering, name: str) -> None:
+        self._low = low
+        self._name = name
+        self._emitted: list[tuple[ir.HeaderRef, ir.Block, int]] = []  # where it is: block, operations before it
+
+    def add(self, header: ir.HeaderRef) -> None:
+        self._emitted.append((header, self._low.code, len(self._low.code.ops)))
+
+    def order(self, start: ir.Block, end: ir.Block, block: Block) -> list[ir.HeaderRef]:
+        """Return the headers in order, with the copies that are needed made. Raises CompileError for a loop."""
+        graph: nx.DiGraph[ir.Block] = nx.DiGraph()
+        blocks = reverse_postorder(start)
+        graph.add_nodes_from(blocks)
+        graph.add_edges_from((b, s) for b in blocks for s in successors(b))
+        if not nx.is_directed_acyclic_graph(graph):
+            raise self._low.error(block.decl, "loops are not supported in a deparser")
+        if any(isinstance(b.end, ir.Apply) for b in blocks):
+            raise self._low.error(block.decl, "tables are not supported in a deparser")
+        always = _on_every_path(graph, start, end)
+        place = {b: i for i, b in enumerate(blocks)}
+        reached = [(header, code, at) for header, code, at in self._emitted if code in place]
+        reached.sort(key=lambda each: (place[each[1]], each[2]))
+        result: list[ir.HeaderRef] = []
+        for header, code, at in reversed(reached):
+            later = [*code.ops[at:], *(op for b in nx.descendants(graph, code) for op in b.ops)]
+            if code not in always or any(self._changes(op, header) for op in later):
+                copy = self._low.storage.allocate(header.type, f"{self._name}.emitted")
+                assert isinstance(copy, ir.HeaderRef)
+                code.ops.insert(at, ir.CopyHeader(copy, header, None))
+                header = copy
+            result.append(header)
+        result.reverse()
+        return result
+
+    def _changes(self, op: ir.Operation, header: ir.HeaderRef) -> bool:
+        roots = self._low.storage.roots
+        return any(roots.get(name, name) == roots.get(header.name, header.name) for name in _written(op))
+
+
+def _written(op: ir.Operation) -> Iterator[str]:
+    """Yield the instances, stacks and unions that an operation may change."""
+    for written in op.writes:
+        if isinstance(written, ir.Valid):
+            written = written.header
+        if isinstance(written, ir.FieldRef):
+            yield written.header
+        elif isinstance(written, ir.HeaderRef):
+            yield written.stack or written.name
+        elif isinstance(written, (ir.StackRef, ir.UnionRef)):
+            yield written.name
+        elif isinstance(written, (ir.ElemField, ir.LastField)):
+            yield written.stack
+
+
+def _on_every_path(graph: nx.DiGraph[ir.Block], start: ir.Block, end: ir.Block) -> set[ir.Block]:
+    """Return the blocks that every path from `start` to `end` goes through."""
+    dominators = nx.immediate_dominators(graph, start)
+    found: set[ir.Block] = set()
+    block: ir.Block | None = end
+    while block is not None and block not in found:
+        found.add(block)
+        block = dominators.get(block)
+    return found

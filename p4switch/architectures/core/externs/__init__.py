@@ -1,0 +1,1 @@
+"""The externs of `core.p4`, one file each."""

@@ -1,0 +1,81 @@
+"""The way of packets through the blocks of a package: C of the architecture, around what is generated of a program.
+
+A program is parsers, controls and deparsers, by their names in BMv2 JSON. The engine generates a function for each:
+
+    run_NAME(sw, p)         a parser, from the bytes of p's frame; a control; the statements of a deparser
+    NAME_bytes(p)           how long the headers are that deparser NAME would emit now
+    NAME_write(p, to)       these headers as bytes
+    NAME_tell(sw, p)        tells a trace of them
+
+and for each field of `intrinsic` the functions set_NAME(p, value) and get_NAME(p). The package's own C, in `folder`,
+calls them: `state.h` is included before the packet struct and defines P4_STATE, what that has besides the common
+members; `packet_path.h` is included last, and defines
+
+    static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+    static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
+    static void free_packet(p4_switch *sw, p4_packet *packet)
+
+with what `engine/c/packets.h` has for every architecture: packets and their copies, frames, replication, drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from p4switch.registry import Registry
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A metadata field that the packet's way reads or writes.
+
+    `name` is `instance.field` of BMv2 JSON, or an alias of its `field_aliases`. A `required` one has to
+    be there; others read as 0 where a program has none. One that `saturates` takes the most that it
+    holds for what is more.
+    """
+
+    name: str
+    required: bool = False
+    saturates: bool = False
+
+
+@dataclass(frozen=True)
+class PacketPath:
+    """How packets go through a package. `controls` and what is told of them are in the order of the package.
+
+    `drop_port` is where the architecture has packets sent that are to be dropped.
+    """
+
+    folder: Path
+    parsers: tuple[str, ...]
+    controls: tuple[str, ...]
+    deparsers: tuple[str, ...]
+    intrinsic: Mapping[str, Intrinsic]
+    drop_port: int
+
+    @property
+    def headers(self) -> tuple[Path, ...]:
+        """Its C files, all of which have to do with what they make of a program."""
+        return tuple(sorted(self.folder.glob("*.h")))
+
+    def known(self, blocks: Collection[str]) -> int:
+        """How many of `blocks`, the names of a program, are blocks of the package."""
+        return len({*blocks} & {*self.parsers, *self.controls, *self.deparsers})
+
+
+PACKET_PATHS: Registry[PacketPath] = Registry(
+    "packet path", group="p4cc.packet_paths", package="p4switch.architectures", base=PacketPath
+)
+"""By the name of the package, as programs instantiate it."""
+
+
+def packet_path(package: str | None, blocks: Collection[str]) -> PacketPath:
+    """Return that of the package that a BMv2 JSON names or else, as p4c's name none, of the one that has its blocks.
+
+    Raises UserError for a package that is not known.
+    """
+    if package is not None:
+        return PACKET_PATHS.find(package)
+    return max(PACKET_PATHS.all().values(), key=lambda path: path.known(blocks))

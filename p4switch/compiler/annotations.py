@@ -1,0 +1,64 @@
+"""Annotations of a program's controls, found without parsing it: what is asked before it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from p4switch.compiler.lexer import Tokens, tokenize
+from p4switch.compiler.preprocessor import Preprocessor
+
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def of_controls(
+    path: Path, include_dirs: Sequence[Path] = (), defines: Mapping[str, str] | None = None
+) -> dict[str, frozenset[str]]:
+    """Return the names of the annotations of each control of a program, or of a part of one.
+
+    Parameters
+    ----------
+    path
+        The file. What it includes counts, too.
+    include_dirs
+        Where includes are searched.
+    defines
+        Macros, with their text.
+
+    Raises
+    ------
+    p4switch.errors.UserError
+        If a file cannot be read or preprocessed.
+    """
+    text = Preprocessor(include_dirs, defines or {}).run(path).text
+    return _of_controls(tokenize(text))
+
+
+def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    names: list[str] = []
+    kinds = tokens.kinds
+    i = 0
+    while kinds[i] != "end of file":
+        if kinds[i] == "@":
+            names.append(tokens.texts[i + 1])
+            i = _behind_arguments(kinds, i + 2)
+            continue
+        if kinds[i] == "control":
+            found[tokens.texts[i + 1]] = frozenset(names)
+        names = []
+        i += 1
+    return found
+
+
+def _behind_arguments(kinds: Sequence[str], i: int) -> int:
+    """Return where an annotation ends whose arguments begin at token `i`, if it has any."""
+    if kinds[i] not in _CLOSING:
+        return i
+    opening, closing, depth = kinds[i], _CLOSING[kinds[i]], 0
+    while kinds[i] != "end of file":
+        depth += (kinds[i] == opening) - (kinds[i] == closing)
+        i += 1
+        if not depth:
+            break
+    return i

@@ -1,0 +1,99 @@
+"""What the front end finds out about a program: tables keyed by the nodes of its tree.
+
+After `frontend.parse_and_check`:
+
+- Every expression has a type, free of inference variables. (Bodies of generic functions keep `types.TypeVar`; the
+  `type_args` of a call say what they stand for.) Integer literals have the width their context gives; a literal of type
+  `int` remains only where the language wants an `int`: shift amounts, indexes, slices, `int` constants and parameters.
+- Every name, label of a switch over actions, and transition has a declaration; every field that is read has its
+  `Field`.
+- Every call, instance and reference to an action has a binding.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from p4switch.compiler import ast
+from p4switch.compiler.types import UNKNOWN, Field, Package, Type
+
+Node = TypeVar("Node", bound=ast.Node)
+
+
+class CallKind(enum.Enum):
+    """What is called, and so what `Binding.decl` is."""
+
+    FUNCTION = "function"  # a FunctionDecl
+    ACTION = "action"  # an ActionDecl (a direct call from a control or action)
+    EXTERN_FUNCTION = "extern function"  # an ExternFunctionDecl, `verify`, `static_assert` and so on included
+    EXTERN_METHOD = "extern method"  # a Method; receiver: the extern object
+    ABSTRACT_METHOD = "abstract method"  # a Method called on an instance that implements it
+    TABLE_APPLY = "table apply"  # a TableDecl
+    CONTROL_APPLY = "control apply"  # a ControlDecl or ControlTypeDecl; receiver: the instance
+    PARSER_APPLY = "parser apply"  # a ParserDecl or ParserTypeDecl; receiver: the instance
+    BUILTIN = "builtin"  # None; `method` of the receiver: isValid setValid setInvalid push_front pop_front
+
+
+class Types(dict[ast.Node, Type]):
+    """The types of expressions, of what is declared, and of types as written; UNKNOWN without one.
+
+    Of the declaration of a type it is that type, applied to its own type parameters.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, node: ast.Node) -> Type:
+        return UNKNOWN
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """What a call, an instance or a reference to an action passes, and to what.
+
+    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `bound` has named
+    arguments sorted and default values filled in; it is None for an omitted `@optional` parameter, and for a
+    parameter of an action that the control plane gives. `decl` of an instance is the extern's constructor.
+    """
+
+    kind: CallKind | None = None
+    method: str = ""
+    receiver: ast.Expr | None = None
+    decl: ast.Declaration | None = None
+    type_args: dict[ast.TypeParam, Type] = field(default_factory=dict)
+    params: list[ast.Parameter] = field(default_factory=list)
+    param_types: list[Type] = field(default_factory=list)
+    bound: list[ast.Expr | None] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Facts:
+    """The tables."""
+
+    types: Types = field(default_factory=Types)
+    decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
+    """Of names and `this`."""
+    fields: dict[ast.Member, Field] = field(default_factory=dict)
+    """Of members that are fields of structs, headers and unions."""
+    bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))
+    """Of calls, constructor calls, instances and references to actions."""
+    actions: dict[ast.ActionRef | ast.SwitchCase, ast.ActionDecl] = field(default_factory=dict)
+    """Of references, and of the cases of a switch over `action_run` (but for `default`)."""
+    switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
+    """The tables of switches over `action_run`."""
+    states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)
+    """Where parsers go on."""
+    values: dict[ast.EnumMember, int] = field(default_factory=dict)
+    """The representation in a serializable enum, elsewhere the index, from 0, in order of declaration."""
+
+    def package(self, main: ast.Instantiation | None) -> ast.PackageDecl | None:
+        """Return the declaration of the package that `main` is an instance of."""
+        t = None if main is None else self.types[main]
+        return t.decl if isinstance(t, Package) else None
+
+    def typed(self, node: Node, t: Type) -> Node:
+        """Return `node`, which is of type `t`."""
+        self.types[node] = t
+        return node

@@ -1,0 +1,12 @@
+"""What a program means: names, types, conversions, and whether all of it is allowed."""
+
+from __future__ import annotations
+
+from p4switch.compiler import ast
+from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.semantics.context import Checking
+
+
+def check(program: ast.Program, reporter: Reporter) -> None:
+    """Check `program`; errors and warnings go to `reporter`."""
+    Checking(program, reporter).declarations.run()

@@ -1,0 +1,121 @@
+"""Entries of tables (language specification, section 14.2.1.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.semantics.places import Place
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
+
+
+class Entries:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+
+    def entries(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
+        kinds = [k.match_kind for k in t.keys]
+        prioritised = any(k in ("ternary", "range", "optional") for k in kinds)
+        if entries[0].priority is None and any(e.priority is not None for e in entries):
+            self.ctx.error(entries[0], "the first entry needs a priority, because another one has one")
+        self._check_priorities(t, entries)
+        for entry in entries:
+            self.ctx.annotations.check(entry.annotations)
+            if entry.const and t.const_entries:
+                self.ctx.warn(entry, "'const' is not needed: all entries of the table are constant")
+            if entry.priority is not None:
+                if t.const_entries:
+                    self.ctx.error(
+                        entry.priority, "entries of a constant list have no explicit priority: order decides"
+                    )
+                elif not prioritised:
+                    self.ctx.error(
+                        entry.priority,
+                        "entries of this table have no priority: it has no ternary, range or optional key",
+                    )
+                entry.priority, value = self.ctx.written_types.constant_int(entry.priority, "the priority")
+                if value is not None and value < 0:
+                    self.ctx.error(entry.priority, f"the priority must not be negative, but is {value}")
+            if self._entry_keys(t, entry):
+                for key, keyset in zip(t.keys, entry.keysets, strict=True):
+                    self._entry_keyset(key, keyset)
+            with self.ctx.at(Place.TABLE):
+                chosen = self.ctx.tables.chosen_action(t, entry.action, "the action of this entry")
+            if chosen and self.ctx.tables.listed_with(t, entry.action, "defaultonly"):
+                self.ctx.error(entry.action, f"action {entry.action.name!r} is @defaultonly, so no entry can have it")
+        if all(k == "exact" for k in kinds):
+            self._check_distinct(entries)
+
+    def _check_distinct(self, entries: list[ast.TableEntry]) -> None:
+        seen: set[tuple[int | bool | str, ...]] = set()
+        for entry in entries:
+            values = [k.decl.name if isinstance(k, ast.EnumRef) else getattr(k, "value", None) for k in entry.keysets]
+            key = tuple(v for v in values if isinstance(v, (int, str)))
+            if len(key) == len(values):
+                if key in seen:
+                    self.ctx.error(entry, "an entry before this one has the same key")
+                seen.add(key)
+
+    def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
+        """Entries without priority continue from the one before, which must not lead below zero."""
+        largest_wins = t.properties.get("largest_priority_wins")
+        delta = t.properties.get("priority_delta")
+        step = delta.value.value if delta is not None and isinstance(delta.value, ast.IntLiteral) else 1
+        order = largest_wins.value if largest_wins is not None else None
+        if isinstance(order, ast.BoolLiteral) and not order.value:
+            step = -step
+        last: int | None = None
+        for entry in entries:
+            if isinstance(entry.priority, ast.IntLiteral):
+                last = entry.priority.value
+            elif last is not None:
+                last -= step
+                if not 0 <= last < 1 << 31:
+                    self.ctx.error(t, f"an entry of table {t.name!r} would have priority {last}")
+                    return
+
+    def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> bool:
+        keys = entry.keysets
+        if len(keys) == 1 and len(t.keys) > 1 and isinstance(keys[0], (ast.DontCare, ast.DefaultExpr)):
+            keys = [type(keys[0])(keys[0].pos) for _ in t.keys]
+        if len(keys) == 1 and isinstance(keys[0], ast.ListExpr):
+            keys = keys[0].items
+        if len(keys) != len(t.keys):
+            self.ctx.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
+            return False
+        entry.keysets = [self.ctx.keysets.keyset(e, self.types[k.expr]) for e, k in zip(keys, t.keys, strict=True)]
+        return True
+
+    def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
+        """An entry's keyset must be constant, and of a form that the match kind allows."""
+        parts = [e]
+        form = "a value"
+        if isinstance(e, ast.Mask):
+            parts, form = [e.value, e.mask], "a mask"
+        elif isinstance(e, ast.Range):
+            parts, form = [e.low, e.high], "a range"
+            if said := self.ctx.keysets.empty(e):
+                self.ctx.error(e, said)
+        elif isinstance(e, (ast.DontCare, ast.DefaultExpr)):
+            parts, form = [], "'_'"
+        for part in parts:
+            if not self.ctx.values.is_constant(part):
+                self.ctx.error(part, "a key of an entry must be known at compile time")
+        allowed = {
+            "exact": ("a value",),
+            "lpm": ("a value", "a mask", "'_'"),
+            "ternary": ("a value", "a mask", "'_'"),
+            "range": ("a value", "a range", "'_'"),
+            "optional": ("a value", "'_'"),
+        }.get(key.match_kind)
+        if allowed is not None and form not in allowed:
+            self.ctx.error(e, f"{form} cannot be matched with {key.match_kind}")
+        elif key.match_kind == "lpm" and isinstance(e, ast.Mask) and isinstance(e.mask, ast.IntLiteral):
+            width = types.width_of(self.types[key.expr])
+            if width is not None:
+                low_bits = e.mask.value & ((1 << width) - 1) ^ ((1 << width) - 1)
+                if low_bits & (low_bits + 1):
+                    self.ctx.error(e, f"{e.mask.value:#x} is not the mask of a prefix, which lpm needs")

@@ -1,0 +1,182 @@
+"""Instances: constructor calls, declarations of instances, implementations of abstract methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Binding
+from p4switch.compiler.semantics.arguments import accepts
+from p4switch.compiler.semantics.inference import Inference
+from p4switch.compiler.semantics.places import Place
+from p4switch.compiler.semantics.written_types import is_object
+from p4switch.compiler.types import Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
+
+
+class Instances:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+        self.typed = ctx.facts.typed
+        self.bindings = ctx.facts.bindings
+        self.decls = ctx.facts.decls
+
+    def implicit_instance(self, func: ast.Member, t: types.Parser | types.Control) -> ast.Expr:
+        """An instance for `C.apply()`, declared beside the other locals."""
+        name = f"{t.decl.name}_inst"
+        taken = {d.name for d in self.ctx.locals}
+        while name in taken:
+            name += "_"
+        written = self.typed(ast.NamedTypeExpr(func.pos, t.decl.name, []), t)
+        label = ast.Annotation(
+            func.pos, "name", args=[self.typed(ast.StringLiteral(func.pos, t.decl.name), types.STRING)]
+        )
+        instance = self.typed(ast.Instantiation(func.pos, name, written, [], implicit=True, annotations=[label]), t)
+        self.ctx.locals.append(instance)
+        result = self.typed(ast.Name(func.base.pos, name), t)
+        self.decls[result] = instance
+        return result
+
+    def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> ast.Expr:
+        """`T(args)` as an expression."""
+        t = self.ctx.written_types.resolve(written, infer=True)
+        result = ast.ConstructorCall(e.pos, written)
+        if isinstance(t, types.Unknown):
+            self.ctx.arguments.check_values(e.args)
+            return result
+        if not is_object(t):
+            self.ctx.error(e, f"{t} has no constructor")
+            self.ctx.arguments.check_values(e.args)
+            return result
+        if self.ctx.place not in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
+            self.ctx.error(e, f"an instance of {t} cannot be made in {self.ctx.place.value}")
+        if isinstance(t, types.Extern) and any(m.abstract for m in t.decl.methods):
+            self.ctx.error(e, f"{t} has abstract methods: declare an instance that implements them")
+        found = self.instantiate(e, written, t, e.args, expected)
+        if found is not None:
+            self.types[result], self.bindings[result] = found
+        return result
+
+    def instantiate(
+        self, at: ast.Node, written: ast.TypeExpr, t: Type, args: list[ast.Argument], expected: Type | None
+    ) -> tuple[Type, Binding] | None:
+        """Check `t(args)`: the full type, the constructor and what it gets."""
+        assert isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
+        decl = t.decl
+        ctor: ast.Method | None = None
+        if isinstance(decl, ast.ExternDecl):
+            ctor = self._constructor(at, decl, args)
+            if ctor is None:
+                self.ctx.arguments.check_values(args)
+                return None
+            params = ctor.params
+        elif isinstance(decl, (ast.ParserDecl, ast.ControlDecl)):
+            params = decl.ctor_params
+        elif isinstance(decl, ast.PackageDecl):
+            params = decl.params
+        else:
+            self.ctx.error(at, f"{t} has no body, so it has no instances")
+            self.ctx.arguments.check_values(args)
+            return None
+        what = f"the constructor of {decl.name!r}"
+        matched = self.ctx.arguments.match_arguments(at, what, params, args)
+        if matched is None:
+            self.ctx.arguments.check_values(args)
+            return None
+        explicit = t != self.types[decl]
+        open_params = [] if explicit else list(decl.type_params)
+        given = dict(zip(decl.type_params, t.args, strict=True)) if explicit else {}
+        # `_` among explicit type arguments is inferred, too.
+        open_params += [a.decl for a in given.values() if isinstance(a, types.TypeVar) and a.decl.name == "_"]
+        wanted = [types.substitute(self.types[p], given) for p in params]
+        inference = Inference(open_params, self.types)
+        values = self.ctx.arguments.infer(what, params, wanted, matched, inference)
+        if inference.missing() and isinstance(expected, type(t)):
+            inference.unify(t, expected)
+        self.ctx.arguments.ignore_omitted(wanted, values, inference)
+        if isinstance(t, (types.Extern, types.Package)) and self.ctx.arguments.uninferred(at, what, inference, values):
+            return None
+        full = [inference.apply(w) for w in wanted]
+        bound = self.ctx.arguments.pass_all(what, params, full, values, True)
+        return inference.apply(t), Binding(decl=ctor, params=params, param_types=full, bound=bound)
+
+    def _constructor(self, at: ast.Node, decl: ast.ExternDecl, args: list[ast.Argument]) -> ast.Method | None:
+        fitting = [c for c in decl.constructors if accepts(c.params, args)]
+        if fitting:
+            return fitting[0]
+        if not decl.constructors:
+            self.ctx.error(at, f"extern {decl.name!r} has no constructor")
+        elif len(decl.constructors) == 1:
+            self.ctx.arguments.match_arguments(
+                at, f"the constructor of {decl.name!r}", decl.constructors[0].params, args
+            )
+        else:
+            self.ctx.error(at, f"no constructor of {decl.name!r} takes these {len(args)} arguments")
+        return None
+
+    def declare(self, decl: ast.Instantiation) -> None:
+        self.ctx.annotations.check(decl.annotations)
+        t = self.ctx.written_types.resolve(decl.type_expr, infer=True)
+        if isinstance(t, types.Unknown):
+            self.ctx.arguments.check_values(decl.args)
+        elif not is_object(t):
+            self.ctx.error(decl.type_expr, f"{t} has no constructor")
+        else:
+            self._instance_place(decl, t)
+            found = self.instantiate(decl.type_expr, decl.type_expr, t, decl.args, None)
+            if found is not None:
+                self.types[decl], self.bindings[decl] = found
+                self._abstract_methods(decl)
+        self.ctx.declare(decl)
+
+    def _instance_place(self, decl: ast.Instantiation, t: Type) -> None:
+        here = self.ctx.place
+        wrong = (
+            (isinstance(t, types.Package) and here != Place.TOP)
+            or (isinstance(t, types.Parser) and here != Place.PARSER_LOCAL)
+            or (isinstance(t, types.Control) and here != Place.CONTROL_LOCAL)
+        )
+        if wrong:
+            self.ctx.error(decl, f"an instance of {t} cannot be made in {here.value}")
+
+    def _abstract_methods(self, decl: ast.Instantiation) -> None:
+        t = self.types[decl]
+        if not isinstance(t, types.Extern):
+            if decl.methods or decl.instances:
+                self.ctx.error(decl, f"{t} has no abstract methods")
+            return
+        abstract = {(m.name, len(m.params)): m for m in t.decl.methods if m.abstract}
+        if (decl.methods or decl.instances) and not abstract:
+            self.ctx.error(decl, f"{t} has no abstract methods")
+            return
+        given: set[tuple[str, int]] = set()
+        with self.ctx.scope():
+            this = self.typed(ast.Instantiation(decl.pos, "this", decl.type_expr, []), t)
+            self.ctx.declare(this)
+            for instance in decl.instances:
+                self.declare(instance)
+            for f in decl.methods:
+                self.ctx.declarations.function_body(f, Place.METHOD)
+                key = (f.name, len(f.params))
+                m = abstract.get(key)
+                if m is None:
+                    self.ctx.error(f, f"{t} has no abstract method {f.name!r}")
+                    continue
+                if key in given:
+                    self.ctx.error(f, f"method {f.name!r} is implemented twice")
+                given.add(key)
+                self._same_signature(f, m, t)
+        missing = [key for key in abstract if key not in given]
+        if missing:
+            self.ctx.error(decl, f"abstract method {missing[0][0]!r} of {t} is not implemented")
+
+    def _same_signature(self, f: ast.FunctionDecl, m: ast.Method, t: types.Extern) -> None:
+        bound = dict(zip(t.decl.type_params, t.args, strict=True))
+        wanted = [(p.direction, types.substitute(self.types[p], bound)) for p in m.params]
+        given = [(p.direction, self.types[p]) for p in f.params]
+        unknown = any(isinstance(x, (types.Unknown, types.TypeVar)) for _, x in wanted + given)
+        if not unknown and (wanted != given or types.substitute(self.types[m], bound) != self.types[f]):
+            self.ctx.error(f, f"method {f.name!r} does not have the parameters and return type that {t} declares")

@@ -1,0 +1,75 @@
+"""Keysets, of tables and of select (language specification, section 8.14)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.types import Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
+
+
+class Keysets:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+
+    def keyset(self, e: ast.Expr, t: Type) -> ast.Expr:
+        """Check a keyset expression against a key of type `t`."""
+        if isinstance(e, (ast.DontCare, ast.DefaultExpr)):
+            self.types[e] = t
+            return e
+        if isinstance(e, ast.Mask):
+            e.value, e.mask = self._keyset_part(e.value, t, "&&&"), self._keyset_part(e.mask, t, "&&&")
+            self.types[e] = types.Set(t)
+            return e
+        if isinstance(e, ast.Range):
+            e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
+            self.types[e] = types.Set(t)
+            return e
+        e = self.ctx.expressions.expr(e, t)
+        given = self.types[e]
+        if isinstance(given, types.Set):
+            if same_bits(given.element) != same_bits(t):
+                self.ctx.error(e, f"expected a set of {t}, not {given}")
+            return e
+        return self.key_value(e, t)
+
+    def empty(self, e: ast.Expr) -> str:
+        """What to say of a keyset that nothing is in; empty if something is."""
+        if isinstance(e, ast.Range) and isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral):
+            low, high = e.low.value, e.high.value
+            return f"the range {low} .. {high} is empty: its low end is above its high end" if low > high else ""
+        return ""
+
+    def key_value(self, e: ast.Expr, t: Type) -> ast.Expr:
+        return self.ctx.conversions.convert(e, t, "the key")
+
+    def _keyset_part(self, e: ast.Expr, t: Type, op: str) -> ast.Expr:
+        e = self.ctx.expressions.expr(e, t)
+        base = types.strip_newtype(t)
+        if isinstance(base, types.Enum) and base.underlying is not None:
+            base = base.underlying
+        if not isinstance(base, (types.Bits, types.Unknown)):
+            self.ctx.error(e, f"{op!r} needs a key of type bit<> or int<>, not {t}")
+            return e
+        if isinstance(self.types[e], types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
+            return self.ctx.conversions.literal_as(e, base)
+        e = self.ctx.operators.as_bits(e)
+        return e if self.types[e] == t else self.ctx.conversions.convert(e, base, "the key")
+
+
+def flattened(t: Type) -> list[Type]:
+    """The types of the single values in `t`, structs and tuples taken apart."""
+    if isinstance(t, types.Struct):
+        return [x for f in t.fields for x in flattened(f.type)]
+    if isinstance(t, types.Tuple):
+        return [x for e in t.elements for x in flattened(e)]
+    return [t]
+
+
+def same_bits(t: Type) -> list[Type]:
+    """As `flattened`, with serializable enums by their underlying types: what a set of values is matched by."""
+    return [x.underlying or x if isinstance(x, types.Enum) else x for x in flattened(t)]

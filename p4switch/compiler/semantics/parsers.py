@@ -1,0 +1,170 @@
+"""Parsers: states, transitions, select (language specification, section 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.facts import CallKind
+from p4switch.compiler.semantics.keysets import same_bits
+from p4switch.compiler.semantics.places import MAX_INT32, Place
+from p4switch.compiler.types import Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
+
+
+class Parsers:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+
+    def parser(self, parser: ast.ParserDecl) -> None:
+        by_name: dict[str, ast.ParserState] = {"accept": ast.ACCEPT, "reject": ast.REJECT}
+        for state in parser.states:
+            if state.name in ("accept", "reject"):
+                self.ctx.error(state, f"state {state.name!r} is built in and cannot be declared")
+            elif state.name in by_name:
+                self.ctx.duplicate(state, by_name[state.name])
+            else:
+                by_name[state.name] = state
+        if "start" not in by_name:
+            self.ctx.error(parser, f"parser {parser.name!r} has no state 'start'")
+        for state in parser.states:
+            with self.ctx.at(Place.PARSER), self.ctx.scope():
+                self._state(state, by_name)
+        if "start" in by_name and not self._ends(by_name["start"]):
+            self.ctx.error(parser, f"parser {parser.name!r} never reaches 'accept' or 'reject'")
+
+    def _ends(self, start: ast.ParserState) -> bool:
+        """Whether some path from `start` leaves the parser."""
+        todo, seen = [start], {start}
+        while todo:
+            transition = todo.pop().transition
+            if isinstance(transition, ast.Transition):
+                targets = [self.ctx.facts.states[transition]]
+            elif isinstance(transition, ast.Select):
+                targets = [self.ctx.facts.states[c] for c in transition.cases]
+            else:
+                return True
+            if ast.ACCEPT in targets or ast.REJECT in targets:
+                return True
+            todo += [t for t in targets if t not in seen]
+            seen.update(targets)
+        return False
+
+    def _state(self, state: ast.ParserState, by_name: dict[str, ast.ParserState]) -> None:
+        self.ctx.annotations.check(state.annotations)
+        state.statements = self.ctx.statements.statements(state.statements)
+        transition = state.transition
+        if isinstance(transition, ast.Transition):
+            self.ctx.facts.states[transition] = self._target(transition, transition.state, by_name)
+        elif transition is not None:
+            self._select(transition, by_name)
+            if not transition.keys and transition.cases:
+                first = transition.cases[0]
+                state.transition = ast.Transition(transition.pos, first.state)
+                self.ctx.facts.states[state.transition] = self.ctx.facts.states[first]
+
+    def _target(self, at: ast.Node, name: str, by_name: dict[str, ast.ParserState]) -> ast.ParserState:
+        target = by_name.get(name)
+        if target is None:
+            self.ctx.error(at, f"state {name!r} is not declared{did_you_mean(name, by_name)}")
+            return ast.REJECT
+        return target
+
+    def _select(self, select: ast.Select, by_name: dict[str, ast.ParserState]) -> None:
+        select.keys = [self.ctx.expressions.expr(k) for k in select.keys]
+        for key in select.keys:
+            if isinstance(self.types[key], types.InfInt):
+                self.ctx.error(key, "a key needs a width (as in 8w1)")
+                self.types[key] = types.UNKNOWN
+            elif not _selectable(self.types[key]):
+                self.ctx.error(key, f"a key of 'select' cannot have type {self.types[key]}")
+                self.types[key] = types.UNKNOWN
+        key_types = [_matched_as(self.types[k]) for k in select.keys]
+        default_at: int | None = None
+        for index, case in enumerate(select.cases):
+            self.ctx.facts.states[case] = self._target(case, case.state, by_name)
+            self._case(case, key_types)
+            if default_at is not None:
+                self.ctx.warn(case, "this case is never reached: one before it takes everything")
+            elif all(isinstance(k, (ast.DefaultExpr, ast.DontCare)) for k in case.keysets):
+                default_at = index
+        if not select.cases:
+            self.ctx.error(select, "'select' needs at least one case")
+
+    def _case(self, case: ast.SelectCase, key_types: list[Type]) -> None:
+        keys = case.keysets
+        if len(keys) == 1 and len(key_types) != 1:
+            only = keys[0]
+            if isinstance(only, (ast.DefaultExpr, ast.DontCare)):
+                keys = [type(only)(only.pos) for _ in key_types]
+            elif isinstance(only, ast.Name):
+                self._value_set_case(case, only, key_types)
+                return
+            elif isinstance(only, ast.ListExpr) and len(only.items) == len(key_types):
+                keys = only.items
+        if len(keys) != len(key_types):
+            self.ctx.error(case, f"this case has {len(keys)} keys, but 'select' has {len(key_types)}")
+            return
+        case.keysets = [self.ctx.keysets.keyset(k, t) for k, t in zip(keys, key_types, strict=True)]
+        for keyset in case.keysets:
+            if isinstance(keyset, ast.Name) and isinstance(self.types[keyset], types.Set):
+                continue
+            if isinstance(keyset, ast.Mask):
+                bounds = [keyset.value, keyset.mask]
+            elif isinstance(keyset, ast.Range):
+                bounds = [keyset.low, keyset.high]
+                if said := self.ctx.keysets.empty(keyset):
+                    self.ctx.warn(keyset, f"{said}, so this case never matches", "empty-range")
+            else:
+                bounds = []
+                if self.ctx.values.calls(keyset, *(k for k in CallKind if k is not CallKind.BUILTIN)):
+                    self.ctx.error(keyset, "a key of 'select' cannot call functions")
+                elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.ctx.values.is_constant(
+                    keyset
+                ):
+                    self.ctx.warn(keyset, "this key is not known at compile time, which not all targets support")
+            for bound in bounds:
+                if not self.ctx.values.is_constant(bound):
+                    self.ctx.error(bound, "the parts of a mask or range must be known at compile time")
+
+    def _value_set_case(self, case: ast.SelectCase, name: ast.Name, key_types: list[Type]) -> None:
+        e = self.ctx.expressions.expr(name)
+        case.keysets = [e]
+        given = self.types[e]
+        if isinstance(given, types.Unknown):
+            return
+        wanted_parts = [x for t in key_types for x in same_bits(t)]
+        if not isinstance(given, types.Set) or same_bits(given.element) != wanted_parts:
+            wanted = ", ".join(map(str, key_types))
+            self.ctx.error(e, f"expected a value set with elements of type ({wanted}), not {given}")
+
+    def value_set(self, v: ast.ValueSetDecl) -> None:
+        self.ctx.annotations.check(v.annotations)
+        self.types[v] = self.ctx.written_types.resolve(v.element_expr)
+        v.size, size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
+        if size is not None and size <= 0:
+            self.ctx.error(v.size, f"the size of a value set must be positive, not {size}")
+        elif size is not None and size > MAX_INT32:
+            self.ctx.error(v.size, f"the size of a value set must be at most {MAX_INT32}")
+        base = types.strip_newtype(self.types[v])
+        allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.Unknown)
+        if not isinstance(base, allowed):
+            self.ctx.error(v.element_expr, f"a value set cannot have elements of type {self.types[v]}")
+        self.ctx.declare(v)
+
+
+def _matched_as(t: Type) -> Type:
+    """The type of the cases for a key of type `t`: of a serializable enum its underlying one."""
+    return t.underlying or t if isinstance(t, types.Enum) else t
+
+
+def _selectable(t: Type) -> bool:
+    """Whether a key of `select` can have type `t`."""
+    base = types.strip_newtype(t)
+    if isinstance(base, types.Tuple):
+        return all(map(_selectable, base.elements))
+    return isinstance(base, (types.Bits, types.Bool, types.Enum, types.Error, types.TypeVar, types.Unknown))

@@ -1,0 +1,24 @@
+"""Where code stands, which decides what may be called there; and the largest numbers of P4Info."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Place(enum.Enum):
+    """What the code being checked belongs to; decides what may be called there."""
+
+    TOP = "the top level"
+    PARSER = "a parser state"
+    PARSER_LOCAL = "the declarations of a parser"
+    CONTROL = "the apply block of a control"
+    CONTROL_LOCAL = "the declarations of a control"
+    ACTION = "an action"
+    FUNCTION = "a function"
+    METHOD = "a method"
+    TABLE = "a table"
+
+
+MAX_INT32 = (1 << 31) - 1
+MAX_INT64 = (1 << 63) - 1
+"""What a number that goes into P4Info may be at most."""

@@ -1,0 +1,211 @@
+"""Tables: keys, actions, properties (language specification, section 14.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.ast import Direction
+from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.facts import CallKind
+from p4switch.compiler.semantics.places import MAX_INT64, Place
+
+if TYPE_CHECKING:
+    from p4switch.compiler.semantics.context import Checking
+
+
+class Tables:
+    def __init__(self, ctx: Checking) -> None:
+        self.ctx = ctx
+        self.types = ctx.facts.types
+        self.bindings = ctx.facts.bindings
+        self.actions = ctx.facts.actions
+
+    def table(self, t: ast.TableDecl) -> None:
+        self.ctx.annotations.check(t.annotations)
+        self.ctx.declare(t)
+        with self.ctx.at(Place.TABLE):
+            for key in t.keys:
+                self._key(key)
+            seen: dict[str, ast.ActionRef] = {}
+            for ref in t.actions:
+                self._listed_action(t, ref, seen)
+            if t.default_action is not None:
+                self._default_action(t, t.default_action)
+            else:
+                self._check_no_action(t)
+            for prop in t.properties.values():
+                self._property(t, prop)
+            if t.entries is not None:
+                self.ctx.annotations.check(t.entries_annotations)
+                if not t.keys and t.entries:
+                    self.ctx.error(t, f"table {t.name!r} has entries, but no key")
+                elif t.entries:
+                    self.ctx.entries.entries(t, t.entries)
+
+    def _key(self, key: ast.TableKey) -> None:
+        self.ctx.annotations.check(key.annotations)
+        with self.ctx.at(Place.CONTROL):
+            key.expr = self.ctx.expressions.expr(key.expr)
+        t = self.types[key.expr]
+        base = types.strip_newtype(t)
+        allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Varbit, types.TypeVar, types.Unknown)
+        if isinstance(base, types.InfInt):
+            self.ctx.error(key.expr, "a key needs a width (as in 8w1)")
+        elif not isinstance(base, allowed):
+            self.ctx.error(key.expr, f"a key cannot have type {t}")
+        kind = key.match_kind
+        if kind not in self.ctx.program.match_kinds:
+            hint = did_you_mean(kind, self.ctx.program.match_kinds)
+            self.ctx.error(key, f"match kind {kind!r} is not declared{hint}")
+        elif kind in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):
+            self.ctx.error(key.expr, f"a key of type {t} cannot be matched with {kind}")
+
+    def _action(self, ref: ast.ActionRef) -> ast.ActionDecl | None:
+        found = self.ctx.lookup(ref.name.lstrip("."), ref.name.startswith("."))
+        if not found:
+            self.ctx.unknown_name(ref, ref.name, "action")
+            return None
+        actions = [d for d in found if isinstance(d, ast.ActionDecl)]
+        if not actions:
+            self.ctx.error(ref, f"{ref.name!r} is not an action")
+            return None
+        self.actions[ref] = actions[0]
+        return self.actions[ref]
+
+    def _listed_action(self, t: ast.TableDecl, ref: ast.ActionRef, seen: dict[str, ast.ActionRef]) -> None:
+        self.ctx.annotations.check(ref.annotations)
+        name = ref.name.lstrip(".")
+        if name in seen:
+            self.ctx.error(ref, f"action {name!r} is listed twice")
+            return
+        seen[name] = ref
+        if {"defaultonly", "tableonly"} <= {a.name for a in ref.annotations}:
+            self.ctx.error(ref, f"action {name!r} is @defaultonly and @tableonly, so nothing can have it")
+        decl = self._action(ref)
+        if decl is None:
+            return
+        directed = [p for p in decl.params if p.direction != Direction.NONE]
+        args = ref.args or []
+        self.bindings[ref].bound = [None] * len(decl.params)
+        if any(a.name is not None for a in args):
+            names = {a.name for a in args}
+            undirected = next((p for p in decl.params if p.direction == Direction.NONE and p.name in names), None)
+            if undirected is not None:
+                self._given_by_control_plane(ref, undirected)
+                return
+        elif len(args) > len(directed) and len(args) <= len(decl.params):
+            self._given_by_control_plane(ref, next(p for p in decl.params if p.direction == Direction.NONE))
+            return
+        matched = self.ctx.arguments.match_arguments(ref, f"action {name!r} in this list", directed, args)
+        if matched is not None:
+            self._bind(ref, decl, directed, matched)
+
+    def _given_by_control_plane(self, ref: ast.ActionRef, param: ast.Parameter) -> None:
+        self.ctx.error(ref, f"parameter {param.name!r} of action {ref.name!r} is given by the control plane, not here")
+
+    def _bind(
+        self,
+        ref: ast.ActionRef,
+        decl: ast.ActionDecl,
+        params: list[ast.Parameter],
+        matched: list[ast.Argument | None],
+    ) -> None:
+        """Check the arguments of an action reference, and put them where they belong in `ref.bound`."""
+        by_param: dict[ast.Parameter, ast.Expr] = {}
+        what = f"action {decl.name!r}"
+        with self.ctx.at(Place.CONTROL):
+            for param, arg in zip(params, matched, strict=True):
+                if arg is None:
+                    if param.default is not None:
+                        by_param[param] = param.default
+                    continue
+                if not isinstance(arg.value, ast.DontCare):
+                    arg.value = self.ctx.expressions.expr(arg.value, self.types[param])
+                value = by_param[param] = self.ctx.arguments.pass_argument(
+                    what, param, self.types[param], arg.value, True
+                )
+                if self.ctx.values.calls(value, CallKind.TABLE_APPLY):
+                    self.ctx.error(value, "a table cannot be applied in the argument of an action")
+        self.bindings[ref].bound = [by_param.get(p) for p in decl.params]
+
+    def chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
+        """Check a full action reference (all parameters given) against the list of the table's actions."""
+        self.ctx.annotations.check(ref.annotations)
+        decl = self._action(ref)
+        if decl is None:
+            return False
+        listed = next((a for a in t.actions if self.actions.get(a) is decl), None)
+        if listed is None:
+            self.ctx.error(ref, f"{where} is {decl.name!r}, which is not among the actions of table {t.name!r}")
+            return False
+        matched = self.ctx.arguments.match_arguments(ref, f"action {decl.name!r}", decl.params, ref.args or [])
+        if matched is None:
+            return False
+        self._bind(ref, decl, decl.params, matched)
+        for param, here, there in zip(decl.params, self.bindings[ref].bound, self.bindings[listed].bound, strict=True):
+            if param.direction == Direction.NONE or here is None or there is None:
+                continue
+            if not self.ctx.values.same(here, there):
+                self.ctx.error(
+                    ref, f"argument {param.name!r} of {decl.name!r} must be the same as in the list of actions"
+                )
+        return True
+
+    def _check_no_action(self, t: ast.TableDecl) -> None:
+        """Without a default action it is NoAction, so that must be what core.p4 makes it."""
+        for ref in t.actions:
+            if ref.name.lstrip(".") == "NoAction" and "tableonly" in {a.name for a in ref.annotations}:
+                self.ctx.error(ref, "action 'NoAction' is @tableonly, so the table needs another default action")
+        for decl in self.ctx.lookup("NoAction", absolute=True):
+            if not isinstance(decl, ast.ActionDecl) or decl.params:
+                self.ctx.error(decl, "'NoAction' must be an action without parameters, as core.p4 declares it")
+
+    def _default_action(self, t: ast.TableDecl, ref: ast.ActionRef) -> None:
+        if self.chosen_action(t, ref, "the default action") and self.listed_with(t, ref, "tableonly"):
+            self.ctx.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
+
+    def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
+        """Whether the action, which is among those of the table, has the annotation there."""
+        listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
+        return any(a.name == annotation for a in listed.annotations)
+
+    def _property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
+        self.ctx.annotations.check(prop.annotations)
+        name = prop.name
+        if name == "size":
+            self._size_property(prop)
+        elif name in ("largest_priority_wins", "priority_delta"):
+            self._priority_property(t, prop)
+        elif name in ("implementation", "counters", "meters"):
+            prop.value = self.ctx.expressions.expr(prop.value)
+            if not isinstance(self.types[prop.value], (types.Extern, types.Unknown)):
+                self.ctx.error(
+                    prop.value,
+                    f"property {name!r} must be an extern instance, not {self.ctx.describe(prop.value)}",
+                )
+        else:
+            prop.value = self.ctx.expressions.expr(prop.value)
+
+    def _size_property(self, prop: ast.TableProperty) -> None:
+        """A number, or a constructor parameter that will be one."""
+        value = prop.value = self.ctx.expressions.expr(prop.value)
+        if isinstance(value, ast.IntLiteral):
+            if value.value < 0:
+                self.ctx.error(value, f"the size of a table must not be negative, but is {value.value}")
+            elif value.value > MAX_INT64:
+                self.ctx.error(value, "the size of a table must fit into 64 bits")
+        elif not isinstance(
+            self.types[value], (types.Bits, types.InfInt, types.Unknown)
+        ) or not self.ctx.values.is_constant(value):
+            self.ctx.error(value, "the size of a table must be an integer known at compile time")
+
+    def _priority_property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
+        if prop.name == "largest_priority_wins":
+            prop.value = self.ctx.expressions.expr(prop.value)
+            if not isinstance(prop.value, ast.BoolLiteral) and not isinstance(self.types[prop.value], types.Unknown):
+                self.ctx.error(prop.value, "'largest_priority_wins' must be true or false")
+            return
+        prop.value, delta = self.ctx.written_types.constant_int(prop.value, "'priority_delta'")
+        if delta is not None and delta <= 0:
+            self.ctx.error(prop.value, f"'priority_delta' must be positive, not {delta}")

@@ -1,0 +1,166 @@
+/* Packets of a generated pipeline, whatever its architecture: their memory, their copies, their frames.
+ *
+ * Included once by every generated pipeline, after its packet struct and its functions; the way of packets through the
+ * architecture's blocks follows.
+ */
+
+#define NO_TRUNCATION UINT32_MAX
+
+/* --- packets ------------------------------------------------------------------------------------------------------- */
+
+/* What the packets share that one frame became: together they may not go on for ever. */
+struct family {
+    family *next;
+    uint32_t members;
+    uint32_t hops; /* resubmissions, recirculations and clonings so far */
+#ifdef P4_TRACE
+    uint32_t copies;
+#endif
+};
+
+/* Of this program, not in use, of whatever switch. */
+static phv *pool;
+static family *families;
+
+#ifdef __SANITIZE_ADDRESS__
+#define PACKETS_TOGETHER 1 /* so that nothing out of bounds goes unseen */
+#else
+#define PACKETS_TOGETHER 64
+#endif
+
+/* More of them, beside each other, each on a line of its own: what a queue reads of it is the first. */
+static __attribute__((noinline, cold)) void pool_grow(void)
+{
+    size_t stride = (sizeof(phv) + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
+    uint8_t *block = must_have(aligned_alloc(P4_CACHE_LINE, PACKETS_TOGETHER * stride));
+    for (size_t i = PACKETS_TOGETHER; i--;) {
+        phv *p = (phv *)(void *)(block + i * stride);
+        p->base.next = (p4_packet *)(void *)pool;
+        pool = p;
+    }
+}
+
+static phv *packet_new(p4_switch *sw, p4_frame *frame)
+{
+    (void)sw;
+    if (P4_UNLIKELY(!pool))
+        pool_grow();
+    phv *p = pool;
+    pool = (phv *)(void *)p->base.next;
+    memset(p, 0, sizeof *p);
+    p->base.frame = frame;
+    p->base.tag = frame->tag;
+    p->truncate = NO_TRUNCATION;
+    return p;
+}
+
+/* The family of p, made now if it has none. */
+static family *family_of(phv *p)
+{
+    if (p->family)
+        return p->family;
+    family *f = families;
+    if (f)
+        families = f->next;
+    else
+        f = must_alloc(sizeof *f);
+    f->members = 1;
+    f->hops = 0;
+#ifdef P4_TRACE
+    f->copies = 0;
+#endif
+    return p->family = f;
+}
+
+/* q, made of p, joins its family. */
+static void family_join(phv *q, phv *p)
+{
+    q->family = family_of(p);
+    q->family->members++;
+    NUMBER(q, p->number, p->copy);
+}
+
+/* One hop more for the family of p; whether it may have it. */
+static int may_hop(phv *p)
+{
+    family *f = family_of(p);
+    return f->hops < P4_MAX_HOPS && ++f->hops;
+}
+
+static void packet_release(phv *p)
+{
+    if (P4_UNLIKELY(p->family != NULL) && !--p->family->members) {
+        p->family->next = families;
+        families = p->family;
+    }
+    p->base.next = (p4_packet *)(void *)pool;
+    pool = p;
+}
+
+static void packet_delete(p4_switch *sw, phv *p)
+{
+    if (p->base.frame)
+        sw->env.frame_free(sw->env.ctx, p->base.frame);
+    packet_release(p);
+}
+
+static p4_frame *frame_copy(p4_switch *sw, const p4_frame *frame)
+{
+    p4_frame *copy = sw->env.frame_new(sw->env.ctx, frame->data_len);
+    copy->wire_len = frame->wire_len;
+    copy->data_len = frame->data_len;
+    copy->tag = frame->tag;
+    memcpy(copy->data, frame->data, frame->data_len);
+    return copy;
+}
+
+static phv *packet_copy(p4_switch *sw, phv *p)
+{
+    phv *q = packet_new(sw, p->base.frame);
+    *q = *p;
+    family_join(q, p);
+    NEW_COPY(q);
+    q->base.frame = frame_copy(sw, p->base.frame);
+    return q;
+}
+
+static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Counts and tells a packet that goes nowhere; it would have `len` bytes. */
+static void packet_drop(p4_switch *sw, P4_UNUSED const phv *p, uint32_t port, uint32_t len, p4_drop_reason reason)
+{
+    sw->counts.dropped++;
+    TRACE(P4_TRACE_DROP, P4_NO_POINT, reason, 0, NULL, 0);
+    sw->env.drop(sw->env.ctx, port, p->base.tag, len, reason);
+}
+
+/* Without a header, as before a parser. */
+P4_UNUSED static void forget_headers(phv *p)
+{
+    memset(p->valid, 0, sizeof p->valid);
+    memset(p->next, 0, sizeof p->next);
+}
+
+/* `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the frame of p, which may become the result. */
+P4_INLINE p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, void (*write)(const phv *, uint8_t *))
+{
+    p4_frame *frame = p->base.frame;
+    uint32_t payload = payload_len(p), parsed = p->parsed;
+    uint32_t present = frame->data_len > parsed ? frame->data_len - parsed : 0;
+    if (P4_UNLIKELY(headers + present > frame->cap)) {
+        p4_frame *larger = sw->env.frame_new(sw->env.ctx, headers + present);
+        larger->tag = frame->tag;
+        memcpy(larger->data + headers, frame->data + frame->data_len - present, present);
+        sw->env.frame_free(sw->env.ctx, frame);
+        frame = larger;
+    } else if (present && headers != parsed) {
+        memmove(frame->data + headers, frame->data + parsed, present);
+    }
+    write(p, frame->data);
+    frame->wire_len = headers + payload;
+    frame->data_len = headers + present;
+    p->base.frame = NULL;
+    return frame;
+}
+
+static void free_packet(p4_switch *sw, p4_packet *packet) { packet_delete(sw, (phv *)(void *)packet); }

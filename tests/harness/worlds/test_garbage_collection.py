@@ -1,0 +1,56 @@
+"""What a run leaves behind is freed before the next one of the process, also where each call carries out one."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.execution import runners
+from harness.plan.how import How
+
+
+class World:
+    """A network is a cycle."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def run(self, progress: object) -> object:
+        return self
+
+    def write_more(self, folder: Path, writing: object) -> None:
+        """There is no more."""
+
+
+@pytest.fixture
+def no_chance() -> Iterator[None]:
+    """Nothing is collected but what is asked for."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[World]] = []
+    alive: list[bool] = []
+
+    def make(run: object) -> Any:
+        alive.append(any(ref() is not None for ref in made))
+        world = World()
+        made.append(weakref.ref(world))
+        return world
+
+    monkeypatch.setattr(runners, "inputs", lambda run: None)
+    monkeypatch.setattr(runners.results, "files", lambda *_: {})
+    monkeypatch.setattr(runners.results, "write", lambda *_: None)
+    run: Any = None
+    for runs in (2, 1, 1):
+        list(runners.one_by_one([(run, Path(), lambda: None)] * runs, make, How()))
+    assert alive == [False] * 4
+    assert made[-1]() is not None  # it is not walked when nothing follows
+    made[-1]().__dict__.clear()  # type: ignore[union-attr]
