@@ -54,6 +54,15 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
     network = scenario.topology.get("file")
     if isinstance(network, str):
         changes["topology"] = {**changes.get("topology", scenario.topology), "file": _absolute(network, folder)}
+    changes["groups"] = [
+        group.model_copy(
+            update={
+                "cc": group.cc and named(_LISTS["cc"], group.cc),
+                "lb": group.lb and named(_LISTS["lb"], group.lb),
+            }
+        )
+        for group in scenario.groups
+    ]
     if scenario.program is not None:
         changes["program"] = p4_file(scenario.program, folder)
     if "load_balancing" in scenario.switch.model_fields_set:  # what is not written stays unwritten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from harness.control.programs import Program, ProgramParameters
 from harness.plan.frame_sizes import ACK_BYTES, COLLECTIVE_BYTES, HEADER_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
-from harness.plan.scenario import LinkEvent, Scenario
+from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
 from harness.workloads.attack import Attack, attacked
+from harness.workloads.mixed import Mixed, Part, hosts_like, network_of
 from host_agents import registry
 from host_agents.config import NicConfig, Peers
 from host_agents.registry import LoadBalancing, Protocol
@@ -73,6 +74,8 @@ class Run:
     program_parameters: ProgramParameters
     switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
+    # What the scenario's groups send with, by name.
+    group_senders: Mapping[str, tuple[Protocol, LoadBalancing]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
     probes: tuple[ProbeSettings, ...] = ()  # those of the scenario's that this run has something for
 
@@ -102,10 +105,24 @@ class Run:
         return "-".join(parts)
 
     @property
+    def protocols(self) -> list[Protocol]:
+        """The protocols of all flows: the run's, and those of the scenario's groups."""
+        return [self.protocol, *(protocol for protocol, _ in self.group_senders.values())]
+
+    def protocol_of(self, flow: workloads.Flow) -> Protocol:
+        """Return the protocol that a flow is sent with."""
+        return self.group_senders[flow.part][0] if flow.part in self.group_senders else self.protocol
+
+    @property
+    def telemetry(self) -> bool:
+        """Whether any flow's packets have a shim for what switches tell."""
+        return any(protocol.info.telemetry for protocol in self.protocols)
+
+    @property
     def data_bytes(self) -> int:
-        """A full data packet as it leaves the host."""
+        """A full data packet as it leaves the host, the largest of all protocols'."""
         payload = self.scenario.nic.mtu_bytes
-        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
+        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.telemetry else 0)
 
     @cached_property
     def packet_bytes(self) -> int:
@@ -123,7 +140,7 @@ class Run:
             defines[LOSS] = str(loss_ppm)
         kind = registry.KINDS["cc"]
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
-        opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
+        opcodes = [*(registry.resolve(name).opcodes for name in outside), *(cc.opcodes for cc in self.protocols)]
         folders = packet_includes.include_path(*opcodes)
         return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
 
@@ -163,7 +180,8 @@ class Run:
     @property
     def per_packet(self) -> bool:
         """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
-        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+        balancers = [self.load_balancing, *(balancer for _, balancer in self.group_senders.values())]
+        return any(balancer.info.per_packet for balancer in balancers) or self.switch_load_balancer.per_packet
 
     @property
     def reliability(self) -> str:
@@ -250,7 +268,8 @@ class Run:
             control_priority=settings.control_priority,
             pfc=scenario.switch.pfc.enabled,
             reliability=self.reliability,
-            cc_scope=self.cc_scope,
+            # With groups each protocol has its own, unless the scenario says one.
+            cc_scope=settings.cc_scope if self.group_senders else self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
@@ -335,10 +354,30 @@ class Run:
             raise UserError(f"attack.piece_bytes: should be less than over_bytes, {over_bytes}, got {piece_bytes}")
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
+    def _part(self, group: TrafficGroup) -> Part:
+        """The traffic of a group of the scenario's. Raises UserError."""
+        where = f"groups.{group.name}"
+        hosts = hosts_like(self.topology, group.hosts, where)
+        name, values = named(f"{where}.workload", group.workload)
+        network = self._group_networks.get(group.name)
+        if network is None:
+            network = self._group_networks[group.name] = network_of(self.topology, hosts)
+        traffic = workloads.build(name, values, network, self.seed, self.folder, group.name)
+        return Part(group.name, traffic, hosts, group.start_ns, group.priority)
+
+    @cached_property
+    def _group_networks(self) -> dict[str, Topology]:
+        """Those that the workloads of groups see, kept because what follows from a network is kept with it."""
+        return {}
+
     def traffic(self) -> workloads.Traffic:
         """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        if self.scenario.groups:
+            traffic = Mixed([Part("", traffic), *map(self._part, self.scenario.groups)])
+        if not traffic.flows and not traffic.assignments:
+            raise UserError("workload 'none': expected groups, which have flows")
         several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
         for ends in {(flow.sources, flow.destinations) for flow in several}:
             self.addresses(*ends)

@@ -26,7 +26,7 @@ from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table, as_written
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
-from topologies.links import Delay, Loss, Rate
+from topologies.links import Delay, Loss, Pattern, Rate
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -220,6 +220,28 @@ class Attack(Table):
         return self
 
 
+class TrafficGroup(Table):
+    """Further traffic of a run, on all hosts or on some, with a protocol of its own: a tenant, or what is in the way.
+
+    Its flows carry its name.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[^.\s]{1,40}$")]  # what results call it
+    workload: dict[str, Any]  # the traffic: `name`, and what that takes; its hosts count from 0
+    hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of hosts, or patterns of names; none: all
+    cc: str | None = None  # the congestion control of its flows; none: the run's
+    parameters: dict[str, Any] = {}  # of this congestion control, in place of those in `protocols`
+    lb: str | None = None  # the load balancer of its flows; none: the run's
+    priority: Priority | None = None  # the class of its data; none: `nic.data_priority`, or as the workload has it
+    start_ns: Nanoseconds = 0  # so much later than the workload says
+
+    @model_validator(mode="after")
+    def _own_parameters(self) -> Self:
+        if self.parameters and self.cc is None:
+            raise ValueError("should have cc, whose parameters these are")
+        return self
+
+
 class Variant(Table):
     """A scenario run in a way of its own: `set` has keys of the scenario."""
 
@@ -257,6 +279,8 @@ class Scenario(Table):
     framing: bool | Literal["flits"] = False
     topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`), and what that takes
     workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`), and what that takes
+    # Further traffic beside that of `workload`, each group with hosts, a protocol, a class of its own.
+    groups: list[TrafficGroup] = []
     # A user who breaks up flows. None: no flow is called an attacker's or a victim's.
     attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
@@ -270,6 +294,14 @@ class Scenario(Table):
     # own time. None: routes stay as they are, and ECMP keeps hashing onto a dead link.
     reroute_after_ns: Nanoseconds | None = None
     variants: list[Variant] = []  # ways to run it, each in all combinations of cc, lb and seeds
+
+    @model_validator(mode="after")
+    def _distinct_groups(self) -> Self:
+        if len({group.name for group in self.groups}) < len(self.groups):
+            raise ValueError("groups should have different names")
+        if self.groups and self.attack is not None:
+            raise ValueError("should have either groups or attack")
+        return self
 
     @property
     def framing_bytes(self) -> int:

@@ -208,7 +208,7 @@ class VirtualWorld:
         for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
-            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.flow_columns))
+            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.flow_columns, run.group_senders))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
             self._tell_built(1)
 

@@ -109,7 +109,11 @@ class Agent:
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )
-        self.host = HostSession(self.nic, connection.send, c.columns)
+        senders = {
+            name: (registry.resolve(cc, parameters), registry.resolve_load_balancer(lb, lb_parameters))
+            for name, cc, parameters, lb, lb_parameters in c.senders
+        }
+        self.host = HostSession(self.nic, connection.send, c.columns, senders)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,

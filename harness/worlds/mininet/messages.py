@@ -52,6 +52,8 @@ class Configure:
     columns: tuple[Column, ...]  # of flows
     capture: bool
     changes: list[PortChange]
+    # What the scenario's groups send with: name, protocol, its parameters, load balancer, its parameters.
+    senders: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

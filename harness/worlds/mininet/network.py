@@ -202,7 +202,7 @@ def _interface(mtu: int) -> type[Any]:
 
 def max_frame_bytes(run: Run) -> int:
     """The longest frame that a link may carry: a full data packet with all telemetry."""
-    return run.data_bytes + (8 * 15 if run.protocol.info.telemetry else 0)
+    return run.data_bytes + (8 * 15 if run.telemetry else 0)
 
 
 @contextlib.contextmanager

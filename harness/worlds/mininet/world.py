@@ -221,6 +221,10 @@ class MininetWorld:
         run, scenario = self.run_plan, self.run_plan.scenario
         cc, lb = scenario.cc[0], scenario.lb[0]
         made = {}
+        senders = [
+            (name, protocol.name, protocol.resolved(), balancing.name, scenario.load_balancers.get(balancing.name, {}))
+            for name, (protocol, balancing) in run.group_senders.items()
+        ]
         for host, nic in zip(run.topology.hosts, run.nic_configs(), strict=True):
             link = run.topology.uplink(host)
             made[host.name] = Configure(
@@ -240,6 +244,7 @@ class MininetWorld:
                 columns=tuple(run.flow_columns),
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
+                senders=senders,
             )
         return made
 
