@@ -59,6 +59,10 @@ class NicConfig:
     # (`loss_packets`): else what arrives early waits as packets in order do, if a SACK can name it. No packet waits for
     # its ACK longer than a base RTT.
     ack_every_packets: int = 1
+    # Above 0, with selective repeat and instead of that: an ACK when so many bytes of frames have come since the last
+    # one (Ultra Ethernet). At once have one the first packet, marked packets and duplicates, and what asks for it: the
+    # last packet that waits to be sent, one after which the window or the credit is used up, and what is sent again.
+    ack_every_bytes: int = 0
     rto_ns: int = 1_000_000
     # How often what is not acknowledged is sent again after a time-out while none of it comes to be acknowledged; after
     # one time-out more the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is no special
@@ -66,6 +70,10 @@ class NicConfig:
     retry_count: int = 7
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     loss_packets: int = 3
+    # Selective repeat without trimming, over several paths, with a protocol that sets a window
+    # (Ultra Ethernet's SLEEK): losses are suspected when the packets that have arrived early are
+    # worth so many windows; 0: by time-out only.
+    sleek_windows: float = 0.0
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
@@ -78,12 +86,13 @@ class NicConfig:
     # What a frame takes of a link beyond its own bytes: preamble, FCS and gap; 0 where that is not charged.
     frame_overhead_bytes: int = 0
     peers: Peers | None = None  # None: the links of all NICs are alike, or nothing is known of them
+    last_hop_dscp: int = -1  # of packets that were trimmed on the port to their receiver; -1: they are not told apart
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
     @property
     def answers_early(self) -> bool:
         """Whether selective repeat answers what arrives early at once; see `ack_every_packets`."""
-        return self.loss_packets > 0 or self.ack_every_packets == 1
+        return self.loss_packets > 0 or (self.ack_every_packets == 1 and self.ack_every_bytes == 0)
 
     def __post_init__(self) -> None:
         try:
@@ -97,12 +106,14 @@ class NicConfig:
             ("data_priority", 0, 7),
             ("control_priority", 0, 7),
             ("ack_every_packets", 1, 1 << 20),
+            ("ack_every_bytes", 0, 1 << 30),
             ("rto_ns", 1, 1 << 40),
             ("retry_count", 0, 7),
             ("loss_packets", 0, 1 << 20),
             ("pacing_slack_bytes", 0, 1 << 20),
             ("cell_bytes", 1, 1 << 16),
             ("frame_overhead_bytes", -(1 << 10), 1 << 10),
+            ("last_hop_dscp", -1, 63),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -111,3 +122,13 @@ class NicConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(filter(None, allowed))}")
+        if not 0.0 <= self.sleek_windows <= 1000.0:
+            raise ParameterError(f"sleek_windows {self.sleek_windows}: expected 0 to 1000")
+        if self.sleek_windows > 0.0 and (self.reliability == GO_BACK_N or self.loss_packets > 0):
+            raise ParameterError(
+                f"sleek_windows {self.sleek_windows}: expected 0, or {SELECTIVE_REPEAT} with loss_packets 0"
+            )
+        if self.ack_every_bytes > 0 and self.reliability == GO_BACK_N:
+            raise ParameterError(
+                f"ack_every_bytes {self.ack_every_bytes} with {GO_BACK_N}: expected 0, or {SELECTIVE_REPEAT}"
+            )

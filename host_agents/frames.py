@@ -97,10 +97,10 @@ class Frames:
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
         return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
-    def nack(self, psn: int, frame: bytes) -> bytes:
-        """A NACK for the trimmed packet `frame`."""
+    def nack(self, psn: int, marked: bool, last_hop: bool, frame: bytes) -> bytes:
+        """A NACK for the trimmed packet `frame`: it echoes its ECN mark, and says whether that was at its last hop."""
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy)
+        return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy, becn=marked, solicited=last_hop)
 
     def cnp(self, entropy: int) -> bytes:
         """A congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
@@ -116,6 +116,7 @@ class Frames:
         psn: int = 0,
         entropy: int = FIRST_ENTROPY,
         becn: bool = False,
+        solicited: bool = False,
         priority: int = -1,
     ) -> bytes:
         """A control packet, `body` after its BTH. The priority defaults to that of control packets."""
@@ -128,6 +129,7 @@ class Frames:
             after_bth_bytes=len(body),
             dscp=self._control_dscp if priority < 0 else 8 * priority,
             becn=becn,
+            solicited=solicited,
             partition_key=self.partition_key,
         )
         return prefix + psn.to_bytes(4, "big") + body

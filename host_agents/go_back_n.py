@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from host_agents.cc.base import Trimmed
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.messages import Message
@@ -61,7 +62,7 @@ class GoBackNSender(Sender):
         self.next = self.end
         return left
 
-    def on_nack(self, now_ns: int, number: int) -> None:
+    def on_nack(self, number: int, trimmed: Trimmed) -> None:
         """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:

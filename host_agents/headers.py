@@ -50,7 +50,7 @@ BTH: Final = Header(
     "bth",
     (
         Field("opcode", 8, display=HEXADECIMAL),
-        Field("solicited_event", 1),
+        Field("solicited_event", 1, "of a NACK: the packet was trimmed at its last hop"),
         Field("migration_request", 1),
         Field("pad_count", 2, unit="bytes"),
         Field("transport_version", 4),

@@ -26,6 +26,10 @@ class Member(TimerOwner):
         """Whether there is a packet to send, as far as reliability goes."""
         raise NotImplementedError
 
+    def has_urgent(self) -> bool:
+        """Whether the packet to send next leaves whatever the window says: one that a recovery sends again."""
+        return False
+
     def next_frame(self, now_ns: int) -> bytes:
         """Send the next packet. Only when `has_data`."""
         raise NotImplementedError
@@ -42,6 +46,7 @@ class RateLimiter(Source):
         super().__init__(port, priority)
         self.state = IDLE
         self.data_priority = priority  # the NIC's; `priority` may be another for a while
+        self.recovering = 0  # of its queue pairs, which may have something urgent
         self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
         self.nst_ns = 0.0
         self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
@@ -69,7 +74,7 @@ class RateLimiter(Source):
         """Something may have become sendable."""
         if self.state != IDLE or self._last_member is None:
             return
-        if self.reaction_point.may_send(self.inflight_bytes):
+        if self._may_send():
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
@@ -108,12 +113,12 @@ class RateLimiter(Source):
         if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
-        last = self._last_member
-        while last is not None and self.reaction_point.may_send(self.inflight_bytes):
+        while self._last_member is not None and self._may_send():
+            last = self._last_member
             member = last.next_member
             assert member is not None
             if not member.has_data():
-                last = self._drop(member, last)
+                self._drop(member, last)
                 continue
             frame = member.next_frame(now_ns)
             if member.has_data():
@@ -124,6 +129,24 @@ class RateLimiter(Source):
             return frame
         self.state = IDLE
         return None
+
+    def _may_send(self) -> bool:
+        if self.reaction_point.may_send(self.inflight_bytes):
+            return True
+        return self.recovering > 0 and self._turn_to_urgent()
+
+    def _turn_to_urgent(self) -> bool:
+        """Give the next turn to a queue pair with something urgent. Return whether there is one."""
+        first = self._last_member
+        before = first
+        while before is not None:
+            member = before.next_member
+            assert member is not None
+            if member.has_urgent():
+                self._last_member = before
+                return True
+            before = member if member is not first else None
+        return False
 
     def charge(self, now_ns: int, wire_bytes: int) -> None:
         """A packet of this size leaves now."""
@@ -136,8 +159,8 @@ class RateLimiter(Source):
         self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
         self.inflight_bytes += wire_bytes
 
-    def _drop(self, member: Member, last: Member) -> Member | None:
-        """Take `member`, which follows `last`, out of the ring. Returns the ring's new last."""
+    def _drop(self, member: Member, last: Member) -> None:
+        """Take `member`, which follows `last`, out of the ring."""
         member.listed = False
         if member is last:
             self._last_member = None
@@ -145,10 +168,9 @@ class RateLimiter(Source):
             last.next_member = member.next_member
             self._last_member = last
         member.next_member = None
-        return self._last_member
 
     def _reschedule(self, now_ns: int) -> None:
-        if self._last_member is None or not self.reaction_point.may_send(self.inflight_bytes):
+        if self._last_member is None or not self._may_send():
             self.state = IDLE
         elif self.nst_ns - ROUNDING_NS <= now_ns:
             self.port.make_ready(self)

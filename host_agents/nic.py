@@ -45,7 +45,8 @@ class Nic(Port):
         self.protocol = protocol
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
-        self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers, config.nics)
+        seed = config.seed << 32 | self.address
+        self.host = Host(seed, config.rto_ns, self.timers, config.nics, config.last_hop_dscp)
         self._checks_icrc = config.check_icrc
         self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None
@@ -368,7 +369,7 @@ class Nic(Port):
     ) -> None:
         """`rest` bytes follow `frame[offset]` on the wire."""
         if opcode == wire.NACK:
-            qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
+            qp.on_nack(now_ns, psn, frame)
         elif opcode == wire.TRIMMED:
             if qp.telemetry and not _has_shim(frame):
                 self.stats.malformed += 1

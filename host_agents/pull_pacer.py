@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 
-from host_agents.cc.base import NotificationPoint
+from host_agents.cc.base import Host, NotificationPoint, Path
 from host_agents.fifo import Fifo
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 
 class PullPacer(TimerOwner):
     def __init__(self, timers: TimerQueue, line_rate_bps: float) -> None:
-        self._ns_per_byte = 8e9 / line_rate_bps
+        self._line_ns_per_byte = 8e9 / line_rate_bps
+        self._ns_per_byte = self._line_ns_per_byte
         self._next_ns = 0.0  # when the link has carried what was drawn so far
         self._ring: Fifo[NotificationPoint] = Fifo()
         self._idle: Fifo[NotificationPoint] = Fifo()  # one that has credit to send again leaves it on its turn here
@@ -33,6 +34,10 @@ class PullPacer(TimerOwner):
         self._ring.push(point)
         if not self._timer.is_armed():
             self._timer.arm(max(now_ns, math.ceil(self._next_ns)))
+
+    def set_rate(self, share: float) -> None:
+        """Draw `share` of what the link carries, from the next turn on."""
+        self._ns_per_byte = self._line_ns_per_byte / share
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """A turn."""
@@ -62,3 +67,10 @@ class PullPacer(TimerOwner):
         started_ns = max(self._next_ns, float(now_ns - 1))
         self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
         self._timer.arm(math.ceil(self._next_ns))
+
+
+def pull_pacer(host: Host, path: Path) -> PullPacer:
+    """Return the pull pacer of a NIC; the first of its receivers that asks makes it."""
+    pacer = host.part("pull pacer", lambda: PullPacer(host.timers, path.line_rate_bps))
+    assert isinstance(pacer, PullPacer)
+    return pacer

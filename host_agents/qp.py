@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import Feedback, NotificationPoint, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationPoint, ReactionPoint, Trimmed
 from host_agents.config import MAX_INCAST, SELECTIVE_REPEAT
 from host_agents.errors import HostError
 from host_agents.fifo import Fifo
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from host_agents.nic import Nic
 
 
-# There is one, because nothing keeps it.
+# There is one of each, because nothing keeps it.
 _feedback: Final = Feedback()
+_trimmed: Final = Trimmed()
 
 
 class QueuePair(Connection):
@@ -352,11 +353,20 @@ class QueuePair(Connection):
         missing = self.receiver.on_trimmed(now_ns, psn, frame)
         self.notification_point.on_trimmed(now_ns, missing, frame)
 
-    def on_nack(self, now_ns: int, psn: int, entropy: int) -> None:
+    def on_nack(self, now_ns: int, psn: int, frame: bytes) -> None:
+        """A packet was trimmed. If that was at its last hop the path has no part in it."""
         self.stats.nacks_received += 1
         sender = self.sender
-        sender.load_balancer.on_nack(now_ns, entropy)
-        sender.on_nack(now_ns, sender.absolute(psn))
+        trimmed = _trimmed
+        trimmed.now_ns = now_ns
+        trimmed.marked = frame[wire.BECN] & 0x40 != 0
+        trimmed.last_hop = frame[wire.PAD] & 0x80 != 0
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        if trimmed.last_hop:
+            sender.load_balancer.on_ack(now_ns, entropy, trimmed.marked)
+        else:
+            sender.load_balancer.on_nack(now_ns, entropy)
+        sender.on_nack(sender.absolute(psn), trimmed)
         sender.limiter.wake(now_ns)
 
     def on_cnp(self, now_ns: int) -> None:

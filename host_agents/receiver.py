@@ -8,7 +8,7 @@ from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
 from host_agents.timers import Timer, TimerOwner
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, PSN_MASK
+from host_agents.wire import CE, PSN_HALF, PSN_MASK, TOS
 
 
 class Receiver(TimerOwner):
@@ -37,6 +37,7 @@ class Receiver(TimerOwner):
         self._waiting_frame = b""
         self._waiting_since_ns = 0  # the first of them
         self._most_wait_ns = transport.config.base_rtt_ns
+        self._last_hop_dscp = transport.config.last_hop_dscp
         self._timer: Timer | None = None  # most queue pairs never need one, and there may be hundreds of thousands
 
     def close(self) -> None:
@@ -143,4 +144,5 @@ class Receiver(TimerOwner):
     def send_nack(self, psn: int, frame: bytes) -> None:
         """A NACK for the trimmed packet `frame`."""
         self.stats.nacks_sent += 1
-        self._port.send_control(self._frames.nack(psn, frame))
+        last_hop = frame[TOS] >> 2 == self._last_hop_dscp
+        self._port.send_control(self._frames.nack(psn, frame[TOS] & 3 == CE, last_hop, frame))

@@ -22,14 +22,30 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from host_agents.cc.base import Trimmed
 from host_agents.fifo import Fifo, RowFifo
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
+from host_agents.messages import Message
 from host_agents.receiver import Receiver
-from host_agents.sender import ACKED, AGAIN, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
+from host_agents.sender import (
+    ACKED,
+    AGAIN,
+    ENTRY,
+    INFLIGHT,
+    LOST,
+    NO_PROBE,
+    ORDER,
+    SENT_NS,
+    STATE,
+    WIRE_SHIFT,
+    Sender,
+)
+from host_agents.sleek import Sleek
+from host_agents.template import data_frame
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, SACK_BITS
+from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SEND_ONLY, wire_bytes
 
 # What is kept of each send: the packet, and which send of all it is.
 _SEND: Final = 2
@@ -59,6 +75,11 @@ class SelectiveRepeatSender(Sender):
         # The index of each packet's last send, by number as the entries.
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
+        self._sleek: Sleek | None = None
+        config = transport.config
+        if config.sleek_windows > 0.0:
+            path = self.point.path
+            self._sleek = Sleek(self, config.sleek_windows, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
         self._highest_acked = -1  # of the sends that are acknowledged
         # Of packets sent once; the network's base RTT until there is one.
         self._least_rtt_ns = transport.config.base_rtt_ns
@@ -68,10 +89,17 @@ class SelectiveRepeatSender(Sender):
         self._mapped_from = 0
 
     def has_data(self) -> bool:
+        return self.has_lost() or self.fresh < self.open_end
+
+    def has_lost(self) -> bool:
+        """Return whether a packet waits to be sent again."""
         lost = self._lost
         while lost.size > 0 and not self._is_lost(lost.peek()):
             lost.pop()
-        return lost.size > 0 or self.fresh < self.open_end
+        return lost.size > 0
+
+    def has_urgent(self) -> bool:
+        return self._sleek is not None and self._sleek.recovering and self.has_lost()
 
     def _is_lost(self, number: int) -> bool:
         """An acknowledged packet's entry may be another one's."""
@@ -140,12 +168,12 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Packet `number` arrived, all before `first_missing`, and what the map `early` names.
+        """Packet `number` arrived (unless it is `first_missing`), all before that, and what the map `early` names.
 
         The map begins with packet `map_from`; its 64 bits are a signed number.
         """
         acked_bytes = 0
-        if number >= self.unacked:
+        if number >= self.unacked and number != first_missing:
             acked_bytes += self._mark(now_ns, number)
         known: i64 = 0
         ahead: i64 = map_from - self._mapped_from
@@ -167,7 +195,42 @@ class SelectiveRepeatSender(Sender):
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
         self._watch_time(now_ns)
+        sleek = self._sleek
+        if sleek is not None:
+            if number == self.probe_number:
+                self.probe_number = NO_PROBE
+                sleek.on_probe(now_ns - self.probe_sent_ns, self.probe_order)
+            sleek.on_ack(now_ns, -1 if number == first_missing else self.acked_order)
         return acked_bytes
+
+    def resend_if_missing(self, number: int, order: int) -> bool:
+        """Send packet `number` again if it left before the packet of this order and is missing.
+
+        Return False if it is in flight and left later.
+        """
+        at: i64 = (number & self._mask) * ENTRY
+        if self._entries[at + STATE] & INFLIGHT == 0:
+            return True
+        if self._entries[at + ORDER] >= order:
+            return False
+        self._requeue(number)
+        self.limiter.add(self)
+        return True
+
+    def send_probe(self, now_ns: int) -> None:
+        """Send a packet that the receiver has already, without payload, through the queues of data."""
+        self.probe_number = self.unacked - 1
+        self.probe_sent_ns = now_ns
+        self.probe_order = self.traffic.sent_packets
+        entropy = self.load_balancer.next_entropy(now_ns) if self.balanced else self.entropy
+        headers = self.frames.data_template(SEND_ONLY, 0)
+        psn = (self.psn_base + self.probe_number) & PSN_MASK
+        self.limiter.port.send_control(data_frame(headers, entropy, psn, True))
+
+    def abandon(self) -> list[Message]:
+        if self._sleek is not None:
+            self._sleek.close()
+        return super().abandon()
 
     def _watch_time(self, now_ns: int) -> None:
         """After an acknowledgement: of what waited to be sent again, it may have named all that was missing."""
@@ -180,12 +243,25 @@ class SelectiveRepeatSender(Sender):
     def on_nak(self, now_ns: int, number: int) -> int:
         """A go-back-N receiver's NAK: the packet wanted is missing."""
         acked_bytes = self.on_ack(now_ns, number - 1)
-        self.on_nack(now_ns, number)
+        if self._is_under_way(number):
+            self._requeue(number)
+            self.point.on_nack(now_ns, self.state_of(number) >> WIRE_SHIFT, True)
+            self.limiter.add(self)
         return acked_bytes
 
-    def on_nack(self, now_ns: int, number: int) -> None:
-        if self.unacked <= number < self.fresh and self.state_of(number) & INFLIGHT != 0:
-            self._lose(now_ns, number, True)
+    def on_nack(self, number: int, trimmed: Trimmed) -> None:
+        if self._is_under_way(number):
+            at: i64 = (number & self._mask) * ENTRY
+            state: i64 = self._entries[at + STATE]
+            sent_ns: int = self._entries[at + SENT_NS]
+            trimmed.wire_bytes = state >> WIRE_SHIFT
+            trimmed.rtt_ns = trimmed.now_ns - sent_ns if state & AGAIN == 0 else -1
+            self._requeue(number)
+            self.point.on_trimmed(trimmed)
+            self.limiter.add(self)
+
+    def _is_under_way(self, number: int) -> bool:
+        return self.unacked <= number < self.fresh and self.state_of(number) & INFLIGHT != 0
 
     def send_again(self, place: int) -> None:
         for number in range(self.unacked, self.fresh):
@@ -220,6 +296,7 @@ class SelectiveRepeatSender(Sender):
         if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
             # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
             self._take_back(self.unacked)
+            self.early -= 1
             self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
             self._lost.push(self.unacked)
             expired = True
@@ -258,7 +335,10 @@ class SelectiveRepeatSender(Sender):
         if number >= self.fresh:  # forged
             return 0
         at: i64 = (number & self._mask) * ENTRY
-        return 0 if self._entries[at + STATE] & ACKED != 0 else self._settle(now_ns, number)
+        if self._entries[at + STATE] & ACKED != 0:
+            return 0
+        self.early += 1
+        return self._settle(now_ns, number)
 
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:
@@ -267,12 +347,9 @@ class SelectiveRepeatSender(Sender):
             sent_as: int = self._sent_as[number & self._mask]
             if sent_as + self.loss_packets > self._highest_acked:
                 return
-            self._lose(now_ns, number, False)
-
-    def _lose(self, now_ns: int, number: int, trimmed: bool) -> None:
-        self._requeue(number)
-        self.point.on_nack(now_ns, self.state_of(number) >> WIRE_SHIFT, trimmed)
-        self.limiter.add(self)
+            self._requeue(number)
+            self.point.on_nack(now_ns, self.state_of(number) >> WIRE_SHIFT, False)
+            self.limiter.add(self)
 
     def _grow(self) -> None:
         if self.loss_packets > 0:
@@ -330,21 +407,28 @@ class SelectiveRepeatReceiver(Receiver):
         self._first_waiting = NEVER  # of the early packets that no SACK has named
         self._last_waiting = _NONE
         self._answered = 0  # which packet caused the SACK before
+        self._ack_bytes = config.ack_every_bytes  # 0: senders say which packets are answered
+        self._unanswered_bytes = config.ack_every_bytes  # that have come since the last answer; the first has one
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
-        self.part(marked)
+        due = ack_request
+        if self._ack_bytes == 0:
+            self.part(marked)
+        else:
+            self._unanswered_bytes += wire_bytes(frame)
+            due = due or marked or self._unanswered_bytes >= self._ack_bytes
         if number == self.expected:
             self.expected += 1
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
                 asked = self._deliver_early(now_ns)
-                ack_request = ack_request or asked or self._answers_early
+                due = due or asked or self._answers_early
             elif self._end < self.expected:
                 self._end = self.expected
-            if ack_request:
+            if due:
                 self._sack(number, marked, frame)
             else:
                 self.wait(now_ns, psn, marked, frame)
@@ -368,7 +452,7 @@ class SelectiveRepeatReceiver(Receiver):
             self._early_bits[slot >> 5] |= _bit_of(slot)
             if number >= self._end:
                 self._end = number + 1
-            if not ack_request and not self._answers_early:
+            if not due and not self._answers_early:
                 first = min(self._first_waiting, number)
                 last_one = max(self._last_waiting, number)
                 if last_one - first < SACK_BITS:
@@ -389,7 +473,8 @@ class SelectiveRepeatReceiver(Receiver):
         if missing:
             self.send_nack(psn, frame)
         else:
-            self.part(True)
+            if self._ack_bytes == 0:
+                self.part(True)
             self._sack(number, True, frame)
         return missing
 
@@ -411,7 +496,9 @@ class SelectiveRepeatReceiver(Receiver):
         return asked
 
     def answer_waiting(self) -> None:
-        self._sack(self.absolute(self._waiting_psn), self._waiting_marked, self._waiting_frame)
+        # Where bytes are counted a packet that is named has caused the answer: the first missing one has caused none.
+        number = self.absolute(self._waiting_psn) if self._ack_bytes == 0 else self.expected
+        self._sack(number, self._waiting_marked, self._waiting_frame)
 
     def _sack(self, number: int, marked: bool, frame: bytes) -> None:
         map_from = self._first_waiting
@@ -420,6 +507,7 @@ class SelectiveRepeatReceiver(Receiver):
         if map_from <= self.expected:
             map_from = self.expected + 1
         self._answered = number
+        self._unanswered_bytes = 0
         self._first_waiting = NEVER
         self._last_waiting = _NONE
         early = self._map(map_from)

@@ -10,7 +10,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from host_agents.cc.base import Feedback
+from host_agents.cc.base import Feedback, Trimmed
 from host_agents.fifo import Fifo
 from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
 from host_agents.limiter import Member, RateLimiter
@@ -44,6 +44,7 @@ PAYLOAD_MASK: Final = 0xFFFF
 WIRE_SHIFT: Final = 24
 
 _FEWEST: Final = 2  # entries
+NO_PROBE: Final = -(1 << 40)  # no packet has this number; a probe may have -1
 
 
 class Sender(Member):
@@ -77,7 +78,13 @@ class Sender(Member):
         self._stamps = config.stamps
         self.ack_every_packets = config.ack_every_packets
         self._answered_early = config.answers_early
+        # Receivers count bytes: whether a packet asks for an ACK is seen when it leaves.
+        self._counted = config.ack_every_bytes > 0
         self.psn_base = transport.first_psn  # PSN of packet 0
+        self.early = 0  # packets acknowledged though one before them is not
+        self.probe_number = NO_PROBE  # whose answer is awaited
+        self.probe_sent_ns = 0
+        self.probe_order = 0  # packets sent before it
         self.acked_order = -1  # order of the last packet acknowledged
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
@@ -179,13 +186,16 @@ class Sender(Member):
         whether it was late. All before `first_missing` have arrived.
 
         Of one that has asked for no ACK there is no RTT unless it arrived out of order where that is answered at once:
-        its answer may have waited. Where that waits, too, and others behind it have arrived, it filled a gap.
+        its answer may have waited. Where that waits, too, and others behind it have arrived, it filled a gap. Where
+        receivers count bytes the packet that is named has caused the answer; none has if it is the first missing one.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
         feedback.resent = False
-        feedback.late = False
-        if self.unacked <= number < self.fresh:
+        feedback.late = number == first_missing
+        if number == self.probe_number:
+            feedback.rtt_ns = now_ns - self.probe_sent_ns
+        if self.unacked <= number < self.fresh and number != first_missing:
             entries = self._entries
             at: i64 = (number & self._mask) * ENTRY
             order: int = entries[at + ORDER]
@@ -193,7 +203,8 @@ class Sender(Member):
             feedback.order = order
             self.acked_order = order
             state: i64 = entries[at + STATE]
-            if state & ACK_REQUEST != 0 or (self._answered_early and number >= first_missing):
+            early = self._answered_early and number >= first_missing
+            if self._counted or early or state & ACK_REQUEST != 0:
                 feedback.rtt_ns = now_ns - sent_ns
             elif not self._answered_early:
                 feedback.late = number + 1 < first_missing
@@ -209,6 +220,8 @@ class Sender(Member):
             at: i64 = (self.unacked & self._mask) * ENTRY
             if entries[at + STATE] & ACKED == 0:
                 acked_bytes += self._settle(now_ns, self.unacked)
+            else:
+                self.early -= 1
             self.unacked += 1
         return acked_bytes
 
@@ -224,8 +237,8 @@ class Sender(Member):
         """The receiver wants `number` and has all before it. Returns the wire bytes newly acknowledged."""
         raise NotImplementedError
 
-    def on_nack(self, now_ns: int, number: int) -> None:
-        """Packet `number` was trimmed."""
+    def on_nack(self, number: int, trimmed: Trimmed) -> None:
+        """Packet `number` was trimmed; size and RTT of `trimmed` are still to be filled in."""
         raise NotImplementedError
 
     def complete_messages(self, now_ns: int) -> None:
@@ -364,7 +377,7 @@ class Sender(Member):
             entries[at + STATE] = self._state_of_end(number)
         else:
             state: i64 = self._full_wire_bytes << WIRE_SHIFT | self._mtu_bytes << PAYLOAD_SHIFT
-            if (number + 1 - self._sending_from) % self.ack_every_packets == 0:
+            if not self._counted and (number + 1 - self._sending_from) % self.ack_every_packets == 0:
                 state |= ACK_REQUEST
             entries[at + STATE] = state
 
@@ -377,7 +390,7 @@ class Sender(Member):
         if number + 1 == self._sending_end:
             state |= LAST
             size_bytes = self._unsent.pop().size_bytes - (number - self._sending_from) * size_bytes
-        if state & LAST != 0 or self.ack_every_packets == 1:
+        if not self._counted and (state & LAST != 0 or self.ack_every_packets == 1):
             state |= ACK_REQUEST
         return state | size_bytes << PAYLOAD_SHIFT | self.frames.data_wire_bytes(size_bytes) << WIRE_SHIFT
 
@@ -413,10 +426,17 @@ class Sender(Member):
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
         psn = (self.psn_base + number) & PSN_MASK
-        frame = data_frame(headers, self.entropy, psn, state & ACK_REQUEST != 0)
+        asks = state & ACK_REQUEST != 0 or (self._counted and self._is_last(state))
+        frame = data_frame(headers, self.entropy, psn, asks)
         if self._stamps and state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= STAMP_BYTES:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
         return frame
+
+    def _is_last(self, state: i64) -> bool:
+        """Whether nothing follows, for now, the packet that leaves; or whether it is sent again."""
+        if state & AGAIN != 0 or self.fresh == self.open_end:
+            return True
+        return not self.point.may_send(self.limiter.inflight_bytes)
 
     def _make_headers(self, now_ns: int, number: int, usual: bytes) -> bytes:
         """What the reaction point puts ahead of the payload; the packet waits with its length from now on."""

@@ -41,7 +41,7 @@ SOURCE_PORT: Final = 34
 DESTINATION_PORT: Final = 36
 UDP_LENGTH: Final = 38
 BTH: Final = 42
-PAD: Final = 43  # pad count in bits 5-4
+PAD: Final = 43  # solicited event in bit 7, pad count in bits 5-4
 PARTITION: Final = 44
 BECN: Final = 46  # FECN is bit 7, BECN bit 6
 ACK_PSN: Final = 50  # AckReq in the top bit, then 7 reserved bits, then the PSN
@@ -134,6 +134,7 @@ def header(
     dscp: int = 0,
     ecn: int = 0,
     becn: bool = False,
+    solicited: bool = False,
     partition_key: int = DEFAULT_PARTITION,
 ) -> bytes:
     """The first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
@@ -155,7 +156,8 @@ def header(
         + (ttl_protocol << 48 | checksum << 32 | source).to_bytes(8, "big")
         + (destination << 16 | entropy).to_bytes(6, "big")
         + (ROCE_PORT << 32 | udp_bytes << 16).to_bytes(6, "big")
-        + (opcode << 32 | pad_bytes << 28 | partition_key << 8 | (0x40 if becn else 0)).to_bytes(5, "big")
+        + (opcode << 32 | (0x80000000 if solicited else 0) | pad_bytes << 28 | partition_key << 8
+           | (0x40 if becn else 0)).to_bytes(5, "big")
         + dest_qpn.to_bytes(3, "big")
     )
 

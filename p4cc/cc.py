@@ -4,7 +4,7 @@ Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain P
 """
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint, Traffic
+from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint, Traffic, Trimmed
 from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE
 from host_agents.registry import MechanismInfo, ProtocolInfo, protocols, register
 from p4cc._telemetry import LinkHistory, LinkReport, LinkSample, link_reports
@@ -24,6 +24,7 @@ __all__ = [
     "ProtocolInfo",
     "ReactionPoint",
     "Traffic",
+    "Trimmed",
     "link_reports",
     "protocols",
     "register",

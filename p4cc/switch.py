@@ -258,17 +258,10 @@ class Switch(Control):
         """Name and fields of the digests since the last call."""
         if self._wires is not None:
             return list(_digests.taken(self._wires.client, self._known.p4info))
-        names = self._decoder.names
-        known = {learned.id: learned for learned in self._traced.program.json.learn_lists}
         found = []
         for ident, data in self._switch.digests():
-            fields, offset = {}, 0
-            for element in known[ident].elements:
-                name, width = names.digest_element(known[ident].name, element)
-                size = (width + 7) // 8
-                fields[name] = int.from_bytes(data[offset : offset + size], "big")
-                offset += size
-            found.append((known[ident].name, fields))
+            name, fields = self._decoder.digest(ident, data)
+            found.append((name, {field.name: field.value for field in fields}))
         return found
 
 

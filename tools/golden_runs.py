@@ -22,6 +22,8 @@ PERMUTATION = ("permutation", "topology.k=4", "workload.size_bytes=300000")
 INCAST = ("incast", "workload.size_bytes=200000")
 WINDOWED = ["bbr", "dcqcn", "dcqcn-paper", "dctcp", "hpcc", "infiniband", "mprdma", "reno", "smartt", "swift", "timely"]
 CREDIT = ["accurate", "dart", "dart-paper", "eqds", "expresspass", "none", "pause-only", "rcp", "sperc"]
+BYTES = ("nic.ack_every_bytes=16384", "programs.trim.trim_last_hop_dscp=50")
+UEC = [("nscc", "mixed", PERMUTATION), ("rccc", "bitmap", INCAST), ("rccc+nscc", "uec-reps", PERMUTATION)]
 COLLECTIVE = ["3cpo", "collective-aimd", "collective-none", "collective-window"]
 
 Golden = tuple[str, str, tuple[str, ...], tuple[str, ...]]  # name, scenario, --set, further options
@@ -35,8 +37,8 @@ def _of(prefix: str, case: tuple[str, ...], cc: str, *options: str, sets: tuple[
 
 
 def golden_runs() -> list[Golden]:
-    """Return the 58 runs: every protocol in a permutation and an incast, sprayed and lossy ones, collectives,
-    and a training step."""
+    """Return the runs: every protocol in a permutation and an incast, sprayed and lossy ones, Ultra Ethernet's with
+    ACKs by bytes, collectives, and a training step."""
     runs = [_of("permutation", PERMUTATION, cc) for cc in WINDOWED + CREDIT]
     runs += [_of("incast", INCAST, cc) for cc in WINDOWED + CREDIT]
     runs += [_of("spray", PERMUTATION, cc, "--lb", "spray") for cc in ("dctcp", "eqds", "mprdma", "smartt", "swift")]
@@ -44,6 +46,9 @@ def golden_runs() -> list[Golden]:
     runs += [_of("plb", PERMUTATION, "dctcp", "--lb", "plb"), _of("hpcc-spray", PERMUTATION, "hpcc", "--lb", "spray")]
     lossy = ("nic.reliability=selective-repeat", "switch.loss=1e-3")
     runs += [_of("lossy", PERMUTATION, cc, sets=lossy) for cc in ("dcqcn", "swift")]
+    runs += [_of("uec", case, cc, "--lb", lb, sets=BYTES) for cc, lb, case in UEC]
+    sleek = (*BYTES, "nic.sleek_windows=1.5", "programs.trim.trimming=false", "programs.trim.queue_bytes=20000")
+    runs += [_of("uec-sleek", PERMUTATION, "nscc", "--lb", "mixed", sets=sleek)]
     runs += [_of("collective", ("collective-small",), cc) for cc in COLLECTIVE]
     training = ("llm-step", "topology.k=4", "workload.data=2", "workload.tensor=4", "workload.pipeline=2")
     runs += [_of("training", training, "hpcc")]
@@ -87,7 +92,12 @@ def main(out: Path, against: Path | None, jobs: int, only: tuple[str, ...]) -> N
     if against is not None:
         names = {run[0] for run in runs}
         before = [line for line in against.read_text().splitlines() if line.split()[0] in names]
-        differing = sorted({" ".join(line.split()[:2]) for line in set(before) ^ set(lines)})
+        known = {line.split()[0] for line in before}
+        added = sorted(names - known)
+        if added:
+            click.echo(f"The other revision has no run {', '.join(added)}.")
+        compared = {line for line in lines if line.split()[0] in known}
+        differing = sorted({" ".join(line.split()[:2]) for line in set(before) ^ compared})
         if differing:
             raise click.ClickException(f"{len(differing)} tables differ: {', '.join(differing)}")
         click.echo("All tables are the same.")

@@ -1,7 +1,7 @@
 """The tables of `docs/wire-formats.md`: `p4cc packets --docs FILE` makes those between its marks anew.
 
 A table stands between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by
-opcode), a packet (what follows its BTH) or `header.field` (the field's named values).
+opcode), a packet (what follows its BTH), `header.field` (the field's named values) or a header of Ultra Ethernet.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 
 from host_agents.packets import DECIMAL, SIDES, Field, Header, Opcodes, Packet, Records
 from p4switch.errors import UserError, lookup
+from wireformats import uet
 
 _FEW = 8  # more values than these have a table of their own
 _SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->)", re.DOTALL)
@@ -118,6 +119,9 @@ def _number(field: Field, value: int) -> str:
 def _section(name: str, opcodes: Opcodes) -> list[str]:
     if name == "opcodes":
         return opcode_table(opcodes)
+    for known in uet.HEADERS:
+        if known.name == name:
+            return ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|", *_rows(known, 0, "")]
     packets = {packet.name: packet for packet in opcodes.all()}
     header, dot, field = name.partition(".")
     if not dot:

@@ -98,7 +98,7 @@ def _layer(
     if key not in made:
         name = header.name if header is not None else f"{records.header.name}s" if records is not None else ""
         counter = records.counter if records is not None else ""
-        fields = [_field(place, counter) for place in header.places.values()] if header is not None else []
+        fields = [field_of(place, counter) for place in header.places.values()] if header is not None else []
         if records is not None:
             fields.append(_records(records, _record(records.header, layers)))
         made[key] = type(name, (_AboveBth,), {"name": name, "fields_desc": fields})
@@ -107,7 +107,7 @@ def _layer(
 
 
 def _record(header: Header, layers: dict[str, Layer]) -> Layer:
-    fields = [_field(place, "") for place in header.places.values()]
+    fields = [field_of(place) for place in header.places.values()]
     return layers.setdefault(header.name, type(header.name, (_Record,), {"name": header.name, "fields_desc": fields}))
 
 
@@ -123,7 +123,8 @@ def _records(records: Records, item: Layer) -> Any:
     return PadField(listed, records.align_bytes) if records.align_bytes > 1 else listed
 
 
-def _field(place: Place, counter: str) -> Any:
+def field_of(place: Place, counter: str = "") -> Any:
+    """Return scapy's field of a declared one; `counter` names the one that counts records."""
     field: Field = place.field
     if field.name == counter:
         return BitFieldLenField(field.name, None, field.bits, count_of="records")

@@ -15,9 +15,9 @@ import jinja2
 from host_agents import wire
 from host_agents.headers import BTH
 from host_agents.packets import Header, Opcodes, Packet, Records
+from wireformats import uet
 
 _COLUMNS = 180
-_TEMPLATE = Path(__file__).with_name("dissector.lua.j2")
 
 
 def dissector(opcodes: Opcodes) -> str:
@@ -25,11 +25,9 @@ def dissector(opcodes: Opcodes) -> str:
 
     Raises PacketError when two headers that differ have the same name.
     """
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    environment.filters["lua"] = _lua
     packets = opcodes.all()
     headers = [BTH, *opcodes.headers()]
-    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+    return _template("dissector.lua.j2").render(
         headers=[_header(header) for header in headers],
         packets=[_packet(packet, headers) for packet in packets],
         by_opcode={
@@ -41,6 +39,33 @@ def dissector(opcodes: Opcodes) -> str:
         icrc_bytes=wire.ICRC_BYTES,
         roce_port=wire.ROCE_PORT,
     )
+
+
+def uet_dissector() -> str:
+    """Return the text of the dissector of Ultra Ethernet's packets. Its fields are named `uet_pds.HEADER.FIELD`."""
+    return _template("uet.lua.j2").render(
+        headers=[_header(header) for header in uet.HEADERS],
+        packets={
+            packet.type: {
+                "headers": [uet.HEADERS.index(header) + 1 for header in packet.headers],
+                "states": [uet.HEADERS.index(header) + 1 for header in packet.states],
+            }
+            for packet in uet.PACKETS
+        },
+        types=uet.TYPES,
+        port=uet.PORT,
+    )
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters["lua"] = _lua
+    return environment.get_template(name)
 
 
 def _header(header: Header) -> dict[str, object]:

@@ -24,16 +24,33 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--p4", "p4_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Write P4 includes under this folder."
 )
+@click.option(
+    "--uet",
+    "translated",
+    nargs=2,
+    type=_FILE,
+    metavar="CAPTURE FILE",
+    help="Write a capture (pcap-ng) with Ultra Ethernet's headers instead of RoCEv2's, without what has none there.",
+)
+@click.option("--uet-wireshark", type=_FILE, metavar="FILE", help="Write a dissector of Ultra Ethernet's headers.")
 @click.option("--docs", "page", type=_FILE, metavar="FILE", help="Bring the tables of a Markdown page up to date.")
-def command(cc: tuple[str, ...], wireshark: Path | None, p4_folder: Path | None, page: Path | None) -> None:
+def command(
+    cc: tuple[str, ...],
+    wireshark: Path | None,
+    p4_folder: Path | None,
+    translated: tuple[Path, Path] | None,
+    uet_wireshark: Path | None,
+    page: Path | None,
+) -> None:
     """List the packets of protocols, or write what is made of their declarations.
 
     tshark -X lua_script:FILE reads captures with the dissector. P4 programs include include/packets/NAME.p4.
     """
     import wireformats
+    from harness.measure.uet_capture import translate
     from host_agents import registry
     from wireformats import docs, p4
-    from wireformats.wireshark import dissector
+    from wireformats.wireshark import dissector, uet_dissector
 
     try:
         opcodes = wireformats.opcodes([extensions.named(registry.KINDS["cc"], name, Path.cwd()) for name in cc])
@@ -42,12 +59,17 @@ def command(cc: tuple[str, ...], wireshark: Path | None, p4_folder: Path | None,
     try:
         if wireshark is not None:
             wireshark.write_text(dissector(opcodes), encoding="utf-8")
+        if uet_wireshark is not None:
+            uet_wireshark.write_text(uet_dissector(), encoding="utf-8")
+        if translated is not None:
+            kept, left_out = translate(*translated)
+            click.echo(f"{kept} frames, {left_out} left out: {translated[1]}")
         if p4_folder is not None:
             p4.write(p4_folder, opcodes)
         if page is not None:
             page.write_text(docs.updated(page.read_text(encoding="utf-8"), opcodes), encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {error.filename!r}: {error.strerror}") from None
-    if wireshark is None and p4_folder is None and page is None:
+    if all(wanted is None for wanted in (wireshark, p4_folder, translated, uet_wireshark, page)):
         for line in docs.listing(opcodes):
             click.echo(line)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import topologies
 from harness import workloads
@@ -38,7 +38,10 @@ DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more tha
 
 @dataclass(frozen=True)
 class LinkChange:
-    """What becomes of link number `link` of the topology at `time_ns`, in both directions; None: that stays."""
+    """What becomes of link number `link` of the topology at `time_ns`; None: that stays.
+
+    The rate is that of both directions, or of `direction` alone: 0 from the link's end `a` to `b`, 1 the other way.
+    """
 
     time_ns: int
     link: int
@@ -46,6 +49,7 @@ class LinkChange:
     rate_bps: int | None = None
     delay_ns: int | None = None
     loss: float | None = None
+    direction: Literal[0, 1] | None = None
 
 
 @dataclass(frozen=True)
@@ -271,15 +275,18 @@ class Run:
             # With groups each protocol has its own, unless the scenario says one.
             cc_scope=settings.cc_scope if self.group_senders else self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
+            ack_every_bytes=settings.ack_every_bytes,
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
+            sleek_windows=settings.sleek_windows,
             cell_bytes=scenario.switch.cell_bytes,
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,
             peers=self._peers[self.base_rtts.kinds[host.index]],
+            last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
 
@@ -400,7 +407,10 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
             rate_bps = event.rate_bps
             if event.rate_fraction is not None:
                 rate_bps = max(1, round(event.rate_fraction * topology.links[number].rate_bps))
-            change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss)
+            direction: Literal[0, 1] | None = None
+            if event.towards is not None:
+                direction = 0 if event.towards == topology.links[number].b else 1
+            change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss, direction)
             if change != LinkChange(event.time_ns, number):
                 found.append(change)
     return found

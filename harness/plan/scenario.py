@@ -109,6 +109,9 @@ class NicSettings(Table):
     cc_scope: Literal["qp", "destination", "pair"] | None = None
     # A receiver acknowledges once in so many packets, and where ECN marks change; see NicConfig for what arrives early.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    # Above 0, instead: once in so many bytes of frames, and at once where marks, losses or windows
+    # that are used up need it; see NicConfig.
+    ack_every_bytes: Annotated[int, Field(ge=0)] = 0
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
@@ -118,6 +121,9 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # Selective repeat over several paths where switches do not trim: losses are suspected when
+    # early packets are worth so many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
+    sleek_windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
     # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
     os_overhead_ns: Nanoseconds = 0
     # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
@@ -176,6 +182,7 @@ class LinkEvent(Table):
     up: bool | None = None
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
     rate_bps: Rate | None = None  # instead of rate_fraction
+    towards: str | None = None  # one of the link's two nodes: only what is sent to it has that rate
     delay_ns: Delay | None = None  # propagation, one way; what is on its way already is not overtaken
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
 
@@ -191,6 +198,10 @@ class LinkEvent(Table):
             raise ValueError("should have either rate_fraction or rate_bps")
         if all(change is None for change in (self.up, self.rate_fraction, self.rate_bps, self.delay_ns, self.loss)):
             raise ValueError("should have at least one of up, rate_fraction, rate_bps, delay_ns and loss")
+        if self.towards is not None and (
+            (self.rate_fraction is None and self.rate_bps is None) or self.towards not in (self.link or ())
+        ):
+            raise ValueError("towards should name one of the link's ends, and go with rate_fraction or rate_bps")
         return self
 
 

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import attrgetter
@@ -121,7 +122,7 @@ class Watch:
             "left_out": 0,
             "end_ns": now_ns,
             "network": self._network.drawn(),
-            "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in run.link_changes()],
+            "changes": [astuple(each) for each in run.link_changes()],
             "texts": [],
             "counts": [[column.name, column.replayed] for column in replayed()],
         }

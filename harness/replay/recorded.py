@@ -7,6 +7,7 @@ of its quantities: a row is a direction in use, a column a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Recorded:
             "ended": summary["ended"],
             "end_ns": summary["end_ns"],
             "network": self.network.drawn(),
-            "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in self._result.link_changes],
+            "changes": [astuple(each) for each in self._result.link_changes],
             "texts": [] if self.trace is None else self.trace.texts,
             "left_out": 0 if self.trace is None else self.trace.left_out,
             "counts": [[column.name, column.replayed] for column in self._counts],

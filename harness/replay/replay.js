@@ -754,8 +754,9 @@ class Page {
     const each = of => sides.map(of), counted = name => each(direction => whole(r.counted(direction, interval, name)));
     const state = r.failed(i, this.time) ? `<p class="bad">This link is down.</p>` : "";
     const rates = r.head.changes.filter(change => change[1] === i && change[3] !== null && change[0] <= this.time);
-    const rate = rates.length ? rates[rates.length - 1][3] : link.rate;
-    return `${state}<p class="note">${bps(rate)}, ${us(link.delay)}; ${this.to("node", link.a, r.nodes[link.a].name)}, ${this.to("node", link.b, r.nodes[link.b].name)}</p>
+    const of = direction => rates.filter(change => change[4] === null || change[4] === direction).reduce((_, change) => change[3], link.rate);
+    const rate = of(0) === of(1) ? bps(of(0)) : sides.map(direction => `${escape(r.label(direction))} ${bps(of(direction & 1))}`).join(", ");
+    return `${state}<p class="note">${rate}, ${us(link.delay)}; ${this.to("node", link.a, r.nodes[link.a].name)}, ${this.to("node", link.b, r.nodes[link.b].name)}</p>
       <table><thead><tr><th>in this interval</th>${sides.map(direction => `<th>${escape(r.label(direction))}</th>`).join("")}</tr></thead><tbody>
       ${r.linkTimes.length ? this.row("busy", "busy", ...each(direction => percent(r.busy(direction, interval)))) + this.row("sent (B)", "tx_bytes", ...counted("tx_bytes")) + this.row("rate", "rate", ...each(direction => bps(r.rate(direction, interval)))) : ""}
       ${this.row("waiting now (B)", "depth", ...each(direction => whole(r.depth(direction, this.time))))}

@@ -21,7 +21,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from harness.workloads.base import ENDLESS_BYTES, Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import ends, read_lines, time_ns, whole
@@ -43,6 +45,7 @@ class HtsimMatrix(TimedParameters):
 
     file: str  # a connection matrix (.cm), relative to the scenario
     time_unit: Literal["ps", "ns", "us"] = "ps"  # of the file's start times
+    size_bytes: Annotated[int, Field(gt=0)] | None = None  # of every flow; None: what the file says
 
     def generate(self, setting: Setting) -> Traffic:
         return _Reader(self, setting).read()
@@ -97,6 +100,7 @@ class _Reader:
     def __init__(self, matrix: HtsimMatrix, setting: Setting) -> None:
         self._path = setting.folder / matrix.file
         self._per_ns = _PER_NS[matrix.time_unit]
+        self._size_bytes = matrix.size_bytes
         self._setting = setting
         self._all: list[Flow] = []  # keeps them alive: they are known by identity
         self._started: list[Flow] = []
@@ -141,6 +145,8 @@ class _Reader:
         if "size" not in values or ("start" in values) == ("trigger" in values):
             raise UserError(f"{where}: expected a size, and either a start or a trigger")
         size_bytes = whole(where, values["size"], "a size in bytes") or ENDLESS_BYTES
+        if self._size_bytes is not None:
+            size_bytes = self._size_bytes
         hosts = ends(where, self._integer(where, source), self._integer(where, destination), self._setting)
         flow = Flow(*hosts, size_bytes, time_ns(where, values.get("start", "0"), self._per_ns))
         for key in ("id", "prio"):

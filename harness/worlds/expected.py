@@ -22,6 +22,7 @@ from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, wall_s
+from host_agents import wire
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
 
@@ -187,6 +188,9 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         for destination in flow.destinations:
             receives_ns[destination] += count * packet_ns[destination]
     paths = Paths(run)
+    nic = run.scenario.nic
+    full_bytes = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + nic.mtu_bytes
+    answered_together = max(1, nic.ack_every_bytes // full_bytes) if nic.ack_every_bytes else nic.ack_every_packets
     packets = hops = 0
     sent: Counter[int] = Counter()
     # Of what is under way at the limit, which was sent in the last RTT, half is done.
@@ -201,7 +205,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         )
         there, back = paths.links(flow)
         packets += count
-        hops += done * there + -(-done // run.scenario.nic.ack_every_packets) * back
+        hops += done * there + -(-done // answered_together) * back
         sent[flow.source] += count
     busiest_ns = max(*sends_ns, *receives_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)

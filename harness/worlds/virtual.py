@@ -307,7 +307,7 @@ class VirtualWorld:
         if change.up is not None:
             self.fabric.set_link_up(change.link, change.up)
         if change.rate_bps is not None:
-            self.fabric.set_link_rate(change.link, change.rate_bps)
+            self.fabric.set_link_rate(change.link, change.rate_bps, direction=change.direction)
         if change.delay_ns is not None:
             self.fabric.set_link_delay(change.link, change.delay_ns)
         if change.loss is not None:

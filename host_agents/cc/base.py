@@ -14,7 +14,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from host_agents import framing
+from host_agents import framing, wire
 from host_agents.errors import HostError
 from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
@@ -89,7 +89,8 @@ class Feedback:
         # earlier copy has caused the ACK.
         self.rtt_ns = -1
         self.resent = False  # the packet was sent more than once
-        self.late = False  # it asked for no ACK, and has one because it filled a gap
+        # It asked for no ACK, and has one because it filled a gap, or no packet caused the ACK.
+        self.late = False
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)
@@ -98,6 +99,20 @@ class Feedback:
         self.int_offset = 0
         self.int_hops = 0
         self.path_id = 0
+
+
+class Trimmed:
+    """What a NACK tells of the packet that was trimmed.
+
+    The NIC reuses one object: keep its values, never the object.
+    """
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.wire_bytes = 0  # its size before
+        self.rtt_ns = -1  # since it was sent, if that was once; -1: not known
+        self.marked = False  # with ECN CE, before it was trimmed
+        self.last_hop = False  # on the port to its receiver; where switches tell that apart
 
 
 class Traffic:
@@ -134,8 +149,10 @@ class Host:
         rto_ns: int = 1_000_000,
         timers: TimerQueue | None = None,
         nics: tuple[int, ...] = (),
+        last_hop_dscp: int = -1,
     ) -> None:
         self.seed = seed
+        self._last_hop_dscp = last_hop_dscp
         self.nics = nics  # addresses of the network's NICs by their ids
         self.rto_ns = rto_ns  # the retransmission time-out
         self.timers = timers or TimerQueue()
@@ -149,6 +166,13 @@ class Host:
             found = make()
             self._parts[name] = found
         return found
+
+    def trimmed_at_last_hop(self, frame: bytes) -> bool:
+        """Return whether the packet `frame` was trimmed on the port to this NIC.
+
+        False where switches do not tell that apart.
+        """
+        return frame[wire.TOS] >> 2 == self._last_hop_dscp
 
     def residue(self) -> dict[str, int]:
         """What its parts count of flows, where that is not 0."""
@@ -241,6 +265,7 @@ class Point(TimerOwner):
         self.path = path
         self.outlet = _nowhere
         self.host = _nowhere.host
+        self.closed = False
         self._timers: list[Timer] = []
 
     def bind(self, outlet: Outlet) -> None:
@@ -256,6 +281,7 @@ class Point(TimerOwner):
 
     def close(self) -> None:
         """The (last) queue pair is closed: no timer shall fire any more."""
+        self.closed = True
         for timer in self._timers:
             timer.cancel()
 
@@ -320,6 +346,10 @@ class ReactionPoint(Point):
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         """A packet of this size did not arrive whole: trimmed on its way, or missing (a NAK)."""
+
+    def on_trimmed(self, trimmed: Trimmed) -> None:
+        """A packet was trimmed on its way. `trimmed` is only valid during the call. It calls `on_nack`."""
+        self.on_nack(trimmed.now_ns, trimmed.wire_bytes, True)
 
     def on_expired(self, now_ns: int, wire_bytes: int) -> None:
         """Selective repeat: the time-out of one packet of this size expired. When all are told of, `on_timeout`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionPoint, Trimmed
 from host_agents.errors import HostError
 
 
@@ -22,6 +22,7 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = parts
+        self._trimmed: Trimmed | None = None  # the packet that the parts are told of
         for part in parts:
             if part.shapes_data:
                 raise HostError(
@@ -75,9 +76,18 @@ class CompositeReactionPoint(ReactionPoint):
             part.on_ack(feedback)
         self.follow()
 
+    def on_trimmed(self, trimmed: Trimmed) -> None:
+        self._trimmed = trimmed
+        self.on_nack(trimmed.now_ns, trimmed.wire_bytes, True)
+        self._trimmed = None
+
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        told = self._trimmed
         for part in self.parts:
-            part.on_nack(now_ns, wire_bytes, trimmed)
+            if told is None:
+                part.on_nack(now_ns, wire_bytes, trimmed)
+            else:
+                part.on_trimmed(told)
         self.follow()
 
     def on_expired(self, now_ns: int, wire_bytes: int) -> None:

@@ -28,7 +28,7 @@ from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
-from host_agents.pull_pacer import PullPacer
+from host_agents.pull_pacer import pull_pacer
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
@@ -204,7 +204,6 @@ class EqdsReceiver(NotificationPoint):
         self.granted_bytes = 0
         self._trimmed_bytes = 0  # in full packets, of what is missing
         self._entropy = FIRST_ENTROPY  # of the packet that came last; a pull goes back on its path, as an ACK does
-        self._open = True
         self._drawn_bytes = 0  # granted, and on its way
         self._window_bytes = max(path.wire_bytes, int(parameters.pull_window_bdp * path.bdp_bytes))
         self._held = False  # back by the window
@@ -212,16 +211,10 @@ class EqdsReceiver(NotificationPoint):
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
-        pacer = self.host.part("pull pacer", self._make_pacer)
-        assert isinstance(pacer, PullPacer)
-        self._pacer = pacer
-
-    def close(self) -> None:
-        super().close()
-        self._open = False
+        self._pacer = pull_pacer(self.host, self.path)
 
     def owed_bytes(self) -> int:
-        return self.demand_bytes + self._trimmed_bytes - self.granted_bytes if self._open else 0
+        return self.demand_bytes + self._trimmed_bytes - self.granted_bytes if not self.closed else 0
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         self._arrived(frame)
@@ -266,9 +259,6 @@ class EqdsReceiver(NotificationPoint):
         self._held = False
         if self.owed_bytes() > 0:
             self._pacer.add(now_ns, self)
-
-    def _make_pacer(self) -> PullPacer:
-        return PullPacer(self.host.timers, self.path.line_rate_bps)
 
 
 def reaction_point(parameters: EqdsParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from host_agents.cc.base import Feedback, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint, Trimmed
 from host_agents.cc.uec import REFERENCE_RATE_BPS, REFERENCE_RTT_NS, scale
 from host_agents.ranges import POSITIVE, SHARE, one_of
 from host_agents.registry import ProtocolInfo, register
@@ -68,6 +68,8 @@ class NsccParameters:
     as_simulated_raise: bool = False  # quick adapt may raise the window
     # Marked ACKs with little delay, and unmarked ones above the target, do not interrupt what fast increase counts.
     as_simulated_fast: bool = False
+    # The RTT of a trimmed packet, which later links carry as 64 bytes, may lower the base RTT below the truth.
+    as_simulated_base: bool = False
 
 
 class Nscc(ReactionPoint):
@@ -146,15 +148,27 @@ class Nscc(ReactionPoint):
                 self.window_bytes += float(size) * self.packet_bytes / self.window_bytes
         self._clamp()
 
+    def on_trimmed(self, trimmed: Trimmed) -> None:
+        """What was trimmed at its last hop is for the receiver to react to, where receivers draw (`rccc+nscc`)."""
+        rtt_ns = float(trimmed.rtt_ns)
+        if self.parameters.as_simulated_base and 0.0 <= rtt_ns < self.base_ns:
+            self._set_base_rtt(rtt_ns)
+        self._lose(trimmed.now_ns, trimmed.wire_bytes, trimmed.last_hop and self.whole is not None)
+
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         """The transport sends the packet again as soon as the window lets it."""
+        self._lose(now_ns, wire_bytes, False)
+
+    def _lose(self, now_ns: int, wire_bytes: int, spared: bool) -> None:
+        """A packet did not arrive; `spared`: the window does not shrink for that by itself."""
         self.ignored_bytes += wire_bytes
         self._average(float(self.path.base_rtt_ns), True)
         if self.parameters.algorithm == CONSTANT:
             return
         self.armed = True
         inflight_bytes = self.traffic.inflight_bytes + wire_bytes  # it was, until now
-        if self.parameters.algorithm == DCTCP or not self._quick_adapt(now_ns, True, True, 0.0, inflight_bytes):
+        dctcp = self.parameters.algorithm == DCTCP
+        if (dctcp or not self._quick_adapt(now_ns, True, True, 0.0, inflight_bytes)) and not spared:
             self.window_bytes -= float(wire_bytes)
         self._clamp()
 

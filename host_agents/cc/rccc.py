@@ -28,10 +28,11 @@ from typing import Final
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.cc.oversubscription import Oversubscription
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import ENTROPY_COUNT, FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
-from host_agents.pull_pacer import PullPacer
+from host_agents.pull_pacer import pull_pacer
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
@@ -90,6 +91,9 @@ class RcccParameters:
     # A pull that grants nothing takes the time of so many quanta.
     empty_pull_quanta: int = field(default=4, metadata=POSITIVE)
     pull_entropies: int = field(default=128, metadata=ENTROPY_COUNT)  # pulls take so many paths by turns
+    # The hosts' rate over what the uplinks of their switches carry. Above 1 a controller in each
+    # NIC scales what its receivers draw (`oversubscription`); 1: their links are the bottleneck.
+    oversubscription: float = field(default=1.0, metadata={"ge": 1})
 
 
 def credit_quanta(parameters: RcccParameters, path: Path) -> int:
@@ -270,23 +274,29 @@ class RcccReceiver(NotificationPoint):
         self._asked = False  # it answers, even with nothing
         self._entropies = parameters.pull_entropies
         self._next_entropy = 0
-        self._open = True
+        self._ratio = parameters.oversubscription
+        self._control: Oversubscription | None = None
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
-        pacer = self.host.part("pull pacer", self._make_pacer)
-        assert isinstance(pacer, PullPacer)
-        self._pacer = pacer
+        self._pacer = pull_pacer(self.host, self.path)
+        if self._ratio > 1.0:
+            control = self.host.part("RCCC controller", self._make_control)
+            assert isinstance(control, Oversubscription)
+            self._control = control
 
-    def close(self) -> None:
-        super().close()
-        self._open = False
+    def _make_control(self) -> Oversubscription:
+        return Oversubscription(self.host, self.path, self._pacer, self._ratio)
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        if self._control is not None:
+            self._control.on_data(now_ns, marked)
         if frame[wire.BTH] & _WRAPPED_MASK == DATA.opcode:  # the transport has seen that it is whole
             self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), False)
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
+        if self._control is not None:
+            self._control.on_trimmed(now_ns, self.host.trimmed_at_last_hop(frame))
         if len(frame) >= wire.AFTER_BTH + DATA.size_bytes:
             self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), True)
 
@@ -296,14 +306,14 @@ class RcccReceiver(NotificationPoint):
 
     def on_turn(self, now_ns: int) -> int:
         owed = self.target_quanta - self.granted_quanta
-        if not self._open or (owed <= 0 and not self._asked):
+        if self.closed or (owed <= 0 and not self._asked):
             return 0
         self._asked = False
         return self._grant(max(0, min(owed, self._quanta_per_pull)))
 
     def on_idle_turn(self, now_ns: int) -> int:
         ahead = self.granted_quanta - self.target_quanta
-        if not self._open or self.pulling or not 0 <= ahead < self._most_ahead_quanta:
+        if self.closed or self.pulling or not 0 <= ahead < self._most_ahead_quanta:
             return 0
         return self._grant(self._quanta_per_pull)
 
@@ -326,11 +336,8 @@ class RcccReceiver(NotificationPoint):
             return
         if asked:
             self._asked = True
-        if self._open:
+        if not self.closed:
             self._pacer.add(now_ns, self)
-
-    def _make_pacer(self) -> PullPacer:
-        return PullPacer(self.host.timers, self.path.line_rate_bps)
 
 
 def reaction_point(parameters: RcccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:

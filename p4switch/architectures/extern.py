@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from p4switch import ir
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 class Extern:
     """A function or a type; the name that it is registered by is its name in P4."""
+
+    operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
+    """What calls of it become."""
 
 
 class ExternFunction(Extern, ABC):
@@ -49,6 +53,9 @@ class ExternType(Extern):
     def methods(self) -> Mapping[str, Method]:
         """How calls of methods become operations, by their names."""
         return {}
+
+    def begin(self, extern: ExternObject, to: Lowering) -> None:
+        """Emit what is done where the parser or control that has the object begins."""
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         """Add the object to the program."""

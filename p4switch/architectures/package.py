@@ -7,12 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from p4switch.errors import UserError
+
 if TYPE_CHECKING:
     from p4switch import ir
     from p4switch.compiler import ast
     from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.elaborate import Block
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover
+    from p4switch.testgen.run import Way
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Package(ABC):
     """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
+    tools: ClassVar[frozenset[str]] = frozenset()
+    """The tools that know the rules of the package, besides the compiler and the built-in switch."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low
@@ -64,6 +71,14 @@ class Package(ABC):
     @abstractmethod
     def emit_header(self, header: ir.HeaderRef) -> None:
         """Add `header` to what the deparser that is lowered appends to the packet."""
+
+    def way(self, machine: Machine) -> Way:
+        """Return how the test generator takes packets through the blocks. Raises UserError where nothing is known."""
+        raise UserError(f"tests cannot be generated for programs of '{type(self).__name__}'")
+
+    def prove(self, prover: Prover) -> None:
+        """Say what packets come to which statements. Raises UserError where nothing is known of it."""
+        raise UserError(f"nothing is proven of programs of '{type(self).__name__}'")
 
     @staticmethod
     @abstractmethod

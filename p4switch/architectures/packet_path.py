@@ -9,7 +9,8 @@ A program is parsers, controls and deparsers, by their names in BMv2 JSON. The e
 
 and for each field of `intrinsic` the functions set_NAME(p, value) and get_NAME(p). The package's own C, in `folder`,
 calls them: `state.h` is included before the packet struct and defines P4_STATE, what that has besides the common
-members; `packet_path.h` is included last, and defines
+members; `externs.h`, where there is one, after it, with what the C of externs calls; `packet_path.h` is included last,
+and defines
 
     static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
@@ -23,8 +24,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from p4switch.architectures.extern import Extern
 from p4switch.registry import Registry
+
+if TYPE_CHECKING:
+    from p4switch import ir
 
 
 @dataclass(frozen=True)
@@ -53,12 +59,23 @@ class PacketPath:
     controls: tuple[str, ...]
     deparsers: tuple[str, ...]
     intrinsic: Mapping[str, Intrinsic]
+    externs: tuple[Registry[type[Extern]], ...]
     drop_port: int
 
     @property
     def headers(self) -> tuple[Path, ...]:
         """Its C files, all of which have to do with what they make of a program."""
         return tuple(sorted(self.folder.glob("*.h")))
+
+    @property
+    def has_externs(self) -> bool:
+        return (self.folder / "externs.h").exists()
+
+    @property
+    def operations(self) -> dict[str, type[ir.ExternOperation]]:
+        """What externs do, by the names of their primitives in BMv2 JSON."""
+        kinds = [kind for registry in self.externs for kind in registry.all().values()]
+        return {operation.primitive: operation for kind in kinds for operation in kind.operations}
 
     def known(self, blocks: Collection[str]) -> int:
         """How many of `blocks`, the names of a program, are blocks of the package."""

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from p4switch import cache, native, traffic
-from p4switch.engine.schema import JsonError
+from p4switch.bmv2.schema import JsonError
 
 if TYPE_CHECKING:
     from p4switch.architectures.packet_path import PacketPath

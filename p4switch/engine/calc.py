@@ -1,15 +1,19 @@
 """Calculations: hashes and checksums over fields, headers and payload, one C function each."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from p4switch import ir
 from p4switch.bits.checksums import CRCS, reflect
-from p4switch.engine import cnodes, schema
+from p4switch.bmv2.schema import JsonError
+from p4switch.compiler import types
+from p4switch.engine import cnodes
 from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import Expressions, HeaderRef, hex_value
-from p4switch.engine.program import Field, Program, numbered
-from p4switch.engine.schema import JsonError
+from p4switch.engine.expr import Expressions, HeaderRef
+from p4switch.engine.program import Field, Program
 from p4switch.engine.value import Native
 
 _SIMPLE = {
@@ -62,32 +66,20 @@ class _Piece:
     value: int = 0
 
 
-def _pieces(program: Program, inputs: Sequence[Mapping[str, schema.Json]]) -> tuple[list[_Piece], bool]:
-    """The input without its payload, and whether there is one."""
+def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
+    """The input without its payload."""
     names = Expressions(program, Emitter())
     pieces: list[_Piece] = []
-    payload = False
-    for item in inputs:
-        kind, value = item.get("type"), item.get("value")
-        if kind == "field":
-            if not isinstance(value, list) or len(value) != 2:
-                raise JsonError(f"BMv2 JSON: expected a field, got {value}")
-            ref = names.header(str(value[0]))
-            field = ref.type.field(str(value[1]))
-            pieces.append(_Piece(ref, field, field.width))
-        elif kind == "hexstr":
-            width = item.get("bitwidth")
-            if not isinstance(width, int) or not 0 < width <= 4096:
-                raise JsonError("BMv2 JSON: a constant in a calculation needs a bitwidth")
-            pieces.append(_Piece(None, None, width, hex_value(value) & (1 << width) - 1))
-        elif kind == "header":
-            ref = names.header(str(value))
+    for item in calculation.inputs:
+        if isinstance(item, ir.Const):
+            pieces.append(_Piece(None, None, types.width_of(item.type) or 0, item.value))
+        elif isinstance(item, ir.HeaderRef):
+            ref = names.header(item)
             pieces += [_Piece(ref, field, field.width) for field in ref.type.fields]
-        elif kind == "payload":
-            payload = True
         else:
-            raise JsonError(f"BMv2 JSON: a calculation cannot have {kind} as input")
-    return pieces, payload
+            ref, field = names.located(item)
+            pieces.append(_Piece(ref, field, field.width))
+    return pieces
 
 
 def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
@@ -121,7 +113,7 @@ def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None
         return
     place = piece.ref.place(piece.field)
     if piece.width <= 64:
-        em.do(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width)})")
+        em.do(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width).bare})")
     elif isinstance(place, Native):
         em.do(f"p4_big_put(b, {at}, {piece.width}, {place.code})")
 
@@ -142,9 +134,9 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
                 assert piece.field is not None
                 place = piece.ref.place(piece.field)
                 if size in (1, 2, 4, 8):
-                    em.do(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width)})")
+                    em.do(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width).bare})")
                 elif size < 8:
-                    em.do(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width)})")
+                    em.do(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width).bare})")
                 else:
                     assert isinstance(place, Native)
                     em.do(f"p4_big_put(b + n, {8 * at}, {piece.width}, {place.code})")
@@ -207,14 +199,21 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
     return f"p4_csum_fold({sums})"
 
 
-def named(program: Program, number: int) -> str:
-    """The name in C of a calculation's function."""
-    return numbered("calc_", number, program.json.calculations[number].name)
+def functions(program: Program) -> str:
+    """Return the functions of all calculations; those that compute the same are one."""
+    out, written = [], set()
+    for name, calculation in program.document.calculations.items():
+        own = program.calculation(name)
+        if own not in written:
+            written.add(own)
+            out.append(function(program, own, calculation))
+    return "\n".join(out)
 
 
-def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mapping[str, schema.Json]]) -> str:
+def function(program: Program, name: str, calculation: ir.Calculation) -> str:
     """A C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
-    pieces, payload = _pieces(program, inputs)
+    algorithm, payload = calculation.algorithm, calculation.with_payload
+    pieces = _pieces(program, calculation)
     result = _result(algorithm)
     em = Emitter()
     runs = _runs(pieces)
@@ -232,17 +231,15 @@ def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mappi
             em.leave("0")
     else:
         em.declare(f"uint8_t b[{size}]")
-    if all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs):
-        asked = [run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata]
+    aligned = all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs)
+    asked = list(dict.fromkeys(run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata))
+    split = aligned and bool(asked) and not payload
+    given = {valid: f"has{i}" if split else valid for i, valid in enumerate(asked)}
+    if aligned:
         em.declare("size_t n = 0")
-        if asked and not payload:
-            # The usual case has all headers: n is a constant then, and the hash's loops unroll.
-            with em.when(f"P4_LIKELY({' & '.join(dict.fromkeys(asked))})"):
-                for run in runs:
-                    _append_aligned(em, run)
-                em.leave(result)
         for run in runs:
-            with _if_valid(em, run[0].ref):
+            ref = run[0].ref
+            with em.when(given[ref.valid]) if ref and not ref.metadata else em.block():
                 _append_aligned(em, run)
     else:
         em.declare("uint32_t bit = 0")
@@ -261,7 +258,15 @@ def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mappi
     if payload:
         em.do("n += payload_copy(p, b + n)")
     em.leave(result)
-    return cnodes.function(head, em.body)
+    if not split:
+        return cnodes.function(head, em.body)
+    # The usual case has all headers: n is a constant then, and the hash's loops unroll.
+    flags = "".join(f", int {flag}" for flag in given.values())
+    inner = f"P4_INLINE uint64_t {name}_of(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{flags})"
+    usual, any_case = (f"{name}_of(sw, p, {', '.join(values)})" for values in (["1"] * len(asked), asked))
+    outer = Emitter()
+    outer.leave(f"P4_LIKELY({' & '.join(asked)}) ? {usual} : {any_case}")
+    return cnodes.function(inner, em.body) + cnodes.function(head, outer.body)
 
 
 def _if_valid(em: Emitter, ref: HeaderRef | None) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 _COLUMNS = 100
 _COMMENT_CHARS = 100
+_BESIDE_COLUMNS = 120  # of a statement with its comment behind it
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,10 @@ def _simple(body: Sequence[Statement]) -> list[Statement]:
         elif isinstance(statement, If):
             flat = [replace(statement, then=_simple(statement.then), otherwise=_simple(statement.otherwise))]
         elif isinstance(statement, Switch):
-            flat = [Switch(statement.value, [Case(c.value, _simple(c.body)) for c in statement.cases])]
+            cases = [Case(c.value, _simple(c.body)) for c in statement.cases]
+            flat = [Switch(statement.value, cases)]
+            if len(cases) == 1 and cases[0].value is not None:
+                flat = [If(f"{statement.value} == {cases[0].value}", cases[0].body)]
         else:
             flat = [statement]
         for one in flat:
@@ -157,8 +161,25 @@ def function(head: str, body: Sequence[Statement]) -> str:
 
 
 def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
-    for statement in body:
-        yield from _statement(statement, depth)
+    at = 0
+    while at < len(body):
+        beside = _beside(body, at, depth)
+        if beside:
+            yield beside
+        else:
+            yield from _statement(body[at], depth)
+        at += 2 if beside else 1
+
+
+def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
+    """The line of a statement with its comment behind it; "" where that is of several, or too long."""
+    comment, *following = body[at : at + 3]
+    if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do):
+        return ""
+    if len(following) == 2 and isinstance(following[1], Do | Declare | If | Switch):
+        return ""
+    line = f"{'    ' * depth}{_plain(following[0])}  /* {comment.text} */"
+    return line if len(line) <= _BESIDE_COLUMNS else ""
 
 
 def _statement(statement: Statement, depth: int) -> Iterator[str]:
@@ -204,16 +225,21 @@ def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
     if not then and otherwise:
         then, otherwise, head = otherwise, [], f"if (!({statement.condition}))"
     while True:
-        short = not otherwise and len(then) == 1 and _is_plain(then) and head.startswith("if")
-        yield f"{indent}{head}{'' if short else ' {'}{f'  /* {note} */' if note else ''}"
+        bare = len(then) == 1 and _is_plain(then) and head.startswith("if") and len(otherwise) <= 1 \
+            and _is_plain(otherwise)
+        yield f"{indent}{head}{'' if bare else ' {'}{f'  /* {note} */' if note else ''}"
         yield from _lines(then, depth + 1)
-        if short:
+        if bare and not otherwise:
             return
         if len(otherwise) == 1 and isinstance(otherwise[0], If) and otherwise[0].then:
             inner = otherwise[0]
             head, note = f"}} else if ({inner.condition})", inner.note
             then, otherwise = inner.then, inner.otherwise
             continue
+        if otherwise and bare:
+            yield f"{indent}else"
+            yield from _lines(otherwise, depth + 1)
+            return
         if otherwise:
             yield f"{indent}}} else {{"
             yield from _lines(otherwise, depth + 1)
@@ -265,6 +291,11 @@ def filled(head: str, items: Sequence[str], tail: str) -> str:
             line = ""
         line = f"{line} {item}," if line else f"    {item},"
     return "\n".join([*lines, line, tail.lstrip()])
+
+
+def literal_array(c_type: str, rows: Sequence[str]) -> str:
+    """Return a constant array as an expression."""
+    return f"(const {c_type}[]){{{', '.join(rows)}}}"
 
 
 def array(c_type: str, name: str, rows: Sequence[str], last: str = "") -> str:

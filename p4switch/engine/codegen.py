@@ -1,20 +1,25 @@
 """A BMv2 JSON to one C source: the pipeline and its description for the control plane."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from p4switch.architectures.packet_path import PacketPath, packet_path
-from p4switch.engine import calc, cnodes, keys, registers, schema
+from p4switch import bmv2, ir
+from p4switch.architectures.packet_path import PacketPath
+from p4switch.bmv2 import schema
+from p4switch.bmv2.schema import Json, JsonError
+from p4switch.engine import calc, cnodes, keys, registers
+from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
 from p4switch.engine.control import Control
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.parser import ParserGenerator, VsetKeys
-from p4switch.engine.primitives import Primitives, source_note
 from p4switch.engine.program import Program, c_string, numbered
-from p4switch.engine.schema import Json, JsonError
+from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, cut, storage_bytes
 
 _RECURSION_LIMIT = 20 * schema.MAX_NESTING
@@ -33,22 +38,16 @@ _PREAMBLE = """\
 _Named = TypeVar("_Named", schema.Parser, schema.Deparser, schema.Pipeline)
 
 
-def _path(json: schema.Program) -> PacketPath:
-    """How packets go through the program's blocks."""
-    blocks = [block.name for kind in (json.parsers, json.pipelines, json.deparsers) for block in kind]
-    return packet_path(json.meta.package, blocks)
-
-
 class Generator:
     """Generates the C text of one program."""
 
     def __init__(self, document: Mapping[str, Json], *, traced: bool = False) -> None:
-        json = schema.validate(document)
+        self.document = bmv2.read(document)
         self.traced = traced
-        self.path = _path(json)
-        self.program = Program(json, traced=traced)
+        self.path = self.document.path
+        self.json = json = self.document.json
+        self.program = Program(self.document, traced=traced)
         self.control = Control(self.program)
-        self.json = json
         self.deparsers = [self._block("deparser", json.deparsers, name) for name in self.path.deparsers]
         self.vset_keys: VsetKeys = {}
 
@@ -75,10 +74,8 @@ class Generator:
             self._cells() if self.traced else "",
             self._intrinsic(),
             '#include "trace.h"\n#include "actions.h"\n',
-            "\n".join(
-                calc.function(self.program, calc.named(self.program, i), c.algo, c.input)
-                for i, c in enumerate(self.json.calculations)
-            ),
+            '#include "externs.h"\n' if self.path.has_externs else "",
+            calc.functions(self.program),
             self.control.actions_text(),
             self.control.selectors_text(),
             self.control.description(),
@@ -107,7 +104,7 @@ class Generator:
             if header.metadata:
                 out.append("    struct {")
                 out.append(members([c_member(f.width, f.member) for f in header.type.fields], "        "))
-                out.append(f"    }} {header.member};")
+                out.append(f"    }} {header.label};")
         out.append("} metadata;\n")
         places = [f"{name} = {value}" for name, value in self.program.enumerators.items()]
         if places:
@@ -124,7 +121,7 @@ class Generator:
         rows, size = [], 0
         for header, field in self.program.cells:
             if field is not None:
-                rows.append(f"METADATA_CELL({header.member}.{field.member})")
+                rows.append(f"METADATA_CELL({header.label}.{field.member})")
                 size += 2 * storage_bytes(field.width)
             else:
                 rows.append(f"HEADER_CELL({header.at}, {header.type.nbytes}, {header.is_valid})")
@@ -148,7 +145,7 @@ class Generator:
                 continue
             header, field = found
             kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
-            out.append(f"{kind}({own}, {field.width}, {header.member}.{field.member})")
+            out.append(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
         return "\n".join(out) + "\n"
 
     # --- deparser and checksums ---
@@ -156,7 +153,7 @@ class Generator:
     def _deparser(self, deparser: schema.Deparser) -> list[str]:
         """Its functions: the length of what it emits, these bytes, a trace of them, and its statements."""
         x = Expressions(self.program, Emitter())
-        emitted = [x.header(name) for name in deparser.order]
+        emitted = [x.named(name) for name in deparser.order]
         for ref in emitted:
             if ref.metadata:
                 raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be emitted")
@@ -200,60 +197,55 @@ class Generator:
                                em.body if self.traced else [])
 
     def _run_deparser(self, deparser: schema.Deparser) -> str:
-        primitives = Primitives(self.program, self._emitter(), (), deparser.name)
-        body = primitives.body(deparser.primitives)
-        if primitives.loops:
+        code = Statements(self.program, self._emitter(), (), deparser.name)
+        body = code.body(self.document.deparsers[deparser.name])
+        if code.loops:
             raise JsonError(f"BMv2 JSON: deparser {deparser.name} jumps back; expected no loop in it")
         return cnodes.function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
-    def _checksum(self, em: Emitter, checksum: schema.Checksum, verify: bool) -> None:
+    def _checksum(self, em: Emitter, checksum: bmv2.Checksum, *, verify: bool) -> None:
         x = Expressions(self.program, em)
-        names = [c.name for c in self.json.calculations]
-        if checksum.calculation not in names:
-            raise JsonError(f"BMv2 JSON: checksum {checksum.name}: there is no calculation {checksum.calculation}")
-        calculation = calc.named(self.program, names.index(checksum.calculation))
-        place = x.field(list(checksum.target))
+        calculation = self.program.calculation(checksum.json.calculation)
+        place, source = x.place(checksum.target), checksum.json.place
         if place.width > 64:
-            raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a field of over 64 bits")
+            raise JsonError(f"BMv2 JSON: checksum {checksum.json.name} goes to a field of over 64 bits")
         with em.block():
-            condition = x.bool(checksum.if_cond) if checksum.if_cond is not None else "1"
-            em.comment(source_note(checksum.source_info, ""))
+            condition = x.bool(checksum.condition).bare if checksum.condition is not None else "1"
+            em.comment(source.note if source is not None else "")
             if verify:
                 self._verify(em, x, checksum, calculation, condition)
                 return
             with em.when(condition) if condition != "1" else em.block():
                 place.store(em, em.temp("uint64_t", f"{calculation}(sw, p)"))
-                point = self.program.points.add(
-                    "statement", "update_checksum", checksum.source_info, "update_checksum"
-                )
+                point = self.program.points.add("statement", "update_checksum", source, "update_checksum")
                 em.note(f"PASS({point})")
                 em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
 
     def _verify(
-        self, em: Emitter, x: Expressions, checksum: schema.Checksum, calculation: str, condition: str
+        self, em: Emitter, x: Expressions, checksum: bmv2.Checksum, calculation: str, condition: str
     ) -> None:
-        place = x.field(list(checksum.target))
-        valid = x.header(checksum.target[0]).valid
+        place = x.place(checksum.target)
+        valid = x.named(checksum.target.header).valid
         with em.when(valid if condition == "1" else f"{valid} && {condition}"):
             stored = place.low(em, place.width)
-            wrong = em.temp("int", f"{calculation}(sw, p) != {cut(stored, place.width)}")
+            wrong = em.temp("int", f"{calculation}(sw, p) != {cut(stored, place.width).plain}")
             em.do(f"p->checksum_error |= {wrong}")
-            point = self.program.points.add("checksum", ".".join(checksum.target), checksum.source_info)
+            point = self.program.points.add("checksum", ".".join(checksum.json.target), checksum.json.place)
             em.note(f"PASS({point})")
             em.note(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0)")
 
     def _verify_checksums(self) -> str:
         em = self._emitter()
         em.do("p->checksum_error = 0")
-        for checksum in self.json.checksums:
-            if checksum.verify:
+        for checksum in self.document.checksums:
+            if checksum.json.verify:
                 self._checksum(em, checksum, verify=True)
         return cnodes.function("static void verify_checksums(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
     def _update_checksums(self) -> str:
         em = self._emitter()
-        for checksum in self.json.checksums:
-            if checksum.update:
+        for checksum in self.document.checksums:
+            if checksum.json.update:
                 self._checksum(em, checksum, verify=False)
         return cnodes.function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
 
@@ -262,21 +254,18 @@ class Generator:
     def _copy_field_list(self) -> str:
         em = self._emitter()
         with em.switch("list") as switch:
-            for field_list in self.json.field_lists:
-                with em.case(switch, str(field_list.id)):
-                    for element in field_list.elements:
-                        if element.get("type") == "field":
-                            self._copy_field(em, element.get("value"))
+            for number, fields in self.document.field_lists.items():
+                with em.case(switch, str(number)):
+                    for ref in fields:
+                        self._copy_field(em, ref)
         head = "static void copy_field_list(P4_UNUSED phv *to, P4_UNUSED const phv *from, P4_UNUSED uint32_t list)"
         return cnodes.function(head, em.body)
 
-    def _copy_field(self, em: Emitter, ref: Json) -> None:
-        if not isinstance(ref, list) or len(ref) != 2:
-            raise JsonError(f"BMv2 JSON: expected a field in a field list, got {ref}")
-        header = self.program.header(str(ref[0]))
-        field = header.type.field(str(ref[1]))
+    def _copy_field(self, em: Emitter, ref: ir.FieldRef) -> None:
+        header = self.program.header(ref.header)
+        field = header.type.field(ref.name)
         if header.metadata:
-            member = f"m.{header.member}.{field.member}"
+            member = f"m.{header.label}.{field.member}"
             em.do(f"memcpy(&to->{member}, &from->{member}, sizeof to->{member})")
         else:
             to, of = f"to->H + {header.at}", f"from->H + {header.at}"
@@ -285,13 +274,13 @@ class Generator:
     def _send_digest(self) -> str:
         em = self._emitter()
         with em.switch("list") as switch:
-            for learn_list in self.json.learn_lists:
-                with em.case(switch, str(learn_list.id)):
-                    self._digest(em, learn_list.id, learn_list.elements)
+            for number, learn_list in self.document.learn_lists.items():
+                with em.case(switch, str(number)):
+                    self._digest(em, number, learn_list.elements)
         head = "static void send_digest(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p, P4_UNUSED uint32_t list)"
         return cnodes.function(head, em.body)
 
-    def _digest(self, em: Emitter, ident: int, elements: Sequence[Mapping[str, Json]]) -> None:
+    def _digest(self, em: Emitter, ident: int, elements: Sequence[ir.Expr]) -> None:
         x = Expressions(self.program, em)
         places = [x.place(element) for element in elements]
         size = sum((place.width + 7) // 8 for place in places)
@@ -302,12 +291,12 @@ class Generator:
             bit = 8 * (at + nbytes) - place.width
             low = place.low(em, place.width)
             if place.width <= 64:
-                em.do(f"p4_put_bits(b, {bit}, {place.width}, {low})")
+                em.do(f"p4_put_bits(b, {bit}, {place.width}, {low.bare})")
             else:
                 if place.width <= 128:
                     name = em.limbs(2)
-                    em.do(f"p4_big_u128({name}, 2, {low})")
-                    low = name
+                    em.do(f"p4_big_u128({name}, 2, {low.bare})")
+                    low = C(name)
                 em.do(f"p4_big_put(b, {bit}, {place.width}, {low})")
             at += nbytes
         em.note(f"TRACE(P4_TRACE_DIGEST, P4_NO_POINT, {ident}, 0, b, {size})")

@@ -1,18 +1,24 @@
 """Actions, tables and pipelines in C."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import networkx as nx
 
-from p4switch.engine import calc, cnodes, flow, keys, schema
-from p4switch.engine.cnodes import Case, Statement, array, filled, initialiser
+from p4switch import ir
+from p4switch.bmv2 import schema
+from p4switch.bmv2.schema import JsonError
+from p4switch.bmv2.values import hex_value, mask_value
+from p4switch.compiler import types
+from p4switch.engine import calc, cexpr, cnodes, flow, keys
+from p4switch.engine.cnodes import Case, Statement, array, initialiser, literal_array
 from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import Expressions, hex_value, mask_value, parameter_members, params_of
-from p4switch.engine.primitives import Primitives, branch, source_note, source_text
-from p4switch.engine.program import Program, c_string, numbered
-from p4switch.engine.schema import JsonError
-from p4switch.engine.value import Value, c_member, struct_bytes
+from p4switch.engine.expr import parameter_members, params_of
+from p4switch.engine.program import Program, c_string, labels, numbered
+from p4switch.engine.statements import Statements, is_empty
+from p4switch.engine.value import Value, c_member, cut, struct_bytes
 
 _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
@@ -39,9 +45,11 @@ class Table:
     stride: int = 0
     fallback_offset: int = 0
 
+    label: str = ""
+
     def named(self, what: str) -> str:
         """The name in C of something that belongs to the table."""
-        return numbered(f"{what}_", self.number, self.json.name)
+        return f"{what}_{self.label}"
 
     @property
     def has_range(self) -> bool:
@@ -56,6 +64,7 @@ class Control:
     tables: list[Table] = field(default_factory=list)
     exits: set[int] = field(default_factory=set)  # actions that may exit
     empty: set[int] = field(default_factory=set)  # actions that do nothing
+    functions: dict[int, str] = field(default_factory=dict)  # of the others, by numbers of actions
     loops: bool = False  # a pipeline or an action has a loop
     fallbacks_bytes: int = 0
 
@@ -70,6 +79,10 @@ class Control:
         for table in sorted(tables, key=lambda table: not table.key):
             if table.name not in self.statements:
                 self.tables.append(self._table(len(self.tables), table))
+        for made, label in zip(self.tables, labels([each.json.name for each in self.tables]), strict=True):
+            made.label = label
+        self.action_labels = labels([action.name for action in json.actions])
+        self.profile_labels = labels([profile.name for profile, _ in self.profiles])
         self.offered = self._offered()
         for made in self.tables:
             self._place(made)
@@ -94,15 +107,14 @@ class Control:
         return [by_name[name] for name in table.actions]
 
     def _table(self, number: int, table: schema.Table) -> Table:
-        where = Expressions(self.program, Emitter())
         specs: list[tuple[str, int, str, int | None]] = []
         for key in table.key:
             if key.match_type == "valid":
                 name, width = (key.target if isinstance(key.target, str) else key.target[0]), 8
-                where.header(name)
+                self.program.document.symbols.header(name)
             else:
                 name = ".".join(key.target)
-                width = where.field(list(key.target)).width
+                width = types.width_of(self.program.document.field(key.target).type) or 1
             mask = mask_value(key.mask) if key.mask is not None else None
             if mask is not None and mask >> width:
                 raise JsonError(
@@ -182,38 +194,42 @@ class Control:
 
     def named(self, what: str, number: int) -> str:
         """The name in C of something that belongs to an action."""
-        return numbered(f"{what}_", number, self.program.json.actions[number].name)
+        return f"{what}_{self.action_labels[number]}"
 
     def profile_named(self, what: str, number: int) -> str:
         """The name in C of something that belongs to an action profile."""
-        return numbered(f"{what}_", number, self.profiles[number][0].name)
+        return f"{what}_{self.profile_labels[number]}"
 
     def actions_text(self) -> str:
         """Return structs of arguments and a function for every action.
 
         Statements that stand outside of actions are functions too: compilers make better code of these than of the same
-        statements in the pipeline's own function (8% fewer instructions for a contribution to a sum).
+        statements in the pipeline's own function (8% fewer instructions for a contribution to a sum). Those that do
+        the same are one.
         """
         out = []
+        written: dict[str, str] = {}
         for number, action in enumerate(self.program.json.actions):
             args = self.named("args", number)
             if action.runtime_data:
                 named = zip(action.runtime_data, parameter_members(action), strict=True)
                 members = [c_member(parameter.bitwidth, member) for parameter, member in named]
-                out.append(f"typedef struct {{ {' '.join(members)} }} {args};")
-                out.append(f'_Static_assert(sizeof({args}) == {self.args_bytes(number)}, "");')
-            em = Emitter(traced=self.program.traced)
-            primitives = Primitives(self.program, em, params_of("a->", action), f"a{number}")
-            body = primitives.body(action.primitives)
-            self.loops |= primitives.loops
-            if primitives.exits:
-                self.exits.add(number)
-            if not action.primitives:
+                out.append(f"P4_ARGS({args}, {self.args_bytes(number)}, {' '.join(members)});")
+            start = self.program.document.actions[number].body
+            if is_empty(start):
                 self.empty.add(number)
                 continue
+            em = Emitter(traced=self.program.traced)
+            code = Statements(self.program, em, params_of("a->", action), f"a{number}")
+            body = code.body(start)
+            self.loops |= code.loops
+            if code.exits:
+                self.exits.add(number)
             a = f", const {args} *a" if action.runtime_data else ""
-            name = self.named("action", number)
-            out.append(cnodes.function(f"P4_INLINE void {name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})", body))
+            text = cnodes.function(f"(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})", body)
+            name = self.functions[number] = written.setdefault(text, self.named("action", number))
+            if name == self.named("action", number):
+                out.append(f"P4_INLINE void {name}{text}")
         return "\n".join(out)
 
     # --- pipelines ---
@@ -224,7 +240,7 @@ class Control:
 
     def selectors_text(self) -> str:
         return "\n".join(
-            calc.function(self.program, self.profile_named("select", i), profile.selector.algo, profile.selector.input)
+            calc.function(self.program, self.profile_named("select", i), self.program.document.selectors[profile.name])
             for i, (profile, _) in enumerate(self.profiles) if profile.selector is not None
         )
 
@@ -244,14 +260,12 @@ class Control:
                 })
                 for parameter, member in named
             ]
-            if params:
-                out.append(array("p4_param_info", self.named("params", number), params))
             rows.append(initialiser({
                 "name": c_string(action.name),
                 "id": action.id,
                 "n_params": len(params),
                 "size": self.args_bytes(number),
-                "params": self.named("params", number) if params else "NULL",
+                "params": literal_array("p4_param_info", params) if params else "NULL",
             }))
         out.append(array("p4_action_info", "actions", rows, "{.name = NULL}"))
         out += [self._table_parts(table) for table in self.tables]
@@ -270,8 +284,7 @@ class Control:
         )
 
     def _table_parts(self, table: Table) -> str:
-        numbers = [str(self.offered[a]) for a in table.actions] or ["0"]
-        out = [filled(f"static const uint32_t {table.named('actions')}[] = {{", numbers, "};")]
+        out = []
         if table.fields:
             out.append(array("p4_key_info", table.named("keys"), keys.description(table.fields)))
         if table.json.entries:
@@ -349,7 +362,7 @@ class Control:
             "stride": table.stride,
             "fallback_offset": table.fallback_offset,
             "keys": table.named("keys") if table.fields else "NULL",
-            "actions": table.named("actions"),
+            "actions": literal_array("uint32_t", [str(self.offered[a]) for a in table.actions] or ["0"]),
             "entries": table.named("entries") if entries else "NULL",
             "default_action": default,
             "default_args": data,
@@ -362,14 +375,13 @@ class Control:
     def _profiles_text(self) -> str:
         out, rows = [], []
         for i, (profile, _) in enumerate(self.profiles):
-            actions, own = self.profile_actions(i), self.profile_named("profile_actions", i)
+            actions = self.profile_actions(i)
             numbers = [str(self.offered[a]) for a in actions] or ["0"]
-            out.append(filled(f"static const uint32_t {own}[] = {{", numbers, "};"))
             rows.append(initialiser({
                 "name": c_string(profile.name),
                 "with_selector": int(profile.selector is not None),
                 "n_actions": len(actions),
-                "actions": own,
+                "actions": literal_array("uint32_t", numbers),
                 "stride": _stride(8 + self._data_bytes(actions)),
                 "max_size": profile.max_size,
             }))
@@ -395,7 +407,8 @@ class _PipelineGenerator:
         self.program = control.program
         self.pipeline = pipeline
         self.em = Emitter(traced=self.program.traced)
-        self.x = Expressions(self.program, self.em)
+        self.code = Statements(self.program, self.em, (), pipeline.name)
+        self.x = self.code.x
         self.names: dict[str, int] = {}
         nodes = [t.name for t in pipeline.tables]
         nodes += [c.name for c in pipeline.conditionals]
@@ -468,11 +481,10 @@ class _PipelineGenerator:
         return f"{self._label(table)}_{action}"
 
     def _condition(self, node: flow.Node, condition: schema.Conditional) -> None:
-        node.note = source_note(condition.source_info, condition.name)
-        text = source_text(condition.source_info, condition.name)
-        node.condition = branch(
-            self.program, self.em, self.x.bool(condition.expression), text, condition.source_info
-        )
+        node.note = condition.place.note if condition.place is not None else condition.name
+        expression = self.program.document.conditions[self.pipeline.name, condition.name]
+        span = self.program.document.span(condition.place)
+        node.condition = self.code.test(expression, span, condition.name)
         node.yes, node.next = condition.true_next, condition.false_next
 
     def _call(self, action: int, data: str) -> None:
@@ -480,7 +492,7 @@ class _PipelineGenerator:
         if action in self.control.empty:
             return
         args = f", {data}" if self.program.json.actions[action].runtime_data else ""
-        self.em.do(f"{self.control.named('action', action)}(sw, p{args})")
+        self.em.do(f"{self.control.functions[action]}(sw, p{args})")
         if action in self.control.exits:
             with self.em.when("p->exit"):
                 self.em.leave()
@@ -497,18 +509,19 @@ class _PipelineGenerator:
         valid: list[str] = []
         for key, f in zip(table.json.key, table.fields, strict=True):
             if key.match_type == "valid":
-                ref = self.x.header(key.target if isinstance(key.target, str) else key.target[0])
-                values.append(Value(f"(uint64_t)({ref.valid})", 0, 1))
+                ref = self.x.named(key.target if isinstance(key.target, str) else key.target[0])
+                values.append(Value(cexpr.widened(ref.valid), 0, 1))
                 valid.append("")
                 continue
-            place = self.x.field(list(key.target))
+            target = self.program.document.field(key.target)
+            place = self.x.place(target)
             value = place.load(self.em)
             if place.signed:
-                low = place.low(self.em, f.width)
-                value = Value(f"({low} & p4_mask64({f.width}))", 0, (1 << f.width) - 1) if f.width <= 64 else value
+                low = cut(place.low(self.em, f.width), f.width)
+                value = Value(low, 0, (1 << f.width) - 1) if f.width <= 64 else value
             values.append(value)
             # BMv2 matches on 0 where the header is not valid.
-            valid.append("" if key.target[1] == "$valid$" else self.x.header(key.target[0]).valid)
+            valid.append("" if isinstance(target, ir.Valid) else self.x.named(target.header).valid)
         return keys.pack(self.em, table.fields, table.words, values, valid)
 
     def _constant_args(self, table: schema.Table, number: int) -> str:
@@ -543,7 +556,7 @@ class _PipelineGenerator:
         name = self.program.json.actions[action].name
         implied = name == "NoAction" and table.profile >= 0 and table.json.default_entry is None  # no member has it
         point = self.program.points.add(
-            "action", table.json.name, table.json.source_info, name, counted=not implied
+            "action", table.json.name, table.json.place, name, counted=not implied
         )
         args = self.control.named("args", action)
         size = f"sizeof({args})" if self.program.json.actions[action].runtime_data else "0"
@@ -552,7 +565,7 @@ class _PipelineGenerator:
 
     def _tell_table(self, table: Table, key: str, found: str) -> None:
         """Of a table that is looked up: the key, what matched, and the points of hit, miss and its own entries."""
-        points, source = self.program.points, table.json.source_info
+        points, source = self.program.points, table.json.place
         point = points.add("table", table.json.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
         self.em.note(f"TRACE_TABLE({point}, {table.number}, {key}, {table.words}, {found}.entry, {masks})")
@@ -562,7 +575,7 @@ class _PipelineGenerator:
         self.em.note(f"PASS({found}.entry ? {hit} : {miss})")
         entries = table.json.entries or []
         numbers = [
-            points.add("entry", table.json.name, entry.source_info or source, str(i)) for i, entry in enumerate(entries)
+            points.add("entry", table.json.name, entry.place or source, str(i)) for i, entry in enumerate(entries)
         ]
         if numbers:
             self.em.note(f"PASS_ENTRY({found}.entry, {len(numbers)}, {numbers[0]})")
@@ -595,7 +608,7 @@ class _PipelineGenerator:
                     f"{len(t.fields)})"
         else:
             entry = f"p4_find_ternary(&sw->tables[{t.number}], {key}, {t.words}, {t.stride})"
-        found = self.em.name()
+        found = self.em.name("found")
         if t.profile < 0:
             self.em.declare(f"const p4_applied {found} = p4_apply(sw, {t.number}, {entry})")
         else:
@@ -606,7 +619,8 @@ class _PipelineGenerator:
 
     def _table(self, node: flow.Node, table: Table) -> None:
         em, t = self.em, table
-        em.comment(source_note(t.json.source_info, t.json.name).partition("{")[0].strip())
+        note = t.json.place.note if t.json.place is not None else t.json.name
+        em.comment(note.partition("{")[0].strip())
         if self._constant_call(node, table):
             return
         found, key = self._lookup(t)
@@ -657,7 +671,7 @@ class _PipelineGenerator:
         """What a table keeps of each entry: counter, time of the last hit, meter."""
         em, t = self.em, table
         if t.json.with_counters:
-            counter = em.name()
+            counter = em.name("counter")
             em.declare(f"p4_counter *{counter} = p4_count_entry({entry}, {t.counter_offset}, p->ingress_len)")
             point = self.program.points.add("counter", self._direct_counter(t), None, counted=False)
             em.note(f"TRACE(P4_TRACE_COUNTER, {point}, {entry}->handle, 0, {counter}, sizeof *{counter})")
@@ -670,14 +684,10 @@ class _PipelineGenerator:
         em = self.em
         meter = self.program.json.meter_arrays[table.meter]
         assert meter.result_target is not None
-        color = em.temp(
-            "uint64_t",
-            f"p4_meter_execute(sw, &sw->meters[{table.meter}][{entry}->handle], {meter.rate_count}, "
-            f"{int(meter.type == 'packets')}, p->ingress_len, p->now)",
-        )
+        color = em.temp("uint64_t", self.program.metered(table.meter, f"{entry}->handle"))
         point = self.program.points.add("meter", meter.name, None, counted=False)
         em.note(f"TRACE(P4_TRACE_METER, {point}, {entry}->handle, (int64_t){color}, NULL, 0)")
-        self.x.field(list(meter.result_target)).store(em, color)
+        self.x.place(self.program.document.field(meter.result_target)).store(em, color)
 
     def _direct_counter(self, table: Table) -> str:
         arrays = self.program.json.counter_arrays

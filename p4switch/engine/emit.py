@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from p4switch.engine.cexpr import Code, node
 from p4switch.engine.cnodes import (
     Block,
     Case,
@@ -81,9 +82,9 @@ class Emitter:
             yield
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
+    def when(self, condition: Code) -> Iterator[None]:
         """Add what happens if a condition holds."""
-        made = If(condition)
+        made = If(node(condition).bare)
         self.body.append(made)
         with self.inside(made.then):
             yield
@@ -112,14 +113,15 @@ class Emitter:
 
     # --- names ---
 
-    def name(self) -> str:
+    def name(self, what: str = "t") -> str:
+        """A new name that says what it is of."""
         self._temps += 1
-        return f"t{self._temps}"
+        return f"{what}{self._temps}"
 
-    def temp(self, c_type: str, value: str) -> str:
+    def temp(self, c_type: str, value: Code, what: str = "t") -> str:
         """Declare a constant with that value; returns its name."""
-        name = self.name()
-        self.declare(f"const {c_type} {name} = {value}")
+        name = self.name(what)
+        self.declare(f"const {c_type} {name} = {node(value).bare}")
         return name
 
     def limbs(self, count: int) -> str:

@@ -3,13 +3,16 @@
 Fields of up to 64 bits share a word while they fit; wider ones take whole words, the first the most significant.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from p4switch.bmv2.schema import JsonError
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import initialiser
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import c_string
-from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, low_bits
 
 
@@ -53,7 +56,7 @@ def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[Key
 
 def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[str]) -> str:
     """Declares the array of words of a key; `valid` says when a value counts, else it is 0. Returns its name."""
-    parts: list[list[str]] = [[] for _ in range(max(words, 1))]
+    parts: list[list[C]] = [[] for _ in range(max(words, 1))]
     for field, value, condition in zip(fields, values, valid, strict=True):
         low = low_bits(em, value, field.width)
         for i in range(field.words):
@@ -61,17 +64,21 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
             if field.width <= 64:
                 code = low
             elif field.width <= 128:
-                code = f"(uint64_t)({low} >> 64)" if below else f"(uint64_t)({low})"
+                code = cexpr.cast("uint64_t", f"({low} >> 64)" if below else low)
             else:
-                code = f"{low}[{below}]"
+                code = C(f"{low}[{below}]", "uint64_t")
             if field.mask is not None:
-                code = f"({code} & 0x{field.mask >> 64 * below & (1 << 64) - 1:x}ull)"
+                code = cexpr.binary("&", code, cexpr.literal(field.mask >> 64 * below & (1 << 64) - 1))
             if condition not in ("", "1"):
-                code = f"({condition} ? {code} : 0)"
-            parts[field.word + i].append(f"{code} << {field.shift}" if field.shift else code)
-    name = em.name()
-    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(' | '.join(p) or '0' for p in parts)}}}")
+                code = cexpr.chosen(condition, code, "0", "uint64_t")
+            parts[field.word + i].append(cexpr.shifted("<<", code, field.shift))
+    name = em.name("key")
+    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(_joined(p) for p in parts)}}}")
     return name
+
+
+def _joined(parts: Sequence[C]) -> str:
+    return functools.reduce(lambda a, b: cexpr.binary("|", a, b), parts).bare if parts else "0"
 
 
 def description(fields: Sequence[KeyField]) -> list[str]:

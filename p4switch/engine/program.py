@@ -9,16 +9,27 @@ together in arrays of one size and read them at one index, because a register ho
 flow's key, port and time. Side by side these take a few cache lines from memory instead of one an array.
 """
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from __future__ import annotations
 
-from p4switch.engine import schema
+import collections
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from p4switch import ir
+from p4switch.bmv2 import Document, JsonError, Place, schema
 from p4switch.engine.points import Points
-from p4switch.engine.schema import JsonError
+from p4switch.ir.printer import text as ir_text
 
 MAX_FIELD_BITS = 2048
 _NAME_CHARS = 40  # of names in generated C
+_PLAIN = re.compile(r"(?!x[0-9]|p4_)[a-z][a-z0-9_]*")
+_RESERVED = frozenset((
+    "alloca", "asm", "assert", "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double",
+    "else", "enum", "errno", "extern", "false", "float", "for", "goto", "i386", "if", "inline", "int", "linux", "long",
+    "offsetof", "register", "restrict", "return", "short", "signed", "sizeof", "static", "stderr", "stdin", "stdout",
+    "struct", "switch", "true", "typedef", "typeof", "union", "unix", "unsigned", "void", "volatile", "while",
+))  # fmt: skip
 _CORE_ERRORS = (
     "NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort", "ParserTimeout",
     "ParserInvalidArgument",
@@ -35,6 +46,19 @@ def identifier(name: str) -> str:
 def numbered(prefix: str, number: int, name: str) -> str:
     """A C identifier: unique by its number, and with the source's name for readers."""
     return f"{prefix}{number}_{identifier(name)}"
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Return names that tell the things apart, as parts of C identifiers: numbers only where they have to.
+
+    None is a keyword of C, nor a macro's name, nor begins as those of the engine do.
+    """
+    plain = [identifier(name) for name in names]
+    often = collections.Counter(plain)
+    return [
+        one if often[one] == 1 and _PLAIN.fullmatch(one) and one not in _RESERVED else numbered("x", number, name)
+        for number, (one, name) in enumerate(zip(plain, names, strict=True))
+    ]
 
 
 def c_string(text: str) -> str:
@@ -55,11 +79,7 @@ class Field:
     signed: bool
     bit: int
     varbit: bool = False
-
-    @property
-    def member(self) -> str:
-        """Its name in C, where its header is metadata."""
-        return numbered("f", self.index, self.name)
+    member: str = ""  # its name in C, where its header is metadata
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ class HeaderType:
     fields: tuple[Field, ...]
     nbytes: int  # in memory, the varbit at its longest
     fixed_bytes: int  # on the wire, without the varbit
-    length_exp: schema.Json
+    length: ir.Expr | None  # of a varbit in bits; its parameters are the fields before
     max_bytes: int
 
     @property
@@ -88,16 +108,17 @@ class _Placed:
     name: str
     slot: int
     offset: int
+    label: str  # in names of C
 
     @property
     def at(self) -> str:
         """The enumerator that is `offset`."""
-        return numbered("H", self.slot, self.name)
+        return f"H_{self.label}"
 
     @property
     def is_valid(self) -> str:
         """The enumerator that is `slot`."""
-        return numbered("V", self.slot, self.name)
+        return f"V_{self.label}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +130,7 @@ class Header(_Placed):
     metadata: bool
     slot: int
     offset: int
-    member: str  # of the metadata struct
+    label: str  # of metadata the member of their struct
     union: str | None = None
 
 
@@ -125,6 +146,7 @@ class Stack(_Placed):
     size: int
     slot: int
     offset: int
+    label: str
     next: int  # index in `next`
 
 
@@ -175,10 +197,7 @@ class Register:
     width: int
     size: int
     bank: int
-
-    @property
-    def member(self) -> str:
-        return numbered("r", self.number, self.name)
+    member: str  # of the row
 
     def code(self, index: str) -> str:
         """The cell at a C expression; index `size` is a spare cell."""
@@ -187,9 +206,9 @@ class Register:
 
 @dataclass
 class Program:
-    """The whole program; `json` is what it was made of."""
+    """The whole program."""
 
-    json: schema.Program
+    document: Document
     types: dict[str, HeaderType] = field(default_factory=dict)
     headers: dict[str, Header] = field(default_factory=dict)
     stacks: dict[str, Stack] = field(default_factory=dict)
@@ -201,10 +220,11 @@ class Program:
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
     traced: bool = False  # its pipeline tells what it does with each packet
+    _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
 
     def __post_init__(self) -> None:
         for item in self.json.header_types:
-            self.types[item.name] = _header_type(item)
+            self.types[item.name] = _header_type(item, self.document.lengths.get(item.name))
         self._place_headers()
         self.aliases = dict(self.json.field_aliases)
         self.errors = dict(self.json.errors)
@@ -213,9 +233,12 @@ class Program:
                 self.errors[name] = max(self.errors.values(), default=-1) + 1
         banks = self.banks
         self.registers = [
-            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size))
-            for number, array in enumerate(self.json.register_arrays)
+            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size), label)
+            for number, (array, label) in enumerate(zip(
+                self.json.register_arrays, labels([r.name for r in self.json.register_arrays]), strict=True
+            ))
         ]
+        self._calculations = _calculations(self.document)
         _unique("action", (a.id for a in self.json.actions))
         _unique("table", (t.name for p in self.json.pipelines for t in p.tables))
 
@@ -229,11 +252,20 @@ class Program:
             if ident in by_id and by_id[ident].metadata:
                 raise JsonError(f"BMv2 JSON: header {by_id[ident].name} cannot be a member of {union_name}: metadata")
 
+        columns_of = [
+            f"{s.name}.{member}"
+            for s in self.json.header_union_stacks for t in self.json.header_union_types if t.name == s.union_type
+            for member, _ in t.headers
+        ]
+        placed_names = [*(h.name for h in self.json.headers), *(s.name for s in self.json.header_stacks), *columns_of]
+        distinct = list(dict.fromkeys(placed_names))
+        named = dict(zip(distinct, labels(distinct), strict=True))
+
         def place(item: schema.Header, slot: int, offset: int) -> Header:
             if item.name in self.headers:
                 raise JsonError(f"BMv2 JSON: header {item.name} is in two stacks or unions")
-            header = Header(item.name, self._type(item.header_type), slot < 0, slot, offset,
-                            numbered("m", len(self.headers), item.name), members.get(item.id))
+            header = Header(item.name, self._type(item.header_type), slot < 0, slot, offset, named[item.name],
+                            members.get(item.id))
             self.headers[item.name] = header
             return header
 
@@ -249,14 +281,13 @@ class Program:
                 if item.header_type != type_name or item.metadata:
                     raise JsonError(f"BMv2 JSON: header {item.name} cannot be an element of {name}")
                 place(item, slot + i, offset + i * header_type.nbytes)
-            return Stack(name, header_type, len(items), slot, offset, -1)
+            return Stack(name, header_type, len(items), slot, offset, named[name], -1)
 
         for stack in self.json.header_stacks:
             if not stack.header_ids:
                 raise JsonError(f"BMv2 JSON: header stack {stack.name} has no elements")
             placed = place_stack(stack.name, stack.header_type, [lookup(i) for i in stack.header_ids])
-            self.stacks[stack.name] = Stack(placed.name, placed.type, placed.size, placed.slot, placed.offset,
-                                            self.layout.next_index())
+            self.stacks[stack.name] = replace(placed, next=self.layout.next_index())
         union_types = {t.name: t for t in self.json.header_union_types}
         for ustack in self.json.header_union_stacks:
             elements = [unions[i] for i in ustack.header_union_ids if i in unions]
@@ -282,6 +313,15 @@ class Program:
                 place(item, *self.layout.place(self._type(item.header_type), 1))
         for union in self.json.header_unions:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+
+    @property
+    def json(self) -> schema.Program:
+        """The structure of the program."""
+        return self.document.json
+
+    def place(self, span: int | None) -> Place | None:
+        """Where in the source a node is."""
+        return self.document.place(span)
 
     @property
     def banks(self) -> list[int]:
@@ -318,20 +358,17 @@ class Program:
             raise JsonError(f"BMv2 JSON: there is no header {name}")
         return self.headers[name]
 
-    def stack(self, name: str) -> Stack:
-        if name not in self.stacks:
+    def any_stack(self, name: str) -> Stack | UnionStack:
+        """A stack of headers or of unions."""
+        found = self.stacks.get(name) or self.union_stacks.get(name)
+        if found is None:
             raise JsonError(f"BMv2 JSON: there is no header stack {name}")
-        return self.stacks[name]
+        return found
 
     def union(self, name: str) -> Union:
         if name not in self.unions:
             raise JsonError(f"BMv2 JSON: there is no header union {name}")
         return self.unions[name]
-
-    def union_stack(self, name: str) -> UnionStack:
-        if name not in self.union_stacks:
-            raise JsonError(f"BMv2 JSON: there is no header union stack {name}")
-        return self.union_stacks[name]
 
     def register(self, name: str) -> Register:
         """The first array of that name."""
@@ -339,6 +376,31 @@ class Program:
             if register.name == name:
                 return register
         raise JsonError(f"BMv2 JSON: there is no register array {name}")
+
+    def counter(self, name: str) -> tuple[int, schema.CounterArray]:
+        """The first array of that name, and its number."""
+        for number, array in enumerate(self.json.counter_arrays):
+            if array.name == name:
+                return number, array
+        raise JsonError(f"BMv2 JSON: there is no counter array {name}")
+
+    def meter(self, name: str) -> tuple[int, schema.MeterArray]:
+        """The first array of that name, and its number."""
+        for number, array in enumerate(self.json.meter_arrays):
+            if array.name == name:
+                return number, array
+        raise JsonError(f"BMv2 JSON: there is no meter array {name}")
+
+    def metered(self, number: int, index: str) -> str:
+        """The colour that a cell of a meter array gives the packet, as C."""
+        meter = self.json.meter_arrays[number]
+        packets = int(meter.type == "packets")
+        cell = f"&sw->meters[{number}][{index}]"
+        return f"p4_meter_execute(sw, {cell}, {meter.rate_count}, {packets}, p->ingress_len, p->now)"
+
+    def calculation(self, name: str) -> str:
+        """The name in C of a calculation's function."""
+        return self._calculations[name]
 
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
         """The metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if there is one."""
@@ -354,6 +416,18 @@ class Program:
         return header, found
 
 
+def _calculations(document: Document) -> dict[str, str]:
+    """Names in C of the functions of calculations: those that are the same have one."""
+    found: dict[str, str] = {}
+    written: dict[str, str] = {}
+    names = labels(list(document.calculations))
+    for (name, calculation), label in zip(document.calculations.items(), names, strict=True):
+        inputs = " ".join(ir_text(item) for item in calculation.inputs)
+        same = f"{calculation.algorithm} {calculation.with_payload} {inputs}"
+        found[name] = written.setdefault(same, f"calc_{label.removeprefix('calc_')}")
+    return found
+
+
 def _unique(what: str, values: Iterable[str | int]) -> None:
     seen: set[str | int] = set()
     for value in values:
@@ -362,10 +436,11 @@ def _unique(what: str, values: Iterable[str | int]) -> None:
         seen.add(value)
 
 
-def _header_type(item: schema.HeaderType) -> HeaderType:
+def _header_type(item: schema.HeaderType, length: ir.Expr | None) -> HeaderType:
     fields: list[Field] = []
     bit = fixed = 0
     max_bytes = item.max_length or 0
+    members = labels([entry[0] for entry in item.fields])
     for index, entry in enumerate(item.fields):
         name, width = entry[0], entry[1]
         signed = len(entry) == 3 and bool(entry[2])
@@ -377,7 +452,7 @@ def _header_type(item: schema.HeaderType) -> HeaderType:
             if room < 0 or room % 8 or room > 8 * 65535:
                 raise JsonError(f"BMv2 JSON: header type {item.name}: max_length {max_bytes} does not fit its fields")
             bit = (bit + 7) // 8 * 8
-            fields.append(Field(name, index, room, signed, bit, varbit=True))
+            fields.append(Field(name, index, room, signed, bit, True, members[index]))
             bit += room
         else:
             assert isinstance(width, int)
@@ -385,7 +460,7 @@ def _header_type(item: schema.HeaderType) -> HeaderType:
                 raise JsonError(
                     f"BMv2 JSON: field {item.name}.{name} has {width} bits; expected 1 to {MAX_FIELD_BITS}"
                 )
-            fields.append(Field(name, index, width, signed, bit))
+            fields.append(Field(name, index, width, signed, bit, False, members[index]))
             bit += width
             fixed += width
     _unique(f"field name in {item.name}", (f.name for f in fields))
@@ -393,4 +468,4 @@ def _header_type(item: schema.HeaderType) -> HeaderType:
         # Only metadata may have such a size; a packet header is refused where it is extracted or emitted.
         fixed = -1
     fixed_bytes = -1 if fixed < 0 else fixed // 8
-    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, fixed_bytes, item.length_exp, max_bytes)
+    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, fixed_bytes, length, max_bytes)

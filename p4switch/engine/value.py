@@ -8,9 +8,11 @@ Where only the low bits of a result matter (they are stored, masked or cast) the
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from p4switch.bmv2.schema import JsonError
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import Field
-from p4switch.engine.schema import JsonError
 
 MAX_BITS = 16384
 
@@ -60,7 +62,7 @@ def rep_of(low: int, high: int) -> Rep:
 class Value:
     """A C expression without side effects, and the range of what it may be."""
 
-    code: str
+    code: C
     low: int
     high: int
 
@@ -73,15 +75,12 @@ class Value:
         return self.low if self.low == self.high else None
 
 
-def literal(value: int, rep: Rep) -> str:
+def literal(value: int, rep: Rep) -> C:
     """A native constant."""
     if rep.width == 64:
-        word = f"0x{value & (1 << 64) - 1:x}ull" if abs(value) > 9 else f"{abs(value)}ull"
-        if value >= 0:
-            return f"(int64_t){word}" if rep.signed else word
-        return f"(int64_t)0x{value & (1 << 64) - 1:x}ull"
+        return cexpr.literal(value, rep.c_type)
     high, low = value >> 64 & (1 << 64) - 1, value & (1 << 64) - 1
-    return f"({rep.c_type})((p4_u128)0x{high:x}ull << 64 | 0x{low:x}ull)"
+    return C(f"({rep.c_type})((p4_u128)0x{high:x}ull << 64 | 0x{low:x}ull)", rep.c_type, value=value)
 
 
 def constant(em: Emitter, value: int) -> Value:
@@ -92,10 +91,10 @@ def constant(em: Emitter, value: int) -> Value:
     name = em.name()
     limbs = ", ".join(f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range(rep.limbs))
     em.declare(f"static const uint64_t {name}[{rep.limbs}] = {{{limbs}}}")
-    return Value(name, value, value)
+    return Value(C(name), value, value)
 
 
-def convert(em: Emitter, value: Value, rep: Rep) -> str:
+def convert(em: Emitter, value: Value, rep: Rep) -> C:
     """The value in a representation that holds its range."""
     if value.constant is not None and not rep.limbs:
         return literal(value.constant, rep)
@@ -104,13 +103,13 @@ def convert(em: Emitter, value: Value, rep: Rep) -> str:
         return value.code
     if not rep.limbs:
         assert not have.limbs
-        return f"({rep.c_type})({value.code})"
+        return cexpr.cast(rep.c_type, value.code)
     name = em.limbs(rep.limbs)
     if have.limbs:
         em.do(f"p4_big_resize({name}, {rep.limbs}, {value.code}, {have.limbs})")
     else:
-        em.do(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code})")
-    return name
+        em.do(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code.bare})")
+    return C(name)
 
 
 def low_rep(width: int) -> Rep:
@@ -118,41 +117,42 @@ def low_rep(width: int) -> Rep:
     return U64 if width <= 64 else U128 if width <= 128 else Rep("uint64_t", False, (width + 63) // 64)
 
 
-def low_bits(em: Emitter, value: Value, width: int) -> str:
+def low_bits(em: Emitter, value: Value, width: int) -> C:
     """The low bits of a value, as `low_rep` says."""
     rep = low_rep(width)
     have = value.rep
     if rep.limbs:
         return convert(em, value, Rep("uint64_t", True, rep.limbs))
     if have.limbs:
-        return f"{value.code}[0]" if rep == U64 else f"p4_big_low({value.code})"
+        return C(f"{value.code}[0]" if rep == U64 else f"p4_big_low({value.code})", rep.c_type)
     if value.constant is not None:
         return literal(value.constant & (1 << rep.width) - 1, rep)
-    return value.code if have == rep else f"({rep.c_type})({value.code})"
+    return cexpr.cast(rep.c_type, value.code)
 
 
-def cut(code: str, width: int) -> str:
+def cut(code: C, width: int) -> C:
     """A native low part with the rest cleared."""
     rep = low_rep(width)
-    return code if width == rep.width else f"({code} & {literal((1 << width) - 1, rep)})"
+    return code if width == rep.width else cexpr.binary("&", code, literal((1 << width) - 1, rep))
 
 
-def from_low(em: Emitter, code: str, width: int, signed: bool) -> Value:
+def from_low(em: Emitter, code: C, width: int, signed: bool) -> Value:
     """The value of which `code` has the low bits."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     rep = low_rep(width)
     if rep.limbs:
         want = rep_of(low, high).limbs
         name = em.limbs(want)
-        source = code
+        source = str(code)
         if want > rep.limbs:
             source = em.limbs(want)
             em.do(f"p4_big_resize({source}, {want}, {code}, {rep.limbs})")
         em.do(f"p4_big_cut({name}, {source}, {want}, {width}, {int(signed)})")
-        return Value(name, low, high)
+        return Value(C(name), low, high)
     if not signed:
         return Value(cut(code, width), low, high)
-    return Value(f"p4_sext{rep.width}({code}, {width})", low, high)
+    signed_type = "int64_t" if rep.width == 64 else "p4_i128"
+    return Value(cexpr.call(f"p4_sext{rep.width}", signed_type, code, width), low, high)
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -165,14 +165,14 @@ class Place:
     width: int
     signed: bool
 
-    def low(self, em: Emitter, width: int) -> str:
+    def low(self, em: Emitter, width: int) -> C:
         """Its low `width` bits, as `low_rep` says; sign-extended or zero-extended where it is narrower."""
         return low_bits(em, self.load(em), width)
 
     def load(self, em: Emitter) -> Value:
         raise NotImplementedError
 
-    def store(self, em: Emitter, code: str) -> None:
+    def store(self, em: Emitter, code: Code) -> None:
         """Stores the low bits that `code` has in `low_rep(self.width)`."""
         raise NotImplementedError
 
@@ -183,23 +183,30 @@ class Native(Place):
 
     code: str
 
+    @property
+    def memory(self) -> str:
+        """Address and size."""
+        if self.width <= 64:
+            return f"&{self.code}, sizeof {self.code}"
+        return f"{self.code}, {(self.width + 63) // 64 * 8}"
+
     def load(self, em: Emitter) -> Value:
         if self.width <= 64:
             if self.signed:
-                return Value(f"p4_sext64({self.code}, {self.width})", -(1 << self.width - 1), (1 << self.width - 1) - 1)
-            return Value(f"(uint64_t){self.code}", 0, (1 << self.width) - 1)
+                return from_low(em, C(self.code, "uint64_t"), self.width, True)
+            return Value(cexpr.widened(self.code), 0, (1 << self.width) - 1)
         if self.width <= 128:
-            return from_low(em, f"p4_big_low({self.code})", self.width, self.signed)
-        return from_low(em, self.code, self.width, self.signed)
+            return from_low(em, C(f"p4_big_low({self.code})", "p4_u128"), self.width, self.signed)
+        return from_low(em, C(self.code), self.width, self.signed)
 
-    def store(self, em: Emitter, code: str) -> None:
+    def store(self, em: Emitter, code: Code) -> None:
+        value = cexpr.node(code)
         if self.width <= 64:
-            exact = self.width in (8, 16, 32, 64)
-            em.do(f"{self.code} = {c_storage(self.width)}{'(' + code + ')' if exact else cut(code, self.width)}")
+            em.do(f"{self.code} = {(value if self.width in (8, 16, 32, 64) else cut(value, self.width)).bare}")
         elif self.width <= 128:
-            em.do(f"p4_big_u128({self.code}, 2, {cut(code, self.width)})")
+            em.do(f"p4_big_u128({self.code}, 2, {cut(value, self.width).bare})")
         else:
-            em.do(f"p4_big_cut({self.code}, {code}, {(self.width + 63) // 64}, {self.width}, 0)")
+            em.do(f"p4_big_cut({self.code}, {value}, {(self.width + 63) // 64}, {self.width}, 0)")
 
 
 def c_storage(width: int) -> str:
@@ -249,50 +256,55 @@ class InHeader(Place):
             if span <= 8:
                 size = next(s for s in (1, 2, 4, 8) if span <= s)
                 shift = 8 * (size - span) + below
-                code = f"p4_ld{8 * size}({self.base} + {first})"
-                if shift:
-                    code = f"({code} >> {shift})"
-                exact = self.field.bit % 8 == 0
+                loaded = C(f"p4_ld{8 * size}({self._at(first)})", "uint64_t")
+                code, exact = cexpr.shifted(">>", loaded, shift), self.field.bit % 8 == 0
             else:
-                code, exact = f"p4_get_bits({self.base}, {self.field.bit}, {self.width})", True
+                code, exact = C(f"p4_get_bits({self.base}, {self.field.bit}, {self.width})", "uint64_t"), True
             if self.signed or not exact:
                 return from_low(em, code, self.width, self.signed)
             return Value(code, 0, (1 << self.width) - 1)
         if self.width == 128 and self.field.bit % 8 == 0:
-            return from_low(em, f"p4_ld128({self.base} + {first})", 128, self.signed)
+            return from_low(em, C(f"p4_ld128({self._at(first)})", "p4_u128"), 128, self.signed)
         count = (self.width + 63) // 64
         name = em.limbs(count)
         em.do(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width})")
-        return from_low(em, f"p4_big_low({name})" if count == 2 else name, self.width, self.signed)
+        found = C(f"p4_big_low({name})", "p4_u128") if count == 2 else C(name)
+        return from_low(em, found, self.width, self.signed)
 
-    def store(self, em: Emitter, code: str) -> None:
+    def _at(self, byte: int) -> str:
+        """The address of a byte of the header."""
+        return f"{self.base} + {byte}" if byte else self.base
+
+    def store(self, em: Emitter, code: Code) -> None:
         first, span, below = self._bytes
         aligned = self.field.bit % 8 == 0 and below == 0
+        value = cexpr.node(code)
         if self.width > 64:
             if self.width == 128 and aligned:
-                em.do(f"p4_st128({self.base} + {first}, {code})")
+                em.do(f"p4_st128({self._at(first)}, {value.bare})")
                 return
             if self.width <= 128:
                 name = em.limbs(2)
-                em.do(f"p4_big_u128({name}, 2, {code})")
-                code = name
-            em.do(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {code})")
+                em.do(f"p4_big_u128({name}, 2, {value.bare})")
+                value = C(name)
+            em.do(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {value})")
         elif aligned:
             if span not in (1, 2, 4, 8):
-                code = em.temp("uint64_t", code)
+                value = C(em.temp("uint64_t", value.bare), "uint64_t")
             rest = span
             for size in (8, 4, 2, 1):
                 while rest >= size:
                     rest -= size
-                    part = f"{code} >> {8 * rest}" if rest else code
-                    em.do(f"p4_st{8 * size}({self.base} + {first + span - rest - size}, {part})")
+                    part = cexpr.shifted(">>", value, 8 * rest).bare
+                    em.do(f"p4_st{8 * size}({self._at(first + span - rest - size)}, {part})")
         elif span <= 8:
             size = next(s for s in (1, 2, 4, 8) if span <= s)
             shift = 8 * (size - span) + below
             mask = (1 << self.width) - 1 << shift
             keep = ~mask & (1 << 8 * size) - 1
-            at = f"{self.base} + {first}"
-            em.do(f"p4_st{8 * size}({at}, (p4_ld{8 * size}({at}) & 0x{keep:x}ull) | "
-                  f"({code} << {shift} & 0x{mask:x}ull))")
+            at = self._at(first)
+            kept = cexpr.binary("&", C(f"p4_ld{8 * size}({at})", "uint64_t"), cexpr.literal(keep))
+            put = cexpr.binary("&", cexpr.shifted("<<", value, shift), cexpr.literal(mask))
+            em.do(f"p4_st{8 * size}({at}, {cexpr.binary('|', kept, put).bare})")
         else:
-            em.do(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {code})")
+            em.do(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {value.bare})")

@@ -493,4 +493,6 @@ def measure(
     """The program in file `path`, ready for `Program.fit`. Raises CompileError and UserError as the compiler does."""
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
-        return Program(lowered(program))
+        made = lowered(program)
+        made.require("fit")
+        return Program(made)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 from p4switch.ir.expressions import Expr, HeaderRef, Place, Reference, StackRef, UnionRef, Valid
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.ir.visitor import OperationVisitor
     from p4switch.testgen.machine import Machine
@@ -314,6 +316,15 @@ class ExternOperation(Operation, abstract=True):
     @abstractmethod
     def arguments(self) -> list[Argument]:
         """Those of the primitive."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, arguments: Arguments) -> ExternOperation:
+        """Return the operation of a primitive with these arguments. Raises JsonError for others than it takes."""
+
+    @abstractmethod
+    def emit(self, to: Statements) -> None:
+        """Add its C to a function of the engine."""
 
     @abstractmethod
     def run(self, machine: Machine) -> None:

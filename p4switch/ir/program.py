@@ -8,11 +8,12 @@ Enums without an underlying type and errors are 32-bit numbers here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from p4switch.compiler.types import Header, Type
-from p4switch.ir.expressions import Expr, FieldRef, HeaderRef, StackRef, UnionRef
+from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, StackRef, UnionRef
 from p4switch.ir.operations import Operation
 
 DEFAULT_TABLE_SIZE = 1024
@@ -165,6 +166,16 @@ class ValueSet:
 
 
 @dataclass(slots=True, eq=False)
+class ExternInstance:
+    """An object of a type that BMv2 has by that name, with what its constructor is given."""
+
+    name: str
+    type: str
+    attributes: Mapping[str, Const | str] = field(default_factory=dict)
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
 class Checksum:
     """`inputs` are FieldRef, Const or HeaderRef."""
 
@@ -252,6 +263,7 @@ class Program:
     counters: list[Counter] = field(default_factory=list)
     meters: list[Meter] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
+    externs: list[ExternInstance] = field(default_factory=list)
     calculations: list[Calculation] = field(default_factory=list)
     field_lists: list[FieldList] = field(default_factory=list)
     learn_lists: list[FieldList] = field(default_factory=list)

@@ -49,7 +49,9 @@ def generate(
     began_s = time.monotonic()
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
-        code = Code(lowered(program))
+        made = lowered(program)
+        made.require("testgen")
+        code = Code(made)
         given = assumption(" and ".join(f"({text})" for text in assume), code) if assume else None
         return code, Search(code, seed, given, most, seconds - (time.monotonic() - began_s)).run()
 

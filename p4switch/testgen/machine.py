@@ -1,7 +1,7 @@
-"""Running one packet through a program by v1model's rules, with formulas beside the numbers.
+"""Running one packet through a program, with formulas beside the numbers.
 
-The rules are those of the v1model architecture as simple_switch documents them: parser, checksums, ingress, packet
-replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`. The built-in engine is not used.
+The way through the blocks of the program is the package's (`Package.way`); this runs a block. The
+built-in engine is not used.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 import z3
 
 from p4switch import ir
-from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
-from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
+from p4switch.architectures.v1model.ports import MAX_PORT
 from p4switch.bits.checksums import hashed, internet_checksum
 from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
@@ -29,18 +28,14 @@ from p4switch.testgen.rules import Rules
 from p4switch.testgen.run import Alternative, Decision, Entry, Inputs, LongerError, ParserError, Run, StopError
 from p4switch.testgen.values import ZERO, Scalar, Variables, as_bits, formula, operate, typed
 
-MAX_PASSES = 5
 MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other contents of what is undefined."""
 
-_NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
-_CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
 _COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
 _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match anything
-_DEPTHS = ("enq_qdepth", "deq_qdepth")
 
 
 @functools.cache
@@ -68,28 +63,6 @@ class _Packet:
     position: int = 0
 
 
-@dataclass(slots=True)
-class _State:
-    """A packet between two pipelines. `rest` is what the parser left of it."""
-
-    store: dict[tuple[str, str], Scalar]
-    valid: set[str]
-    next: dict[str, int]
-    length: Scalar
-    rest: list[Scalar]
-    truncate: int | None
-
-
-@dataclass(slots=True)
-class _Marks:
-    """What is to happen at the end of a pipeline."""
-
-    clone: tuple[int, int] | None = None  # session, field list
-    again: int | None = None  # field list of resubmit or recirculate
-    truncate: int | None = None
-    exited: bool = False
-
-
 class Machine:
     """Runs `code`; `assume` gets the machine after the parser and returns a bool about the packet."""
 
@@ -106,7 +79,7 @@ class Machine:
         self.inputs = inputs
         self.environment = environment
         self.symbolic = symbolic
-        self._assume = assume
+        self.assume = assume
         self._deadline = deadline
         self.headers = {i.name: i.type for i in self.program.headers}
         self.stacks = {ref.name: names for ref, names in self.program.stacks}
@@ -149,10 +122,11 @@ class Machine:
         self._params: list[Scalar] = []
         self._did: Any = None
         self._ahead = 0  # the statements that can follow
-        self.marks = _Marks()
+        self._way = self.code.lowered.package.way(self)
+        self.marks = self._way.marks()
+        self.exited = False  # the control that is run
         self._parsing = False
-        self._steps = self._passes = self._extracts = self._looked_at = self._unknowns = 0
-        self._waiting: list[tuple[Any, ...]] = []
+        self._steps = self.passes = self._extracts = self._looked_at = self._unknowns = 0
 
     # Inputs
 
@@ -174,7 +148,7 @@ class Machine:
         self.out.environment[name] = variable, values
         return Scalar(values[self.environment], variable)
 
-    def _port(self, name: str) -> Scalar:
+    def port(self, name: str) -> Scalar:
         port = self.input(name, 9, lambda rng: rng.randrange(1, 8))
         below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
         self._require(Scalar(int(port.number <= MAX_PORT), below))
@@ -207,170 +181,34 @@ class Machine:
 
     # The switch
 
+    @staticmethod
+    def grown(length: Scalar, count: int) -> Scalar:
+        """`length`, which has 32 bits, of a packet that has `count` bytes more."""
+        return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
+
     def _whole_packet(self) -> None:
-        port = self._port("port")
+        port = self.port("port")
         self.out.port = port.number
         length = self.inputs.number("len", 11, lambda rng: 60)
         data = [self.input(f"p{i}", 8) for i in range(length)]
         self.out.packet = bytes(s.number for s in data)
         size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
-        self._port_in, self._length_in = port, size  # of the packet that arrived
-        self._waiting.append(("ingress", data, size, {"ingress_port": port}, {}))
-        while self._waiting:
-            kind, *rest = self._waiting.pop(0)
-            self._passes += 1
-            if self._passes > MAX_PASSES * 4:
-                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
-            if kind == "ingress":
-                self._ingress(*rest)
-            else:
-                self._egress(*rest)
-
-    def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
-        """Metadata as a packet begins with."""
-        self.store = {k: v for k, v in self.store.items() if k[0] in self.headers}
-        self.store |= kept
-        self.store |= {(_STANDARD, name): value for name, value in standard.items()}
-
-    def _ingress(
-        self, data: list[Scalar], length: Scalar, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]
-    ) -> None:
-        first = self._passes == 1
-        self.valid, self.next, self.length, self.marks = set(), {}, length, _Marks()
-        self.store.clear()
-        self._fresh({**standard, "packet_length": length}, kept)
-        if first:  # what comes again has no time of arrival, as in simple_switch
-            self.store[_STANDARD, "ingress_global_timestamp"] = self.input("clock", 48)
-        rest = self._parse(_Packet(data))
-        if first:
-            self.out.parsed_bytes = len(data) - len(rest)
-            if self._assume is not None:
-                condition = self._assume(self)
-                site = Alternative("assume", 0, self.code.all, condition.formula)
-                if condition.number:
-                    self.decide(1, condition.formula)
-                else:
-                    negated = None if condition.formula is None else z3.Not(condition.formula)
-                    self.decide(0, negated, (site,) if condition.formula is not None else ())
-                    raise StopError("not what is assumed of packets")
-        self._verify_checksums(rest)
-        self._code(self.code.ingress, [])
-        marks, self.marks = self.marks, _Marks()
-        if marks.clone is not None:
-            self._clone_ingress(data, length, marks.clone)
-        if marks.again is not None:
-            again = {"instance_type": Scalar(_RESUBMITTED)}
-            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
-            return
-        group = self.pin(self.store.get((_STANDARD, "mcast_grp"), ZERO))
-        if group:  # replicas are not truncated by what ingress says, as in simple_switch
-            self._replicate(group, self._state(rest))
-            return
-        spec = self.store.get((_STANDARD, "egress_spec"), ZERO)
-        if spec.number != DROP_PORT:
-            self.below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
-        port = self.pin(spec)
-        if port != DROP_PORT:
-            state = self._state(rest, marks.truncate)
-            self._waiting.append(("egress", port, {"instance_type": Scalar(_NORMAL)}, state))
-
-    def _state(self, rest: list[Scalar], truncate: int | None = None) -> _State:
-        return _State(dict(self.store), set(self.valid), dict(self.next), self.length, rest, truncate)
-
-    def _enter(self, state: _State) -> None:
-        self.store, self.valid, self.next = dict(state.store), set(state.valid), dict(state.next)
-        self.length = state.length
-
-    def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
-        kept: dict[tuple[str, str], Scalar] = {}
-        for element in self.program.field_lists[index - 1].elements:
-            if isinstance(element, ir.FieldRef):
-                kept[element.header, element.name] = self.value(element)
-        return kept
-
-    def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
-        """The packet is parsed anew, and has no metadata afterwards but those of a field list."""
-        session, fields = clone
-        kept = self._listed(fields)
-        before = self._state([])
-        self.valid, self.next, self.length = set(), {}, length
-        self.store = {(_STANDARD, "ingress_port"): self._port_in}
-        rest = self._parse(_Packet(data))
-        self._fresh({}, kept)
-        self._mirror(session, self._state(rest), _INGRESS_CLONE)
-        self._enter(before)
-
-    def _mirror(self, session: int, state: _State, instance: int) -> None:
-        port = self._port(f"session {session}")
-        self.out.sessions[session] = self.pin(port)
-        self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
-
-    def _replicate(self, group: int, state: _State) -> None:
-        if group > 0xFFFF:
-            raise StopError("a multicast group above 65535")
-        replicas: list[tuple[int, int]] = []
-        for i in range(2):
-            port = self._port(f"group {group} port {i}")
-            rid = self.input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
-            replicas.append((self.pin(port), rid.number))
-            standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}
-            self._waiting.append(("egress", port.number, standard, state))
-        if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
-            self.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
-            raise LongerError(self.inputs.numbers["len"])
-        self.out.groups[group] = replicas
-
-    def _egress(self, port: int, standard: dict[str, Scalar], state: _State) -> None:
-        self._enter(state)
-        rest = state.rest
-        clock, depth = self.input("clock", 48), self.input("depth", 19, lambda rng: 0)
-        self.store |= {
-            (_STANDARD, name): value
-            for name, value in {
-                **standard, "egress_port": Scalar(port), "egress_spec": ZERO, "packet_length": self.length,
-                "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
-                "enq_timestamp": _low_32(clock), "egress_global_timestamp": clock,
-            }.items()
-        }  # fmt: skip
-        self.marks = _Marks(truncate=state.truncate)
-        self._code(self.code.egress, [])
-        marks, self.marks = self.marks, _Marks()
-        if marks.clone is not None:
-            session, fields = marks.clone
-            kept = self._listed(fields)
-            before = self._state(rest)
-            self._fresh({}, kept)
-            self._mirror(session, self._state(rest), _EGRESS_CLONE)
-            self._enter(before)
-        if self.pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
-            return
-        self._update_checksums(rest)
-        for op in self.program.deparsers[0].body.ops:
-            self._operation(op)
-        data = [*self._deparsed(), *rest]
-        if marks.again is not None:
-            if self._passes > MAX_PASSES:
-                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
-            length = _grown(self._length_in, len(data) - self._length_in.number)
-            again = {"instance_type": Scalar(_RECIRCULATED)}
-            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
-            return
-        octets = bytes(s.number for s in data)
-        self.out.outputs.append((port, octets if marks.truncate is None else octets[: marks.truncate]))
+        self.port_in, self.length_in = port, size  # of the packet that arrived
+        self._way.run(data)
 
     # Parser
 
-    def _parse(self, packet: _Packet) -> list[Scalar]:
-        self.packet = packet
+    def parse(self, data: list[Scalar]) -> tuple[list[Scalar], int]:
+        """Run the parser over a packet; returns what it leaves of it, and its error."""
+        packet = self.packet = _Packet(data)
         self._parsing = True
         error = 0
         try:
-            self._code(self.code.parser, [])
+            self.follow(self.code.parser, [])
         except ParserError as failure:
             error = failure.name if isinstance(failure.name, int) else self.program.errors.index(failure.name)
         self._parsing = False
-        self.store[_STANDARD, "parser_error"] = Scalar(error)
-        return packet.data[packet.position // 8 :]
+        return packet.data[packet.position // 8 :], error
 
     def bits(self, position: int, count: int) -> Scalar:
         first, last = position // 8, -(-(position + count) // 8)
@@ -388,11 +226,11 @@ class Machine:
 
     def need(self, count: int) -> None:
         """Makes sure that `count` bits more are there; a short packet is an alternative."""
-        key = ("short", self._passes, self._extracts)
+        key = ("short", self.passes, self._extracts)
         self._extracts += 1
         end = self.packet.position + count
         there = len(self.packet.data) * 8
-        if self._passes > 1:
+        if self.passes > 1:
             if end > there:
                 raise ParserError("PacketTooShort")
             return
@@ -413,7 +251,7 @@ class Machine:
         reach = self.code.reach(self.code.ingress)
         self.decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
-    def _deparsed(self) -> list[Scalar]:
+    def deparsed(self) -> list[Scalar]:
         number, bits = 0, 0
         parts: list[Any] = []
         known = True
@@ -468,7 +306,7 @@ class Machine:
             return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 
-    def _verify_checksums(self, rest: list[Scalar]) -> None:
+    def verify_checksums(self, rest: list[Scalar]) -> None:
         """Whether one is wrong is a value of the packet, and no decision."""
         wrong = 0
         formulas: list[Any] = []
@@ -485,9 +323,9 @@ class Machine:
             elif differs:
                 formulas.append(z3.BoolVal(True))
             wrong |= differs
-        self.store[_STANDARD, "checksum_error"] = Scalar(wrong, as_bits(z3.Or(*formulas)) if formulas else None)
+        self._way.wrong_checksum(Scalar(wrong, as_bits(z3.Or(*formulas)) if formulas else None))
 
-    def _update_checksums(self, rest: list[Scalar]) -> None:
+    def update_checksums(self, rest: list[Scalar]) -> None:
         for checksum in self.program.checksums:
             if not checksum.verify and self._applies(checksum, 0):
                 computed = self._checksum(checksum, rest)
@@ -506,7 +344,7 @@ class Machine:
 
     # Code
 
-    def _code(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
+    def follow(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
         """Follows `block` to its end; `behind` are the statements that can come then, of which it does not know."""
         saved, self._params = self._params, params
         while block is not None:
@@ -517,7 +355,7 @@ class Machine:
             if self._deadline():
                 raise TimeoutError
             for op in block.ops:
-                self._operation(op)
+                self.operation(op)
             end = block.end
             if isinstance(end, ir.Goto):
                 block = end.target
@@ -532,7 +370,7 @@ class Machine:
                 block = taken
             elif isinstance(end, ir.Apply):
                 block = self._apply(end)
-                if self.marks.exited:
+                if self.exited:
                     break
             elif isinstance(end, ir.Select):
                 block = self._select(end)
@@ -540,7 +378,7 @@ class Machine:
                 block = None
         self._params = saved
 
-    def _operation(self, op: ir.Operation) -> None:
+    def operation(self, op: ir.Operation) -> None:
         self.cover(op.span)
         op.accept(self._operations)
 
@@ -641,7 +479,7 @@ class Machine:
             assert result is not None
             self.assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
         if action is not None:
-            self._code(action.body, args, self._ahead)
+            self.follow(action.body, args, self._ahead)
         labels = [label for label in end.on if isinstance(label, bool)]
         hit = index is not None
         if labels:
@@ -800,7 +638,7 @@ class Machine:
 
     def grow(self, count: int) -> None:
         """The packet has `count` bytes more, as the switch keeps count."""
-        self.length = _grown(self.length, count)
+        self.length = self.grown(self.length, count)
 
     def set_valid(self, name: str) -> None:
         if name not in self.valid:
@@ -933,21 +771,11 @@ class Machine:
     def _load(self, header: str, name: str, t: types.Type) -> Scalar:
         value = self.store.get((header, name))
         if value is not None and (header in self.valid or header not in self.headers):
-            if header == _STANDARD:
-                self._note(name)
+            self._way.loaded(header, name)
             return value
         if header not in self.headers:
             return ZERO  # metadata and variables start as zero in both switches
         return typed(self.undefined(width(t)), t)
-
-    def _note(self, name: str) -> None:
-        """Keeps that a field is read which the test has to decide."""
-        if name == "packet_length":
-            self.out.length_read = True
-        elif name in _CLOCKS:
-            self.out.clock = self.inputs.numbers["clock"]
-        elif name in _DEPTHS:
-            self.out.depth = self.inputs.numbers.get("depth")
 
     def value(self, expr: ir.Expr) -> Scalar:
         """The value of `expr` now."""
@@ -989,15 +817,6 @@ def _joined(parts: list[tuple[Any, int]]) -> Any:
 
 def _between(rng: random.Random, least: int, most: int) -> int:
     return rng.randint(least, most) if least <= most else least
-
-
-def _grown(length: Scalar, count: int) -> Scalar:
-    """`length`, which has 32 bits, of a packet that has `count` bytes more."""
-    return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
-
-
-def _low_32(value: Scalar) -> Scalar:
-    return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))
 
 
 def _fits(pattern: Sequence[int | None], numbers: Sequence[int]) -> bool:

@@ -25,7 +25,7 @@ class Operations(ir.OperationVisitor[None]):
         self._machine.assign(op.dst, self._machine.value(op.src), op.src)
 
     def exit(self, op: ir.Exit) -> None:
-        self._machine.marks.exited = True
+        self._machine.exited = True
 
     def extern(self, op: ir.ExternOperation) -> None:
         op.run(self._machine)

@@ -96,17 +96,17 @@ class Prover:
     """
 
     def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
-        self._code, self._program = code, code.program
+        self.code, self.program = code, code.program
         self._deadline = deadline
-        self.headers = {i.name: i.type for i in self._program.headers}
-        self._stacks = {ref.name: names for ref, names in self._program.stacks}
-        self.siblings = {m: members for _, members in self._program.unions for m in members}
-        starts = (self._code.parser, self._code.ingress, self._code.egress)
+        self.headers = {i.name: i.type for i in self.program.headers}
+        self._stacks = {ref.name: names for ref, names in self.program.stacks}
+        self.siblings = {m: members for _, members in self.program.unions for m in members}
+        starts = (self.code.parser, self.code.ingress, self.code.egress)
         blocks = _with_actions(block for start in starts for block in reverse_postorder(start))
         self._types: dict[Place, types.Type] = {
             **{(i, n): t for i, h in self.headers.items() for n, t in flat_fields(h)},
-            **{(_STANDARD, n): t for n, t in self._program.metadata[0].fields},
-            **{("scalars", n): t for n, t in self._program.scalars.items()},
+            **{(_STANDARD, n): t for n, t in self.program.metadata[0].fields},
+            **{("scalars", n): t for n, t in self.program.scalars.items()},
         }
         self._count = 0
         self._stale: dict[Place, Scalar] | None = {} if stable else None
@@ -117,10 +117,10 @@ class Prover:
         self._conditions: dict[int, str] = {}  # what keeps checksums from being one
         for block in blocks:
             for span in _spans(block):
-                self._blocks.setdefault(self._code.bit(span), []).append(block)
+                self._blocks.setdefault(self.code.bit(span), []).append(block)
         self.ends: list[State] = []  # of the pipeline, by exit or an error of the parser
         self._params: list[Scalar] = []
-        self._packet()
+        code.lowered.package.prove(self)
 
     def unreachable(self, wanted: int) -> list[Unreachable]:
         """Those of the statements `wanted` that nothing reaches, as far as there is time to prove it."""
@@ -131,7 +131,7 @@ class Prover:
                 reason = self._reason(bit)
                 if self._stale is not None:
                     reason += ", unless a field of a header that is not valid changes between two reads"
-                found.append(Unreachable(bit, self._code.location(bit), reason))
+                found.append(Unreachable(bit, self.code.location(bit), reason))
         return found
 
     def _followed(self, bit: int) -> bool:
@@ -159,71 +159,37 @@ class Prover:
         while waiting:
             for edge in self._edges.get(waiting.pop(0), []):
                 if not self._never(self._guards.get(edge.source, [])):
-                    place = None if edge.span is None else self._code.lowered.source.source.locate(edge.span)
+                    place = None if edge.span is None else self.code.lowered.source.source.locate(edge.span)
                     reasons.append(edge.text if place is None else f"{edge.text} at line {place.line}")
                 elif edge.source not in seen:
                     seen.add(edge.source)
                     waiting.append(edge.source)
         return "; ".join(dict.fromkeys(reasons)) or self._conditions.get(bit, "nothing leads there")
 
-    # The switch
+    # For the architecture's way of a packet
 
-    def _packet(self) -> None:
-        effects = self._code.effects
-        kinds = [0, *([6] if ir.Effect.RESUBMIT in effects else []), *([4] if ir.Effect.RECIRCULATE in effects else [])]
-        state = State(_ALWAYS)
-        again = self._one_of(kinds, "instance_type", state)
-        for name in ("ingress_port", "packet_length", "ingress_global_timestamp"):
-            self._free_standard(state, name)
-        self._carry_over(state, None if again.formula is None else again.formula != 0)
-        parsed = self._parsed(state)
-        if any(c.verify for c in self._program.checksums):
-            self._free_standard(parsed, "checksum_error")
-        self._checksums(parsed, verify=True)
-        arrived = self._run(self._code.ingress, parsed.under(_ALWAYS))
-        states = [self._leaving(arrived, [*kinds, 5])]
-        if ir.Effect.CLONE_INGRESS in effects:
-            copy = parsed.under(_ALWAYS)
-            copy.store = {k: v for k, v in copy.store.items() if k[0] in self.headers}
-            for name, _ in self._program.metadata[0].fields:
-                self._free_standard(copy, name)
-            self._carry_over(copy, _ALWAYS)
-            states.append(self._leaving(copy, [1]))
-        if ir.Effect.CLONE_EGRESS in effects:
-            copy = State(_ALWAYS)
-            for header in self.headers:
-                self.forget(copy, header)
-            for name, _ in self._program.metadata[0].fields:
-                self._free_standard(copy, name)
-            self._carry_over(copy, _ALWAYS)
-            states.append(self._leaving(copy, [2]))
-        whichever = [state.under(self.flag()) for state in states[1:]]
-        others = _not(_or(*(state.guard for state in whichever)))
-        left = self._run(self._code.egress, self._joined([states[0].under(others), *whichever]))
-        self._checksums(left, verify=False)
-        for op in self._program.deparsers[0].body.ops:
-            self._cover(op.span, left.guard)
+    always = _ALWAYS
 
-    def _checksums(self, state: State, verify: bool) -> None:
-        for checksum in self._program.checksums:
+    @staticmethod
+    def fresh() -> State:
+        """Return a state that all packets are in."""
+        return State(_ALWAYS)
+
+    @staticmethod
+    def besides(states: Iterable[State]) -> Any:
+        """Return the condition of being in none of `states`."""
+        return _not(_or(*(state.guard for state in states)))
+
+    def checksums(self, state: State, verify: bool) -> None:
+        for checksum in self.program.checksums:
             if checksum.verify == verify:
                 header = checksum.target.header
                 there = state.valid.get(header, _NEVER) if verify and header in self.headers else _ALWAYS
                 applies = _and(there, _bool(self.value(checksum.condition, state)))
-                self._cover(checksum.span, _and(state.guard, applies))
-                self._conditions[self._code.bit(checksum.span)] = "the checksum's condition is never true there"
+                self.cover(checksum.span, _and(state.guard, applies))
+                self._conditions[self.code.bit(checksum.span)] = "the checksum's condition is never true there"
 
-    def _leaving(self, state: State, kinds: list[int]) -> State:
-        """What egress begins with."""
-        self._one_of(kinds, "instance_type", state)
-        for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):
-            self._free_standard(state, name)
-        for name in ("egress_global_timestamp", "packet_length"):
-            self._free_standard(state, name)
-        state.store[_STANDARD, "egress_spec"] = ZERO
-        return state
-
-    def _one_of(self, numbers: list[int], name: str, state: State) -> Scalar:
+    def one_of(self, numbers: list[int], name: str, state: State) -> Scalar:
         value = ZERO
         if len(numbers) > 1:
             free = self.free(types.Bits(32))
@@ -234,31 +200,31 @@ class Prover:
         state.store[_STANDARD, name] = value
         return value
 
-    def _free_standard(self, state: State, name: str) -> None:
-        t = next((t for n, t in self._program.metadata[0].fields if n == name), None)
+    def free_standard(self, state: State, name: str) -> None:
+        t = next((t for n, t in self.program.metadata[0].fields if n == name), None)
         if t is not None:
             state.store[_STANDARD, name] = self.free(t)
 
-    def _carry_over(self, state: State, condition: Any) -> None:
+    def carry_over(self, state: State, condition: Any) -> None:
         """Metadata that packets may bring along where `condition` holds (None: they never do)."""
         if condition is None:
             return
-        for fields in self._program.field_lists:
+        for fields in self.program.field_lists:
             for element in fields.elements:
                 if isinstance(element, ir.FieldRef) and element.header not in self.headers:
                     here = (element.header, element.name)
                     self._merge_value(state.store, here, element.type, condition, self.free(element.type))
 
-    def _parsed(self, state: State) -> State:
-        start = self._code.parser
+    def parsed(self, state: State) -> State:
+        start = self.code.parser
         order = reverse_postorder(start)
         position = {block: i for i, block in enumerate(order)}
         if all(position[t] > i for i, block in enumerate(order) for t in successors(block)):
-            return self._run(start, state)
+            return self.through(start, state)
         for block in order:  # loops: whatever the parser touches may be anything afterwards
             self._note(block, _ALWAYS)
             for span in _spans(block):
-                self._cover(span, _ALWAYS)
+                self.cover(span, _ALWAYS)
         self._loosen(state, order)
         return state
 
@@ -280,8 +246,8 @@ class Prover:
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
         """What `blocks` may change is free: metadata that they write, all headers, all standard metadata."""
-        for name, _ in self._program.metadata[0].fields:
-            self._free_standard(state, name)
+        for name, _ in self.program.metadata[0].fields:
+            self.free_standard(state, name)
         for header in self.headers:
             self.forget(state, header)
         for block in _with_actions(blocks):
@@ -305,7 +271,7 @@ class Prover:
         if old is not new and (old.formula is not None or new.formula is not None or old.number != new.number):
             store[at] = Scalar(0, z3.If(condition, formula(new, t), formula(old, t)))
 
-    def _joined(self, states: list[State]) -> State:
+    def joined(self, states: list[State]) -> State:
         states = [s for s in states if not z3.is_false(s.guard)]
         if not states:
             return State(_NEVER)
@@ -328,11 +294,11 @@ class Prover:
 
     # Code
 
-    def _run(self, start: ir.Block, state: State) -> State:
+    def through(self, start: ir.Block, state: State) -> State:
         """What comes out at the end of a parser or pipeline, however it ends."""
         self.ends = []
         out = self._graph(start, state)
-        return self._joined([out, *self.ends])
+        return self.joined([out, *self.ends])
 
     def _graph(self, start: ir.Block, state: State) -> State:
         """What comes out at the end of code.
@@ -345,7 +311,7 @@ class Prover:
         position = {block: i for i, block in enumerate(order)}
         heads = {t for i, block in enumerate(order) for t in successors(block) if position[t] <= i}
         for block in order:
-            state = self._joined(arriving.pop(block, []))
+            state = self.joined(arriving.pop(block, []))
             if z3.is_false(state.guard) or time.monotonic() > self._deadline:
                 self._skip([block])
                 continue
@@ -354,7 +320,7 @@ class Prover:
                 self._loosen(state, _loop(block))
             transfer = Transfer(self, state)
             for op in block.ops:
-                self._cover(op.span, state.guard)
+                self.cover(op.span, state.guard)
                 op.accept(transfer)
             for target, following, span, text in self._following(block, state):
                 if target is None:
@@ -364,7 +330,7 @@ class Prover:
                     self._edges.setdefault(target, []).append(Edge(block, following.guard, span, text))
         if time.monotonic() > self._deadline:
             raise TimeoutError
-        return self._joined(ends)
+        return self.joined(ends)
 
     def _note(self, block: ir.Block, guard: Any) -> None:
         self._guards.setdefault(block, []).append(guard)
@@ -374,10 +340,10 @@ class Prover:
         for block in _with_actions(blocks):
             self._note(block, _NEVER)
             for span in _spans(block):
-                self._cover(span, _NEVER)
+                self.cover(span, _NEVER)
 
-    def _cover(self, span: Any, guard: Any) -> None:
-        self._where.setdefault(self._code.bit(span), []).append(guard)
+    def cover(self, span: Any, guard: Any) -> None:
+        self._where.setdefault(self.code.bit(span), []).append(guard)
 
     def _following(self, block: ir.Block, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
         """Where it goes on, None for the end, with the decision that takes it there."""
@@ -385,7 +351,7 @@ class Prover:
         if isinstance(end, ir.Goto):
             yield end.target, state, None, "nothing leads on"
         elif isinstance(end, ir.Branch):
-            self._cover(end.span, state.guard)
+            self.cover(end.span, state.guard)
             condition = _bool(self.value(end.condition, state))
             yield end.if_true, state.under(condition), end.span, "the condition is never true"
             yield end.if_false, state.under(_not(condition)), end.span, "the condition is never false"
@@ -415,7 +381,7 @@ class Prover:
 
     def _fail(self, state: State, errors: list[str]) -> None:
         """The parser ends with one of the errors."""
-        self._one_of([self._program.errors.index(name) for name in errors], "parser_error", state)
+        self.one_of([self.program.errors.index(name) for name in errors], "parser_error", state)
         self.ends.append(state)
 
     # Tables
@@ -445,12 +411,12 @@ class Prover:
         for action in idle:
             self._skip(reverse_postorder(action.body))
         for target in dict.fromkeys([*end.on.values(), end.default]):
-            joined = self._joined(by_target.get(target, []))
+            joined = self.joined(by_target.get(target, []))
             yield target, joined, table.span, f"what table {table.name} does never leads on to it; it is declared"
 
     def _meter_result(self, table: ir.Table) -> ir.FieldRef | None:
         """What the direct meter of `table` writes."""
-        result = next((m.result for m in self._program.meters if table.meter and m.name == table.meter), None)
+        result = next((m.result for m in self.program.meters if table.meter and m.name == table.meter), None)
         assert result is None or isinstance(result, ir.FieldRef)
         return result
 
@@ -459,7 +425,7 @@ class Prover:
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
             keys = [self.value(k.target, state) for k in table.keys]
-            entries, rules = self._code.entries(table)
+            entries, rules = self.code.entries(table)
             hits: dict[ir.Action, list[tuple[Any, ir.ActionCall]]] = {}
             for i, entry in enumerate(entries):
                 if time.monotonic() > self._deadline:
@@ -470,13 +436,13 @@ class Prover:
             for action, calls in hits.items():
                 yield action, _one_of_data(calls), True, _or(*(condition for condition, _ in calls))
         elif table.keys:
-            for index in self._code.usable(table, "defaultonly"):
+            for index in self.code.usable(table, "defaultonly"):
                 chosen = self.flag()
                 action = table.actions[index]
                 yield action, self._arguments(action), True, _and(rest, chosen)
                 rest = _and(rest, _not(chosen))
         if not table.default_const:
-            for index in self._code.usable(table, "tableonly"):
+            for index in self.code.usable(table, "tableonly"):
                 chosen = self.flag()
                 action = table.actions[index]
                 yield action, self._arguments(action), False, _and(rest, chosen)
@@ -572,7 +538,7 @@ class Prover:
 
     def _members(self, name: str) -> list[str]:
         """The headers in a stack or union."""
-        unions = {u.name: members for u, members in self._program.unions}
+        unions = {u.name: members for u, members in self.program.unions}
         return [h for e in self._stacks.get(name, [name]) for h in unions.get(e, [e])]
 
     def copy(self, target: str, source: str, state: State) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch.bmv2.places import Place
 from p4switch.engine import Traced
 from p4switch.engine.keys import KeyField
-from p4switch.engine.points import Place, Point
+from p4switch.engine.points import Point
 from p4switch.engine.program import Header
 from p4switch.engine.value import storage_bytes
 from p4switch.trace import events as ev
@@ -54,7 +55,7 @@ class Decoder:
         self._actions = {a.name: a for a in self._json.actions}
         self._errors = {code: name for name, code in traced.program.errors.items()}
         self._registers = {r.name: r.bitwidth for r in self._json.register_arrays}
-        self._digests = {d.id: d for d in self._json.learn_lists}
+        self._digests = traced.program.document.learn_lists
         self._packets: dict[tuple[int, int], _Packet] = {}
         self._readers = (
             self._receive, self._state, self._extract, self._transition, self._parser_error, self._checksum,
@@ -221,13 +222,18 @@ class Decoder:
         return ev.Logged(**common, text=data.decode(errors="replace"), failed=bool(value))
 
     def _digest(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        learned, offset, fields = self._digests[value], 0, []
+        name, fields = self.digest(value, data)
+        return ev.DigestSent(**self._asked(common, "digest"), digest=name, fields=fields)
+
+    def digest(self, number: int, data: bytes) -> tuple[str, tuple[ev.Value, ...]]:
+        """Name and fields of a digest that a switch has sent."""
+        learned, offset, fields = self._digests[number], 0, []
         for element in learned.elements:
             name, width = self.names.digest_element(learned.name, element)
             size = (width + 7) // 8
             fields.append(ev.Value(name, int.from_bytes(data[offset : offset + size], "big"), width))
             offset += size
-        return ev.DigestSent(**self._asked(common, "digest"), digest=learned.name, fields=tuple(fields))
+        return learned.name, tuple(fields)
 
     # What becomes of the packet
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from p4switch import ir
+from p4switch.compiler.types import width_of
 from p4switch.engine.program import Header, Program
+from p4switch.ir.printer import text
 
 _DEFAULTS = {"headers": "hdr", "metadata": "meta"}
 _METADATA = "userMetadata."
@@ -44,17 +44,16 @@ class SourceNames:
         found = self._program.headers.get(header)
         return self.field(found, field) if found is not None else name
 
-    def element(self, element: Mapping[str, Any]) -> tuple[str, int]:
+    def element(self, element: ir.Expr) -> tuple[str, int]:
         """Name and width of an element of a field list."""
-        value = element.get("value")
-        if element.get("type") == "field" and isinstance(value, list) and value[0] in self._program.headers:
-            header = self._program.headers[value[0]]
-            if value[1] == "$valid$":
-                return f"{self.header(header)}.isValid()", 1
-            return self.field(header, value[1]), header.type.field(value[1]).width
-        return str(value), int(element.get("bitwidth") or 8)
+        if isinstance(element, ir.Valid):
+            return f"{self.header(self._program.header(element.header.name))}.isValid()", 1
+        width = width_of(element.type) or 1
+        if isinstance(element, ir.FieldRef):
+            return self.field(self._program.header(element.header), element.name), width
+        return text(element), width
 
-    def digest_element(self, digest: str, element: Mapping[str, Any]) -> tuple[str, int]:
+    def digest_element(self, digest: str, element: ir.Expr) -> tuple[str, int]:
         """As `element`, of what a digest has: members of its struct, which p4cc's compiler names after the digest."""
         name, width = self.element(element)
         before, found, member = name.rpartition(f"{digest}.")

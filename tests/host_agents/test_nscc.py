@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_agents.cc.base import Feedback, Path
+from host_agents.cc.base import Feedback, Path, Trimmed
+from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.nscc import Nscc, NsccParameters
 
 PACKET = 1500
@@ -283,6 +284,38 @@ class TestQuickAdapt:
         rp.on_nack(2 + PERIOD_NS, PACKET, True)
         assert rp.pending_increase == 0
         assert rp.received_bytes == 0
+
+
+def trim(wire_bytes=PACKET, rtt_ns=-1, last_hop=False, now_ns=1):
+    told = Trimmed()
+    told.now_ns, told.wire_bytes, told.rtt_ns, told.last_hop = now_ns, wire_bytes, rtt_ns, last_hop
+    return told
+
+
+class TestTrims:
+    def test_a_trimmed_packet_takes_its_size(self):
+        for last_hop in (False, True):
+            rp = point(100_000)
+            rp.on_trimmed(trim(last_hop=last_hop))
+            assert rp.window_bytes == 100_000 - PACKET
+            assert rp.ignored_bytes == PACKET
+
+    def test_beside_a_receiver_that_draws_the_last_hop_is_the_receivers(self):
+        for last_hop, expected in ((False, 100_000 - PACKET), (True, 100_000)):
+            rp = point(100_000)
+            whole = CompositeReactionPoint(rp.path, [rp])
+            whole.on_trimmed(trim(last_hop=last_hop))
+            assert rp.window_bytes == expected
+            assert rp.ignored_bytes == PACKET
+
+    def test_its_rtt_lowers_the_base_rtt_as_simulated_only(self):
+        for as_simulated, expected in ((False, BASE_NS), (True, BASE_NS - 100)):
+            rp = point(100_000, as_simulated_base=as_simulated)
+            rp.on_trimmed(trim(rtt_ns=BASE_NS - 100))
+            assert rp.base_ns == expected
+            rp.on_trimmed(trim(rtt_ns=BASE_NS + 100))
+            rp.on_trimmed(trim())
+            assert rp.base_ns == expected
 
 
 class TestLosses:

@@ -203,6 +203,23 @@ class TestReceiver:
         assert [(qpn, quanta) for _, qpn, quanta in found[:2]] == [(1, 10), (2, 64)]
         assert found[1][0] - found[0][0] == pytest.approx(10 / 64 * PULL_NS, abs=1)
 
+    def test_where_the_network_is_over_subscribed_what_is_trimmed_on_its_way_slows_it_down(self):
+        """The controller looks between 0.75 and 1.25 times one and a half base RTTs, at 9 to 15 us."""
+        _, b = requests([586], oversubscription=4)
+        qb = b.queue_pairs[1]
+        data = b.open_qp("10.0.0.2", 9, 9).frames.data_template(wire.SEND_ONLY, 1000) + bytes(3)
+        for trimmed_ones in range(100):
+            if trimmed_ones % 2:
+                qb.notification_point.on_trimmed(0, True, data)
+            else:
+                qb.notification_point.on_data(0, False, data)
+        found = [at_ns for at_ns, _, _ in pulls(b, 30_000)]
+        gaps = [later - earlier for earlier, later in itertools.pairwise(found)]
+        assert gaps[0] == pytest.approx(PULL_NS, abs=1)
+        slow = next(number for number, gap in enumerate(gaps) if gap > 1.5 * PULL_NS)
+        assert 9_000 - PULL_NS <= found[slow] <= 15_000 + PULL_NS
+        assert gaps[slow] == pytest.approx(2 * PULL_NS, abs=1)
+
     def test_round_robin(self):
         _, b = requests([200, 200, 100])
         found = pulls(b, int(8 * PULL_NS))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import headers, wire
+from host_agents.errors import ParameterError
 from host_agents.sender import ENTRY, INFLIGHT, ORDER
 
 RELIABILITIES = ("go-back-n", "selective-repeat")
@@ -235,6 +236,180 @@ class TestCoalescedSacks:
         assert a.next_wakeup_ns() == b.next_wakeup_ns() == 1 << 61
         assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
         assert sum(acked_bytes for mark, acked_bytes in told if mark) == marked_bytes
+
+
+PACKET = 1058  # bytes of a frame with 1000 of payload
+
+
+class TestAcksByBytes:
+    """An ACK for 4 packets' bytes, where packets take several paths (Ultra Ethernet)."""
+
+    @staticmethod
+    def opened(**config):
+        a, b = pair(
+            reliability="selective-repeat",
+            **{"loss_packets": 0, "ack_every_bytes": 4 * PACKET - 100} | config,
+        )
+        qa, qb = connect(a, b)
+        return a, qa, b, qb
+
+    def arrive(self, order, count, **config):
+        """As for `TestCoalescedSacks`, and whether the SACK says that its packet was marked."""
+        a, qa, b, _ = self.opened(**config)
+        qa.post(1000 * count)
+        frames, now = send(a, count)
+        for number in order:
+            now += 1000
+            b.receive(now, frames[number] if number >= 0 else marked(frames[-number]))
+        return [
+            (psn_of(sack), int.from_bytes(sack[58:61], "big"), sack[wire.BECN] & 0x40 != 0)
+            for sack in drain(b, now)
+        ]
+
+    def test_the_first_and_then_every_fourth_full_packet_are_answered(self):
+        assert self.arrive(range(12), 20) == [(0, 1, False), (4, 5, False), (8, 9, False)]
+
+    def test_a_marked_packet_is_answered_at_once_and_its_mark_is_for_it_alone(self):
+        told = self.arrive([0, 1, -2, 3, 4, 5, 6, 7], 20)
+        assert told == [(0, 1, False), (2, 3, True), (6, 7, False)]
+
+    def test_the_last_packet_that_waits_to_be_sent_asks_for_an_answer(self):
+        assert self.arrive([0, 1, 2], 3) == [(0, 1, False), (2, 3, False)]
+
+    def test_early_packets_count_and_a_duplicate_is_answered_at_once(self):
+        assert self.arrive([0, 5, 6, 7, 8], 20) == [(0, 1, False), (8, 1, False)]
+        assert self.arrive([0, 5, 5], 20) == [(0, 1, False), (5, 1, False)]
+
+    def test_messages_that_wait_are_answered_together(self):
+        a, qa, b, _ = self.opened()
+        for _ in range(8):
+            qa.post(1000)
+        frames, now = send(a, 8)
+        for frame in frames:
+            b.receive(now, frame)
+        assert [psn_of(sack) for sack in drain(b, now)] == [0, 4, 7]
+
+    def test_a_packet_that_uses_the_window_up_asks_for_an_answer(self):
+        a, qa, _, _ = self.opened()
+        qa.post(20_000)
+        qa.reaction_point.set_window(2.5 * PACKET)
+        frames, _ = send(a, 3)
+        assert [frame[wire.ACK_PSN] & 0x80 != 0 for frame in frames] == [False, False, True]
+
+    def test_a_packet_that_is_sent_again_asks_for_an_answer(self):
+        a, qa, b, _ = self.opened()
+        qa.post(20_000)
+        frames, now = send(a, 5)
+        b.receive(now, frames[0])
+        b.receive(now, trimmed(frames[1]))
+        for answer in drain(b, now):
+            a.receive(now, answer)
+        (again,), _ = send(a, 1, now)
+        assert (psn_of(again), again[wire.ACK_PSN] & 0x80) == (1, 0x80)
+
+    def test_what_waits_for_a_base_rtt_is_answered_and_no_packet_has_caused_it(self):
+        """The RTT would be too long, and the path has no part in it."""
+        a, qa, b, _ = self.opened(base_rtt_ns=5_000)
+        qa.post(20_000)
+        frames, now = send(a, 3)
+        for frame in frames:
+            b.receive(now, frame)
+        a.receive(now + 10, drain(b, now)[0])
+        assert qa.take_rtt_ns() > 0
+        (answer,) = drain(b, now + 5_000)
+        assert (psn_of(answer), int.from_bytes(answer[58:61], "big")) == (3, 3)
+        told = []
+        qa.reaction_point.on_ack = lambda feedback: told.append(
+            (feedback.rtt_ns, feedback.acked_bytes, feedback.late)
+        )
+        a.receive(now + 5_010, answer)
+        assert told == [(-1, 2 * PACKET, True)]
+        assert qa.stats.bytes_acked == 3000
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=4),
+        ack_every_bytes=st.sampled_from([1, 2 * PACKET, 16_384, 200_000]),
+        window_packets=st.sampled_from([1, 3, 1000]),
+        spread=st.sampled_from([1, 4, 30, 300]),
+        cut=st.sampled_from([0.0, 0.1, 0.6]),
+        marks=st.sampled_from([0.0, 0.1, 0.5]),
+        rng=st.randoms(use_true_random=False),
+    )
+    def test_all_is_acknowledged_before_the_timer_and_rtts_are_those_of_what_came_last(
+        self, sizes, ack_every_bytes, window_packets, spread, cut, marks, rng
+    ):
+        a, qa, b, qb = self.opened(
+            ack_every_bytes=ack_every_bytes, rto_ns=1 << 39, base_rtt_ns=1 << 38
+        )
+        qa.reaction_point.set_window(window_packets * PACKET)
+        told = []
+        qa.reaction_point.on_ack = lambda feedback: told.append(feedback.acked_bytes)
+        for size in sizes:
+            qa.post(size)
+        on_the_way = []
+        now = sent_bytes = 0
+        while True:
+            while (frame := a.next_frame(now)) is not None:
+                assert qa.inflight_bytes < (window_packets + 1) * PACKET
+                on_the_way.append((now, frame))
+                now += 100
+            if not on_the_way:
+                break
+            sent_ns, frame = on_the_way.pop(rng.randrange(min(spread, len(on_the_way))))
+            now += 1
+            if rng.random() < cut:
+                b.receive(now, trimmed(frame))
+            else:
+                sent_bytes += wire.wire_bytes(frame)
+                b.receive(now, marked(frame) if rng.random() < marks else frame)
+            for answer in drain(b, now):
+                a.receive(now, answer)
+                assert qa.take_rtt_ns() in (-1, now - sent_ns)
+        assert qa.stats.timeouts == qa.inflight_bytes == 0
+        assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
+        assert sum(told) == sent_bytes
+
+    def test_it_needs_selective_repeat(self):
+        with pytest.raises(ParameterError, match="ack_every_bytes 5 with go-back-n: expected 0, or"):
+            pair(ack_every_bytes=5)
+
+
+class TestNack:
+    """What a NACK says of the packet that was trimmed."""
+
+    @pytest.mark.parametrize("last_hop", [False, True])
+    @pytest.mark.parametrize("mark", [False, True])
+    def test_mark_and_last_hop_reach_the_reaction_point_and_the_load_balancer(self, mark, last_hop):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, last_hop_dscp=50)
+        qa, _ = connect(a, b)
+        told, paths = [], []
+        qa.reaction_point.on_trimmed = lambda cut: told.append(
+            (cut.now_ns, cut.wire_bytes, cut.rtt_ns, cut.marked, cut.last_hop)
+        )
+        qa.load_balancer.on_ack = lambda now_ns, entropy, marked: paths.append(("ack", marked))
+        qa.load_balancer.on_nack = lambda now_ns, entropy: paths.append(("nack", False))
+        qa.post(5000)
+        frames, _ = send(a, 1)
+        cut = bytearray(trimmed(marked(frames[0]) if mark else frames[0]))
+        cut[wire.TOS] = (50 if last_hop else 49) << 2 | cut[wire.TOS] & 3
+        b.receive(1_000, wire.checksummed(cut))
+        (nack,) = drain(b, 1_000)
+        a.receive(7_000, nack)
+        assert told == [(7_000, PACKET, 7_000, mark, last_hop)]
+        assert paths == [("ack", mark) if last_hop else ("nack", False)]
+
+    def test_the_rtt_of_a_packet_that_was_sent_twice_is_not_known(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        told = []
+        qa.reaction_point.on_trimmed = lambda cut: told.append(cut.rtt_ns)
+        qa.post(1000)
+        for now in (0, 10_000):
+            frames, _ = send(a, 1, now)
+            b.receive(now + 1_000, trimmed(frames[0]))
+            a.receive(now + 2_000, drain(b, now + 1_000)[0])
+        assert told == [2_000, -1]
 
 
 class TestGoBackN:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
+import topologies
 from harness.control import programs
 from harness.control.programs.base import PortView
 from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
@@ -88,6 +89,55 @@ def test_ports_to_hosts_may_be_told_not_to_mark() -> None:
         found = [entry for entry in entries if isinstance(entry, TableEntry) and entry.table == "ecn_threshold"]
         assert {entry.match["port"] for entry in found if entry.action == Action("no_marking")} == unmarked
         assert len(found) == 8 * len(unmarked)
+
+
+def test_a_slower_ports_queue_may_be_smaller() -> None:
+    neighbours = {1: PortView("h1", RATE_BPS, 0), 2: PortView("agg0", RATE_BPS, 0, tier=1)}
+    view = replace(VIEW, name="tor0", port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
+    chosen = {"queue_bytes": 1000, "smaller_queues": [{"switch": "tor0", "towards": "agg0", "fraction": 0.25}]}
+    found = {}
+    for entry in programs.parameters("trim", chosen).entries(view):
+        if isinstance(entry, TableEntry) and entry.table == "queue_limit" and entry.match["priority"] == Exact(3):
+            port = entry.match["port"]
+            assert isinstance(port, Exact)
+            assert isinstance(entry.action, Action)
+            found[port.value] = entry.action.params["limit_bytes"]
+    assert found == {1: 1000, 2: 250}
+
+
+def test_a_smaller_queue_that_is_nowhere_is_refused() -> None:
+    network = topologies.build("leaf-spine", {})
+    for switch, towards in (("leaf9", "spine0"), ("leaf0", "leaf1")):
+        chosen = {"smaller_queues": [{"switch": switch, "towards": towards, "fraction": 0.5}]}
+        with pytest.raises(UserError, match=f"no port of '{switch}' leads to '{towards}'"):
+            programs.parameters("trim", chosen).entries(replace(VIEW, network=network))
+
+
+def test_what_is_trimmed_on_a_port_to_a_host_may_be_told_apart() -> None:
+    """Port 1 leads to a host, port 2 to a switch."""
+    neighbours = {1: PortView("h1", RATE_BPS, 0), 2: PortView("agg0", RATE_BPS, 0, tier=1)}
+    view = replace(VIEW, port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
+    for told, last_hop, at_host in (({}, -1, TRIM_DSCP), ({"trim_last_hop_dscp": 50}, 50, 50)):
+        chosen = programs.parameters("trim", told)
+        assert chosen.last_hop_dscp == last_hop
+        found = {}
+        for entry in chosen.entries(view):
+            if isinstance(entry, TableEntry) and entry.table == "queue_limit":
+                port = entry.match["port"]
+                assert isinstance(port, Exact)
+                assert isinstance(entry.action, Action)
+                if entry.action.name == "trim_when_full":
+                    found[port.value] = entry.action.params["trim_dscp"]
+        assert found == {1: at_host, 2: TRIM_DSCP}
+
+
+@pytest.mark.parametrize(
+    ("dscp", "message"),
+    [(TRIM_DSCP, "should differ from trim_dscp"), (24, "trim_last_hop_dscp 24 has priority 3 in this network")],
+)
+def test_a_last_hop_dscp_that_says_something_else_is_refused(dscp: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        programs.parameters("trim", {"trim_last_hop_dscp": dscp}).entries(VIEW)
 
 
 def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> None:

@@ -127,6 +127,11 @@ class ProgramParameters(Table, ABC):
         return 0
 
     @property
+    def last_hop_dscp(self) -> int:
+        """The DSCP of packets that were trimmed on the port to their receiver; -1: they are not told apart."""
+        return -1
+
+    @property
     def equal_priorities(self) -> tuple[int, ...]:
         """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
 

@@ -12,11 +12,20 @@ from harness.control.programs.entries import Action, Entry, Exact, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
 from harness.control.programs.marking import Probability, marking_entries, red
 from p4switch.errors import UserError
+from p4switch.tables import Table
 
 Priority = Annotated[int, Field(ge=0, le=7)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
 
 MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs to know which packet it was
+
+
+class SmallerQueue(Table):
+    """The port of `switch` to `towards`, whose queue and thresholds are `fraction` of what they would be."""
+
+    switch: str
+    towards: str
+    fraction: float = Field(gt=0, le=1)
 
 
 @register("trim")
@@ -48,6 +57,10 @@ class TrimParameters(ProgramParameters):
     trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)  # what is left of a trimmed packet
     trim_priority: Priority = 6  # the class of trimmed packets
     trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)  # the DSCP of trimmed packets
+    # That of packets trimmed on a port to a host, by which receivers tell them apart; None: trim_dscp.
+    trim_last_hop_dscp: int | None = Field(None, ge=0, le=63)
+    # Ports whose queue and thresholds are a part of the others', as where a link is slower.
+    smaller_queues: tuple[SmallerQueue, ...] = Field((), strict=False)
     # A queue that nothing has left for so many times the time it takes to drain both queues is taken to be empty.
     stale_drain_times: int = Field(10, gt=0)
 
@@ -57,15 +70,18 @@ class TrimParameters(ProgramParameters):
             raise ValueError(f"kmin_fraction should not exceed kmax_fraction ({self.kmax_fraction})")
         if self.trimming and any(priority >= self.trim_priority for priority in self.data_priorities):
             raise ValueError(f"data_priorities should be below trim_priority ({self.trim_priority})")
+        if self.trim_last_hop_dscp == self.trim_dscp:
+            raise ValueError(f"trim_last_hop_dscp should differ from trim_dscp ({self.trim_dscp})")
         return self
 
     def entries(self, switch: SwitchView) -> list[Entry]:
-        known = switch.priority_of_dscp.get(self.trim_dscp, self.trim_priority)
-        if known != self.trim_priority:
-            raise UserError(
-                f"trim_dscp {self.trim_dscp} has priority {known} in this network; expected one of priority "
-                f"{self.trim_priority}, or of none"
-            )
+        self._check_dscp("trim_dscp", self.trim_dscp, switch)
+        if self.trim_last_hop_dscp is not None:
+            self._check_dscp("trim_last_hop_dscp", self.trim_last_hop_dscp, switch)
+        for smaller in self.smaller_queues:
+            ports = {} if switch.network is None else switch.network.ports.get(smaller.switch, {})
+            if switch.network is not None and smaller.towards not in {there.node for there in ports.values()}:
+                raise UserError(f"smaller_queues: no port of {smaller.switch!r} leads to {smaller.towards!r}")
         entries = forwarding_entries(switch)
         if self.trimming and self.trim_dscp not in switch.priority_of_dscp:
             priority = Action("set_priority", {"priority": self.trim_priority})
@@ -74,15 +90,44 @@ class TrimParameters(ProgramParameters):
         host_ports = switch.ports_to_tier(None)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
-            limit = round(self.queue_bytes * scale if self.queue_bytes else switch.bdp_bytes(port))
+            part = self._part(switch, port)
+            usual = self.queue_bytes * scale if self.queue_bytes else switch.bdp_bytes(port)
+            limit = round(usual * part)
             kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
             if not self.mark_host_ports and port in host_ports:
                 thresholds[port] = Action("no_marking")
-            entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps)
+            dscp = self.trim_dscp
+            if self.trim_last_hop_dscp is not None and port in host_ports:
+                dscp = self.trim_last_hop_dscp
+            header_limit = round(self.header_queue_bytes * scale * part)
+            entries += self._limits(switch, port, limit, header_limit, rate_bps, dscp)
         return [*entries, *marking_entries(switch, thresholds)]
 
-    def _limits(self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int) -> list[Entry]:
+    @property
+    def last_hop_dscp(self) -> int:
+        return -1 if self.trim_last_hop_dscp is None or not self.trimming else self.trim_last_hop_dscp
+
+    def _part(self, switch: SwitchView, port: int) -> float:
+        """Return the part of its usual size that a port's queue has."""
+        for each in self.smaller_queues:
+            there = switch.neighbours.get(port)
+            if each.switch == switch.name and there is not None and there.node == each.towards:
+                return each.fraction
+        return 1.0
+
+    def _check_dscp(self, key: str, dscp: int, switch: SwitchView) -> None:
+        """Raise UserError unless `dscp` says the priority of trimmed packets, or none."""
+        known = switch.priority_of_dscp.get(dscp, self.trim_priority)
+        if known != self.trim_priority:
+            raise UserError(
+                f"{key} {dscp} has priority {known} in this network; expected one of priority {self.trim_priority}, "
+                "or of none"
+            )
+
+    def _limits(
+        self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int, dscp: int
+    ) -> list[Entry]:
         drain_ns = self.stale_drain_times * (limit + header_limit) * 8 * 10**9 / rate_bps
         drain_ticks = max(1, round(drain_ns / switch.tick_ns))
         headers = Action("drop_when_full", {"limit_bytes": header_limit, "drain_ticks": drain_ticks})
@@ -94,7 +139,7 @@ class TrimParameters(ProgramParameters):
                     "limit_bytes": limit,
                     "spread_bytes": round(limit * (1 - self.trim_from_fraction)),
                     "trim_size_bytes": self.trim_size_bytes,
-                    "trim_dscp": self.trim_dscp,
+                    "trim_dscp": dscp,
                     "trim_priority": self.trim_priority,
                     "trim_limit_bytes": header_limit,
                     "drain_ticks": drain_ticks,

@@ -115,22 +115,25 @@ def port_changes(run: Run) -> dict[str, list[PortChange]]:
     topology = run.topology
     latency_ns = dict.fromkeys(topology.switch_by_name, run.scenario.switch.latency_ns)
     changes: dict[str, list[PortChange]] = defaultdict(list)
-    state: dict[int, LinkChange] = {}
+    state: dict[tuple[int, int], LinkChange] = {}  # of a link's directions
     lossy = [LinkChange(0, number) for number, link in enumerate(topology.links) if link.loss]
     for change in (*lossy, *run.link_changes()):
         number = change.link
         link = topology.links[number]
-        before = state.get(number, LinkChange(0, number, True, link.rate_bps, link.delay_ns, link.loss))
-        changed = {name: value for name, value in vars(change).items() if value is not None}
-        now = state[number] = replace(before, **changed)
-        up, rate_bps = now.up is not False, now.rate_bps or link.rate_bps
-        link_delay_ns = link.delay_ns if now.delay_ns is None else now.delay_ns
         ends = ((link.a, link.a_port, link.b), (link.b, link.b_port, link.a))
         for direction, (node, port, peer) in enumerate(ends):
+            usual = LinkChange(0, number, True, link.rate_bps, link.delay_ns, link.loss)
+            before = state.get((number, direction), usual)
+            changed = {name: value for name, value in vars(change).items() if value is not None}
+            if change.direction not in (None, direction):
+                changed.pop("rate_bps", None)
+            now = state[number, direction] = replace(before, **changed)
+            up, rate_bps = now.up is not False, now.rate_bps or link.rate_bps
             # A switch's latency is as good as a longer link to it.
-            delay_ns = link_delay_ns + latency_ns.get(peer, 0)
+            delay_ns = (link.delay_ns if now.delay_ns is None else now.delay_ns) + latency_ns.get(peer, 0)
             seed = (run.seed << 32) + 2 * number + direction
-            changes[node].append(PortChange(now.time_ns, port, up, rate_bps, delay_ns, now.loss or 0.0, seed))
+            if now != replace(before, time_ns=now.time_ns, direction=now.direction) or not change.time_ns:
+                changes[node].append(PortChange(now.time_ns, port, up, rate_bps, delay_ns, now.loss or 0.0, seed))
     return dict(changes)
 
 

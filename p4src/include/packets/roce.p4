@@ -49,7 +49,7 @@ header udp_t {
 // InfiniBand base transport header.
 header bth_t {
     bit<8>  opcode;
-    bit<1>  solicited_event;
+    bit<1>  solicited_event;  // of a NACK: the packet was trimmed at its last hop
     bit<1>  migration_request;
     bit<2>  pad_count;  // [bytes]
     bit<4>  transport_version;

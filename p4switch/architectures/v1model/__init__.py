@@ -47,6 +47,7 @@ PACKET_PATHS.add(
             "deq_qdepth": Intrinsic("queueing_metadata.deq_qdepth", saturates=True),
             "qid": Intrinsic("queueing_metadata.qid"),
         },
+        externs=(EXTERNS,),
         drop_port=DROP_PORT,
     ),
 )

@@ -20,6 +20,9 @@ from p4switch.compiler.midend.values import EXPRS, Value
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover
+    from p4switch.testgen.run import Way
 
 
 @PACKAGES.register("V1Switch")
@@ -34,12 +37,25 @@ class V1Switch(Package):
         Site("deparser", branches=False),
     )
     takes = "a parser and five controls"
+    tools = frozenset({"testgen", "fit"})
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
         self.field_lists = FieldLists(low)
         self._own = Footprint()  # the headers of the package, which a deparser only reads
         self._deparser = ir.Deparser("deparser")
+
+    # Tests and proofs
+
+    def way(self, machine: Machine) -> Way:
+        from p4switch.architectures.v1model.testing import Walk
+
+        return Walk(machine)
+
+    def prove(self, prover: Prover) -> None:
+        from p4switch.architectures.v1model.testing import Proof
+
+        Proof(prover).packet()
 
     # Storage
 

@@ -178,6 +178,16 @@ def _meter(meter: ir.Meter, info: Json) -> Json:
     return {**json, **info}
 
 
+def _instance(extern: ir.ExternInstance, number: int, info: Json) -> Json:
+    attributes: list[Json] = []
+    for name, value in extern.attributes.items():
+        if isinstance(value, str):
+            attributes.append({"name": name, "type": "string", "value": value})
+        else:
+            attributes.append({"name": name, **argument(value)})
+    return {"name": extern.name, "id": number, "type": extern.type, "attribute_values": attributes, **info}
+
+
 def to_json(lowered: Lowered) -> Json:
     """The JSON of `lowered`, as BMv2 and the built-in engine read it."""
     run(BMV2, lowered)
@@ -252,7 +262,7 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         "pipelines": pipelines,
         "checksums": checksums,
         "force_arith": [],
-        "extern_instances": [],
+        "extern_instances": [_instance(e, i, info(e.span)) for i, e in enumerate(program.externs)],
         "field_aliases": [
             [alias, [metadata.name, name]] for metadata in program.metadata for alias, name in metadata.aliases.items()
         ],

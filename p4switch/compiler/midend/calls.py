@@ -315,7 +315,11 @@ class Calls:
         self.copy_out(copies)
 
     def make_locals(self, block: Block) -> None:
-        """Storage for the variables of a parser or control, and their initialisers."""
+        """Make storage for the variables of a parser or control, and begin with them and its extern objects."""
+        for extern in block.externs:
+            kind = self.low.architecture.extern_type(extern.decl.name)
+            if kind is not None:
+                kind.begin(extern, self.low)
         for local in block.decl.locals:
             if isinstance(local, ast.VarDecl):
                 value = None if local.init is None else self.low.copies.snapshot(self.low.expressions.expr(local.init))

@@ -87,6 +87,15 @@ class Externs:
         if not isinstance(value, Ignored):
             self.low.copies.assign(value, place, call.pos)
 
+    def result(self, call: ast.Call, make: Callable[[ir.FieldRef], ir.ExternOperation]) -> Value:
+        """Return a new field for the result of a call, to which what `make` returns for it writes."""
+        t = self.low.type_of(call)
+        place = self.low.temp(t)
+        if not isinstance(place, ir.FieldRef):
+            raise self.low.error(call, f"a result of type {t} is not supported on this target")
+        self.low.emit(make(place))
+        return place
+
     def only_in(self, call: ast.Call, *places: str) -> None:
         if self.low.site.name not in places:
             method = self.facts.bindings[call].method

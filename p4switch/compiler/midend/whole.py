@@ -30,6 +30,13 @@ class Lowered:
     value_sets: list[tuple[Block, ast.ValueSetDecl, ir.ValueSet]]
     digests: list[types.Type]
 
+    def require(self, tool: str) -> None:
+        """Raise CompileError if `tool` does not know the rules of the program's package."""
+        if tool not in self.package.tools:
+            known = [a.name for a in ARCHITECTURES.all().values() for p in a.packages.all().values() if tool in p.tools]
+            message = f"p4cc {tool} knows {', '.join(known)} alone, not {self.architecture.name}"
+            raise _error(self.source, self.source.main, message)
+
     @property
     def parameters(self) -> dict[str, str]:
         """How the source names what the target keeps for the blocks."""
@@ -87,8 +94,7 @@ def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
     expected = [f"'{name}' of {p.include}" for a in of for name, p in a.packages.all().items()]
     if main is None:
-        name, _, include = expected[0].partition(" of ")
-        raise _error(program, None, f"no package is instantiated: expected '{name[1:-1]}(...) main;' of {include}")
+        raise _error(program, None, f"no package is instantiated: expected one as main, {' or '.join(expected)}")
     known = None if architecture is None else architecture.package_of(program)
     if architecture is None or known is None:
         where = "supported" if architecture is None else f"one of architecture {architecture.name}"

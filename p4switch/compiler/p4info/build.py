@@ -227,7 +227,7 @@ class Builder:
 
     # Externs
 
-    def _object(self, message: Any, extern: ExternObject, *skip: str) -> None:
+    def object(self, message: Any, extern: ExternObject, *skip: str) -> None:
         kind = self.lowered.architecture.extern_type(extern.decl.name)
         assert kind is not None
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
@@ -237,7 +237,7 @@ class Builder:
 
         `type_argument` is the position of the type of its index, `size_argument` the name of its size.
         """
-        self._object(message, extern)
+        self.object(message, extern)
         size = extern.args[size_argument]
         assert isinstance(size, ir.Const)
         message.size = size.value
@@ -249,7 +249,7 @@ class Builder:
 
     def of_table(self, message: Any, extern: ExternObject) -> None:
         """Fill in what an object of a table has."""
-        self._object(message, extern)
+        self.object(message, extern)
         message.direct_table_id = self.symbols.id(TABLE, self.direct[extern].ir.name)
 
     @staticmethod
@@ -263,7 +263,7 @@ class Builder:
     def profile(self, extern: ExternObject, selects: bool) -> None:
         """Add an action profile, with a selector or without."""
         message = self.info.action_profiles.add()
-        self._object(message, extern, *_PROFILE_ANNOTATIONS)
+        self.object(message, extern, *_PROFILE_ANNOTATIONS)
         size = extern.args["size"]
         assert isinstance(size, ir.Const)
         message.size = size.value

@@ -37,6 +37,11 @@ typedef struct family family;
         P4_SEEN(slots, bytes)                                                                                         \
     }
 
+/* The arguments of an action, as entries have them. */
+#define P4_ARGS(name, bytes, members)                                                                                 \
+    typedef struct { members } name;                                                                                  \
+    _Static_assert(sizeof(name) == (bytes), "as the control plane writes them")
+
 /* A field of intrinsic metadata, of `width` bits: set_NAME writes its low bits, or the most that it holds. */
 #define P4_INTRINSIC(name, width, member, value)                                                                      \
     P4_INLINE void set_##name(phv *p, uint64_t v) { p->m.member = (__typeof__(p->m.member))(value & p4_mask64(width)); } \

@@ -225,6 +225,15 @@ def test_link_events_find_their_links() -> None:
     assert (down.time_ns, down.up, down.rate_bps) == (0, False, None)
 
 
+def test_a_rate_may_be_that_of_one_direction() -> None:
+    events = [{"link": ["spine0", "leaf1"], "rate_fraction": 0.25, "towards": node} for node in ("leaf1", "spine0")]
+    (run, *_) = plan("test", check({**MINIMAL, "topology": {"name": "leaf-spine"}, "events": events}), Path())
+    down, up = run.link_changes()
+    link = run.topology.links[down.link]
+    assert down.link == up.link
+    assert [(link.a, link.b)[change.direction or 0] for change in (down, up)] == ["spine0", "leaf1"]
+
+
 @pytest.mark.parametrize(
     ("event", "message"),
     [
@@ -237,6 +246,8 @@ def test_link_events_find_their_links() -> None:
         ({"switch": "h0-0-2", "up": True}, "events.0.switch: topology 'single-switch' has none called 'h0-0-2'"),
         ({"host": "h0-0-22", "up": True}, "did you mean 'h0-0-2'?"),
         ({"link": ["s0", "h0-0-2"], "parallel": 1, "up": True}, "which has 1 between them"),
+        ({"link": ["s0", "h0-0-2"], "up": True, "towards": "s0"}, "should name one of the link's ends, and go with"),
+        ({"link": ["s0", "h0-0-2"], "rate_fraction": 0.5, "towards": "s1"}, "should name one of the link's ends"),
     ],
 )
 def test_mistaken_link_events(event: dict[str, Any], message: str) -> None:

@@ -10,14 +10,16 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 
 @dataclass(slots=True, eq=False)
 class Parity(ir.ExternOperation):
-    target: ir.FieldRef
+    target: ir.Place
     value: ir.Expr
     span: int | None = None
     primitive = "parity"
@@ -35,6 +37,14 @@ class Parity(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.target, self.value]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Parity:
+        return cls(arguments.place(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        ones = f"__builtin_popcountll({to.x.low(self.value, 16)} & 0xffff)"
+        to.store(to.x.place(self.target), f"(uint64_t)({ones} & 1)")
+
     def run(self, machine: Machine) -> None:
         number = machine.pin(machine.value(self.value))
         machine.assign(self.target, machine.number(number.bit_count() & 1))
@@ -42,6 +52,8 @@ class Parity(ir.ExternOperation):
 
 @EXTERNS.register("parity")
 class ParityFunction(ExternFunction):
+    operations = (Parity,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         result, value = to.externs.call_arguments(call)
         number = to.externs.scalar_argument(call, 1, value)

@@ -1,4 +1,4 @@
-"""An extern in one file outside of the package is compiled, has tests generated for, is proven of, and is fitted."""
+"""An extern in one file outside of the package is compiled, run, traced, tested, proven of, and fitted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from p4switch import extensions, fit, registry
 from p4switch.compiler import compile_program, passes
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
+from p4switch.engine import build_traced, load
+from p4switch.trace import Decoder, Trace
+from p4switch.trace import events as ev
 
 FILE = Path(__file__).with_name("parity.py")
 PROGRAM = """\
@@ -69,6 +72,24 @@ def test_it_is_compiled_and_printed(path: Path) -> None:
     assert [p["value"] for p in call["parameters"]] == [["h", "odd"], ["h", "value"]]
     text = passes.inspect(parse_and_check(path), "simplify", check=True)
     assert "    parity(h.odd, h.value)\n" in text
+
+
+@pytest.mark.usefixtures("loaded")
+def test_it_is_run_in_a_switch_and_traced(path: Path) -> None:
+    traced = build_traced(compile_program(path).json)
+    switch = load().Switch(str(traced.library))
+    switch.set_tracing(True)
+    for value in (0x0000, 0x0001, 0x8001, 0xFFFE):
+        odd = value.bit_count() & 1
+        frame = value.to_bytes(2, "big")
+        assert switch.process(5, frame + b"\xAA") == [(1 + odd, frame + bytes([odd]))]
+    trace = Trace(Decoder(traced)(switch.traced()[0]))
+    ran = [event for event in trace.of(ev.StatementRun) if event.operation == "parity"]
+    assert [event.changes for event in ran] == [
+        (ev.Change("hdr.h.odd", 0xAA, odd, 8),) for odd in (0, 1, 0, 1)
+    ]
+    line = next(n for n, text in enumerate(PROGRAM.splitlines(), start=1) if "parity(hdr" in text)
+    assert {event.place.line for event in ran if event.place} == {line}
 
 
 @pytest.mark.usefixtures("loaded")

@@ -81,6 +81,7 @@ def path(tmp_path: Path) -> Iterator[PacketPath]:
         controls=("ingress", "egress"),
         deparsers=("ingress_deparser", "egress_deparser"),
         intrinsic={"to": Intrinsic("meta.to", required=True)},
+        externs=(),
         drop_port=DROP_PORT,
     )
     PACKET_PATHS.add("TwoSides", path)
@@ -125,6 +126,7 @@ def program() -> Json:
         {**deparser, "name": "ingress_deparser", "order": ["bridge", "came"]},
         {**deparser, "name": "egress_deparser", "order": ["both", "came"]},
     ]
+    document["__meta__"] = {"package": "TwoSides"}
     return document
 
 
@@ -150,7 +152,7 @@ def test_traces_name_the_controls() -> None:
 
 def test_a_package_is_known_by_its_name_or_its_blocks(path: PacketPath) -> None:
     assert packet_path("TwoSides", ()) is path
-    assert packet_path(None, ("egress_parser", "ingress", "egress")) is path
+    assert packet_path(None, ("egress_parser", "ingress", "egress")) is PACKET_PATHS.find("PSA_Switch")
     assert packet_path(None, ("parser", "ingress", "egress")) is PACKET_PATHS.find("V1Switch")
     document = {**program(), "__meta__": {"package": "V1Switch"}}
     with pytest.raises(JsonError, match="there is no deparser deparser"):

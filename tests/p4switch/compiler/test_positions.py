@@ -120,6 +120,7 @@ def test_a_program_without_a_package_is_refused_in_its_own_file(tmp_path: Path) 
 GIVE_A_PLACE = {
     ("diagnostics.py", "CompileError"),  # the reporter, to which every error comes with its place
     ("midend/lowering.py", "CompileError"),
+    ("midend/whole.py", "CompileError"),
     ("bmv2/source.py", "CompileError"),
     ("passes/__init__.py", "CompileError"),
     ("preprocessor.py", "CompileError"),

@@ -6,19 +6,21 @@ import random
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.worlds.native_hosts import prefer_native_hosts
 from tools.attack.attack import Attack, Finding
 
 prefer_native_hosts()
 
-from harness.worlds.link import connect, pair  # noqa: E402
-from host_agents import registry  # noqa: E402  (once it is known whether they are compiled)
+from harness.worlds.link import connect, pair, trimmed  # noqa: E402
+from host_agents import registry, wire  # noqa: E402  (once it is known whether they are compiled)
 from host_agents.errors import HostError, ParameterError  # noqa: E402
 from host_agents.timers import NEVER  # noqa: E402
 from tools.attack.forging import forged  # noqa: E402
 
 _ROUNDS = 1_000  # an attempt
+_LAST_HOP_DSCP = 50
 # Steps after the last forged frame. A forged RTS draws a window of pulls of EQDS, and so does each of the sender's own.
 _AFTERWARDS = 300_000
 
@@ -42,8 +44,14 @@ class Hosts(Attack):
 
     def _one(self, cc: str, lb: str, rng: random.Random) -> int:
         reliability = rng.choice(("go-back-n", "selective-repeat"))
+        config: dict[str, Any] = {}
+        if reliability == "selective-repeat" and rng.random() < 0.5:
+            config = {"loss_packets": 0, "last_hop_dscp": _LAST_HOP_DSCP}
+            config["ack_every_bytes"] = rng.choice((0, 1, 4_000, 100_000))
+            config["sleek_windows"] = rng.choice((0.0, 1.5))
+        parameters = {"oversubscription": 4} if cc == "rccc" and rng.random() < 0.5 else None
         try:
-            a, b = pair(cc, load_balancer=lb, reliability=reliability)
+            a, b = pair(cc, parameters, load_balancer=lb, reliability=reliability, **config)
             qa, qb = connect(a, b)
         except (ParameterError, HostError):  # the protocol is for another
             return 0
@@ -56,8 +64,12 @@ class Hosts(Attack):
             for sender, receiver in ((a, b), (b, a)):
                 if (frame := sender.next_frame(now_ns)) is not None:
                     seen.append(frame)
-                    if rng.random() < 0.8:
+                    fate = rng.random()
+                    if fate < 0.8:
                         receiver.receive(now_ns, frame)
+                    elif fate < 0.9 and frame[wire.BTH] <= wire.SEND_ONLY:
+                        seen.append(trimmed(frame))
+                        receiver.receive(now_ns, seen[-1])
                 for _ in range(rng.randrange(4) if seen else 0):
                     count += 1
                     receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))

@@ -9,10 +9,14 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.values import EXPRS
+from p4switch.engine import cexpr
+from p4switch.engine.program import c_string
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
@@ -31,6 +35,12 @@ class _Assertion(ir.ExternOperation, abstract=True):
     @property
     def arguments(self) -> list[ir.Argument]:
         return [self.condition]
+
+    def emit(self, to: Statements) -> None:
+        text = c_string(to.source(self.span, "an assertion of the program"))
+        with to.em.when(f"P4_UNLIKELY({cexpr.negated(to.x.bool(self.condition)).text})"):
+            to.em.do(f"p4_assert_failed(sw, {text})")
+            to.em.note(f"TRACE(P4_TRACE_LOG, P4_NO_POINT, 1, 0, {text}, sizeof {text} - 1)")
 
     def run(self, machine: Machine) -> None:
         condition = machine.value(self.condition)
@@ -54,6 +64,10 @@ class Assert(_Assertion):
     primitive = "assert"
     effects = frozenset({ir.Effect.ASSERT})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Assert:
+        return cls(arguments.value(), arguments.span)
+
 
 @dataclass(slots=True, eq=False)
 class Assume(_Assertion):
@@ -62,9 +76,15 @@ class Assume(_Assertion):
     primitive = "assume"
     effects = frozenset({ir.Effect.ASSUME})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Assume:
+        return cls(arguments.value(), arguments.span)
+
 
 @EXTERNS.register("assert")
 class AssertFunction(ExternFunction):
+    operations = (Assert,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         condition = to.externs.call_arguments(call)[0]
         assert isinstance(condition, EXPRS)
@@ -73,6 +93,8 @@ class AssertFunction(ExternFunction):
 
 @EXTERNS.register("assume")
 class AssumeFunction(ExternFunction):
+    operations = (Assume,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         condition = to.externs.call_arguments(call)[0]
         assert isinstance(condition, EXPRS)

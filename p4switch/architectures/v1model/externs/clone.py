@@ -9,10 +9,13 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.package import v1switch
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 _SESSION_BITS = 15
@@ -33,6 +36,12 @@ class _Clone(ir.ExternOperation, abstract=True):
     def arguments(self) -> list[ir.Argument]:
         return [self.session, ir.Const(self.fields, ir.ENUM_TYPE)]
 
+    def emit(self, to: Statements) -> None:
+        session = cexpr.binary("&", to.x.low(self.session, 16), cexpr.literal((1 << _SESSION_BITS) - 1))
+        asked = cexpr.binary("|", session, cexpr.literal(1 << _SESSION_BITS))
+        to.em.do(f"p->clone_session = {asked.bare}")
+        to.em.do(f"p->clone_list = {self.fields & 0xFFFF}")
+
     def run(self, machine: Machine) -> None:
         machine.marks.clone = machine.pin(machine.value(self.session)) & (1 << _SESSION_BITS) - 1, self.fields
 
@@ -47,6 +56,10 @@ class CloneIngress(_Clone):
     primitive = "clone_ingress_pkt_to_egress"
     effects = frozenset({ir.Effect.CLONE_INGRESS})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> CloneIngress:
+        return cls(arguments.value(), arguments.number(), arguments.span)
+
 
 @dataclass(slots=True, eq=False)
 class CloneEgress(_Clone):
@@ -58,10 +71,16 @@ class CloneEgress(_Clone):
     primitive = "clone_egress_pkt_to_egress"
     effects = frozenset({ir.Effect.CLONE_EGRESS})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> CloneEgress:
+        return cls(arguments.value(), arguments.number(), arguments.span)
+
 
 @EXTERNS.register("clone")
 @EXTERNS.register("clone_preserving_field_list")
 class Clone(ExternFunction):
+    operations = (CloneIngress, CloneEgress)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         args = to.externs.call_arguments(call)
         kind = args[0]

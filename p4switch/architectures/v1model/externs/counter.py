@@ -11,10 +11,12 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -36,6 +38,17 @@ class Count(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [ir.Named("counter_array", self.counter), self.index]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Count:
+        return cls(arguments.name(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        number, counter = to.program.counter(self.counter)
+        size, at = counter.size, to.index("uint32_t", self.index)
+        to.em.do(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len)")
+        cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
+        to.touch("counter", "COUNTER", counter.name, at, "0", cell)
+
     def run(self, machine: Machine) -> None:
         machine.pin(machine.value(self.index))
 
@@ -45,6 +58,7 @@ class Count(ir.ExternOperation):
 
 @EXTERNS.register("counter")
 class Counter(ExternType):
+    operations = (Count,)
     stateful = True
     p4info = "COUNTER"
 

@@ -13,8 +13,11 @@ from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 
@@ -37,12 +40,21 @@ class Digest(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.receiver, ir.Const(self.fields, ir.ENUM_TYPE)]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Digest:
+        return cls(arguments.value(), arguments.number(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        to.em.do(f"p->digest = {self.fields & 0xFFFF}")
+
     def run(self, machine: Machine) -> None:
         """Do nothing: tests do not look at digests."""
 
 
 @EXTERNS.register("digest")
 class DigestFunction(ExternFunction):
+    operations = (Digest,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress")
         receiver, data = to.externs.call_arguments(call)
@@ -50,17 +62,25 @@ class DigestFunction(ExternFunction):
         name = "digest"
         if isinstance(t, types.Struct):
             name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), t.name)
-        # simple_switch reads the fields at the end of ingress: what the program means is their values now.
-        copies: list[ir.Expr] = []
-        values = to.externs.fields_of(data, call)
-        for field, value in zip(_member_names(t, len(values)), values, strict=True):
-            place = to.storage.allocate(value.type, f"{to.prefix}{name}.{field}")
-            to.copies.assign(place, value, call.pos)
-            assert isinstance(place, EXPRS)
-            copies.append(place)
-        to.out.learn_lists.append(ir.FieldList(name, copies))
-        to.emit(Digest(to.externs.scalar_argument(call, 0, receiver), len(to.out.learn_lists), call.pos))
+        number = learn_list(name, t, data, call, to)
+        to.emit(Digest(to.externs.scalar_argument(call, 0, receiver), number, call.pos))
         to.externs.digests.append(t)
+
+
+def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Lowering) -> int:
+    """Return the id of a new learn list of `data`, a value of type `t`, as it is at `call`.
+
+    The target reads the fields of the list later: they are copies.
+    """
+    copies: list[ir.Expr] = []
+    values = to.externs.fields_of(data, call)
+    for field, value in zip(_member_names(t, len(values)), values, strict=True):
+        place = to.storage.allocate(value.type, f"{to.prefix}{name}.{field}")
+        to.copies.assign(place, value, call.pos)
+        assert isinstance(place, EXPRS)
+        copies.append(place)
+    to.out.learn_lists.append(ir.FieldList(name, copies))
+    return len(to.out.learn_lists)
 
 
 def _member_names(t: types.Type, count: int) -> list[str]:

@@ -9,10 +9,16 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.values import EXPRS
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C
+from p4switch.engine.value import low_bits
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 class Hash(ir.ExternOperation):
     """`target` becomes `base` and the hash modulo `size`; `base` where `size` is 0."""
 
-    target: ir.FieldRef
+    target: ir.Place
     base: ir.Expr
     calculation: ir.Calculation
     size: ir.Expr
@@ -41,6 +47,25 @@ class Hash(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.target, self.base, ir.Named("calculation", self.calculation.name), self.size]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Hash:
+        return cls(arguments.place(), arguments.value(), arguments.calculation(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        place, size = to.x.place(self.target), to.x.data(self.size)
+        low = low_bits(to.em, size, 64)
+        found = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
+        if size.constant is None:
+            modulus = to.em.temp("uint64_t", low)
+            found = cexpr.binary("%", found, f"({modulus} ? {modulus} : 1)")
+        elif size.constant & (1 << 64) - 1 <= 1:
+            found = cexpr.literal(0)
+        elif size.constant & size.constant - 1 == 0:
+            found = cexpr.binary("&", found, cexpr.literal((size.constant & (1 << 64) - 1) - 1))
+        else:
+            found = cexpr.binary("%", found, low)
+        to.store(place, cexpr.binary("+", found, to.x.low(self.base, 64)))
+
     def run(self, machine: Machine) -> None:
         hashed = machine.hashed(self.calculation, ("hash", self.span))
         modulus, low = machine.value(self.size).number, machine.value(self.base).number
@@ -52,27 +77,34 @@ class Hash(ir.ExternOperation):
         pipeline.step(self, self.primitive, kind="hash", label=label, constant=constant, ahead=True)
 
 
+def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir.Calculation:
+    """Return a new calculation of `data`, an argument of `call`, by BMv2's name of the algorithm."""
+    inputs = [_input(value, to) for value in to.externs.fields_of(data, call)]
+    made = ir.Calculation(f"calc_{len(to.out.calculations)}", algorithm, inputs, span=call.pos)
+    to.out.calculations.append(made)
+    return made
+
+
+def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
+    """Calculations read fields and constants alone."""
+    if isinstance(value, (ir.FieldRef, ir.Const)):
+        return value
+    if not isinstance(value, ir.Param):
+        return to.copies.saved(value)
+    place = to.temp(value.type)
+    to.copies.assign(place, value)
+    assert isinstance(place, EXPRS)
+    return place
+
+
 @EXTERNS.register("hash")
 class HashFunction(ExternFunction):
+    operations = (Hash,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         result, algorithm, base, data, modulus = to.externs.call_arguments(call)
         if not isinstance(algorithm, ir.Const):
             raise to.error(call, "the hash algorithm has to be a compile-time constant")
-        inputs = [self._input(value, to) for value in to.externs.fields_of(data, call)]
-        name = f"calc_{len(to.out.calculations)}"
-        calculation = ir.Calculation(name, algorithm.member, inputs, span=call.pos)
-        to.out.calculations.append(calculation)
+        made = calculation(algorithm.member, data, call, to)
         low, size = to.externs.scalar_argument(call, 2, base), to.externs.scalar_argument(call, 4, modulus)
-        to.externs.into(call, 0, result, lambda place: Hash(place, low, calculation, size, call.pos))
-
-    @staticmethod
-    def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
-        """Calculations read fields and constants alone."""
-        if isinstance(value, (ir.FieldRef, ir.Const)):
-            return value
-        if not isinstance(value, ir.Param):
-            return to.copies.saved(value)
-        place = to.temp(value.type)
-        to.copies.assign(place, value)
-        assert isinstance(place, EXPRS)
-        return place
+        to.externs.into(call, 0, result, lambda place: Hash(place, low, made, size, call.pos))

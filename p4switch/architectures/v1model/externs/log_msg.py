@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.bmv2.schema import JsonError
 from p4switch.compiler.midend.values import EXPRS, HeaderValue, StructValue, Text, Value
+from p4switch.engine.program import c_string
+from p4switch.engine.value import low_bits
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -36,6 +41,27 @@ class LogMsg(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [ir.Named("string", self.text), self.values]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> LogMsg:
+        return cls(arguments.name(), arguments.values(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        """Put the values into the text, where somebody listens."""
+        parts = self.text.split("{}")
+        if len(parts) != len(self.values) + 1:
+            raise JsonError(f"BMv2 JSON: log_msg: {len(parts) - 1} values expected, got {len(self.values)}")
+        with to.em.when("P4_UNLIKELY(HEARD(sw))"):
+            template, codes = parts[0].replace("%", "%%"), []
+            for argument, part in zip(self.values, parts[1:], strict=True):
+                value = to.x.data(argument)
+                kind = "long long" if value.low < 0 else "unsigned long long"
+                codes.append(f"({kind}){low_bits(to.em, value, 64)}")
+                template += ("%lld" if value.low < 0 else "%llu") + part.replace("%", "%%")
+            to.em.declare("char text[512]")
+            to.em.do(f"snprintf(text, sizeof text, {', '.join([c_string(template), *codes])})")
+            to.em.do("p4_log(sw, text)")
+            to.em.note("TRACE(P4_TRACE_LOG, P4_NO_POINT, 0, 0, text, strlen(text))")
+
     def run(self, machine: Machine) -> None:
         """Do nothing: tests do not look at the log."""
 
@@ -45,6 +71,8 @@ class LogMsg(ir.ExternOperation):
 
 @EXTERNS.register("log_msg")
 class LogMsgFunction(ExternFunction):
+    operations = (LogMsg,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         args = to.externs.call_arguments(call)
         text = args[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -14,26 +14,43 @@ from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.compiler.midend.values import StructValue
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
 
 
 @dataclass(slots=True, eq=False)
 class MarkToDrop(ir.ExternOperation):
+    """Of `metadata`: the intrinsic metadata, or a copy of them that p4c makes for a parameter and copies back."""
+
+    metadata: str = STANDARD
     span: int | None = None
     primitive = "mark_to_drop"
     effects = frozenset({ir.Effect.DROP})
     reads = ()
 
     @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return EGRESS_SPEC, MCAST_GRP
+    def writes(self) -> tuple[ir.FieldRef, ir.FieldRef]:
+        return replace(EGRESS_SPEC, header=self.metadata), replace(MCAST_GRP, header=self.metadata)
 
     @property
     def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("header", STANDARD)]
+        return [ir.Named("header", self.metadata)]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> MarkToDrop:
+        return cls(arguments.header().name, arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        if self.metadata == STANDARD:
+            to.em.do("mark_to_drop(sw, p)")
+            return
+        egress_spec, mcast_grp = self.writes
+        to.x.place(egress_spec).store(to.em, "(uint64_t)sw->drop_port")
+        to.x.place(mcast_grp).store(to.em, "0ull")
 
     def run(self, machine: Machine) -> None:
         machine.assign(EGRESS_SPEC, machine.number(DROP_PORT))
@@ -44,11 +61,28 @@ class MarkToDrop(ir.ExternOperation):
         prover.assign(MCAST_GRP, prover.number(0), state)
 
 
+@dataclass(slots=True, eq=False)
+class Drop(MarkToDrop):
+    """As older compilers write it."""
+
+    primitive = "drop"
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return []
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Drop:
+        return cls(span=arguments.span)
+
+
 @EXTERNS.register("mark_to_drop")
 class MarkToDropFunction(ExternFunction):
+    operations = (MarkToDrop, Drop)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress", "egress")
-        to.emit(MarkToDrop(call.pos))
+        to.emit(MarkToDrop(span=call.pos))
         for arg in to.externs.call_arguments(call):
             # In a copy of the standard metadata the fields have to follow: it is copied back later.
             if isinstance(arg, StructValue):

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.bmv2.schema import JsonError
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 class ExecuteMeter(ir.ExternOperation):
     meter: str
     index: ir.Expr
-    target: ir.FieldRef
+    target: ir.Place
     span: int | None = None
     primitive = "execute_meter"
     effects = frozenset({ir.Effect.STATE})
@@ -40,6 +43,20 @@ class ExecuteMeter(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [ir.Named("meter_array", self.meter), self.index, self.target]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> ExecuteMeter:
+        return cls(arguments.name(), arguments.value(), arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        number, meter = to.program.meter(self.meter)
+        if meter.is_direct:
+            raise JsonError(f"BMv2 JSON: execute_meter on the direct meter {meter.name}")
+        at = to.index("uint64_t", self.index)
+        with to.within(at, meter.size):
+            color = to.em.temp("uint64_t", to.program.metered(number, at), "color")
+            to.touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
+            to.store(to.x.place(self.target), color)
+
     def run(self, machine: Machine) -> None:
         meter = machine.meters[self.meter]
         index = machine.inside(self.index, meter.size, f"an index outside of '{meter.name}'")
@@ -52,6 +69,7 @@ class ExecuteMeter(ir.ExternOperation):
 
 @EXTERNS.register("meter")
 class Meter(ExternType):
+    operations = (ExecuteMeter,)
     stateful = True
     p4info = "METER"
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover, State
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 class Random(ir.ExternOperation):
     """v1model promises nothing of signed numbers, nor of bounds in the wrong order."""
 
-    target: ir.FieldRef
+    target: ir.Place
     low: ir.Expr
     high: ir.Expr
     span: int | None = None
@@ -40,6 +44,18 @@ class Random(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.target, self.low, self.high]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Random:
+        return cls(arguments.place(), arguments.value(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        place = to.x.place(self.target)
+        high = C(to.em.temp("uint64_t", to.x.low(self.high, 64), "high"), "uint64_t")
+        low = to.x.low(self.low, 64)
+        drawn = cexpr.call("p4_random", "uint64_t", "sw", low, high)
+        with to.em.block() if low.value == 0 else to.em.when(cexpr.compared("<=", low, high)):
+            to.store(place, drawn)
+
     def run(self, machine: Machine) -> None:
         machine.assign(self.target, machine.drawn(self.target.type, self.low, self.high, self.span))
 
@@ -55,6 +71,8 @@ class Random(ir.ExternOperation):
 
 @EXTERNS.register("random")
 class RandomFunction(ExternFunction):
+    operations = (Random,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         result, low, high = to.externs.call_arguments(call)
         least, most = to.externs.scalar_argument(call, 1, low), to.externs.scalar_argument(call, 2, high)

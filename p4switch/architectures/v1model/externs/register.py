@@ -12,10 +12,12 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.storage import scalar_type
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
@@ -27,7 +29,7 @@ def _cell(machine: Machine, name: str, index: ir.Expr) -> tuple[str, int]:
 
 @dataclass(slots=True, eq=False)
 class RegisterRead(ir.ExternOperation):
-    target: ir.FieldRef
+    target: ir.Place
     register: str
     index: ir.Expr
     span: int | None = None
@@ -45,6 +47,19 @@ class RegisterRead(ir.ExternOperation):
     @property
     def arguments(self) -> list[ir.Argument]:
         return [self.target, ir.Named("register_array", self.register), self.index]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> RegisterRead:
+        return cls(arguments.place(), arguments.name(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        register = to.program.register(self.register)
+        at = to.index("uint32_t", self.index)
+        with to.within(at, register.size):
+            cell = to.x.cell(register, at)
+            to.touch("register", "REGISTER", register.name, at, "0", cell.memory)
+            place = to.x.place(self.target)
+            place.store(to.em, cell.low(to.em, place.width))
 
     def run(self, machine: Machine) -> None:
         cell = _cell(machine, self.register, self.index)
@@ -76,6 +91,18 @@ class RegisterWrite(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [ir.Named("register_array", self.register), self.index, self.value]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> RegisterWrite:
+        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        register = to.program.register(self.register)
+        at = to.index("uint32_t", self.index)
+        with to.within(at, register.size):
+            cell = to.x.cell(register, at)
+            cell.store(to.em, to.x.low(self.value, register.width))
+            to.touch("register", "REGISTER", register.name, at, "1", cell.memory)
+
     def run(self, machine: Machine) -> None:
         cell = _cell(machine, self.register, self.index)
         machine.cells[cell] = machine.resized(self.value, ir.Bits(machine.registers[self.register].width))
@@ -86,6 +113,7 @@ class RegisterWrite(ir.ExternOperation):
 
 @EXTERNS.register("register")
 class Register(ExternType):
+    operations = (RegisterRead, RegisterWrite)
     stateful = True
     p4info = "REGISTER"
 

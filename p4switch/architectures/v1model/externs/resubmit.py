@@ -11,8 +11,10 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.package import v1switch
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 
@@ -25,6 +27,9 @@ class _Again(ir.ExternOperation, abstract=True):
     @property
     def arguments(self) -> list[ir.Argument]:
         return [ir.Const(self.fields, ir.ENUM_TYPE)]
+
+    def emit(self, to: Statements) -> None:
+        to.em.do(f"p->{self.primitive} = {self.fields & 0xFFFF}")
 
     def run(self, machine: Machine) -> None:
         machine.marks.again = self.fields
@@ -39,6 +44,10 @@ class Resubmit(_Again):
     primitive = "resubmit"
     effects = frozenset({ir.Effect.RESUBMIT})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Resubmit:
+        return cls(arguments.number(), arguments.span)
+
 
 @dataclass(slots=True, eq=False)
 class Recirculate(_Again):
@@ -49,9 +58,15 @@ class Recirculate(_Again):
     primitive = "recirculate"
     effects = frozenset({ir.Effect.RECIRCULATE})
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Recirculate:
+        return cls(arguments.number(), arguments.span)
+
 
 @EXTERNS.register("resubmit_preserving_field_list")
 class ResubmitFunction(ExternFunction):
+    operations = (Resubmit,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress")
         index = v1switch(to).field_lists.index(call, to.externs.call_arguments(call)[0])
@@ -60,6 +75,8 @@ class ResubmitFunction(ExternFunction):
 
 @EXTERNS.register("recirculate_preserving_field_list")
 class RecirculateFunction(ExternFunction):
+    operations = (Recirculate,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "egress")
         index = v1switch(to).field_lists.index(call, to.externs.call_arguments(call)[0])

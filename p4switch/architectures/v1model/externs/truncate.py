@@ -10,8 +10,10 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.statements import Statements
     from p4switch.testgen.machine import Machine
 
 
@@ -33,6 +35,14 @@ class Truncate(ir.ExternOperation):
     def arguments(self) -> list[ir.Argument]:
         return [self.length]
 
+    @classmethod
+    def read(cls, arguments: Arguments) -> Truncate:
+        return cls(arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        limit = to.em.temp("uint32_t", to.x.low(self.length, 32))
+        to.em.do(f"p->truncate = {limit} < p->truncate ? {limit} : p->truncate")
+
     def run(self, machine: Machine) -> None:
         length, marks = machine.pin(machine.value(self.length)), machine.marks
         marks.truncate = length if marks.truncate is None else min(length, marks.truncate)
@@ -40,6 +50,8 @@ class Truncate(ir.ExternOperation):
 
 @EXTERNS.register("truncate")
 class TruncateFunction(ExternFunction):
+    operations = (Truncate,)
+
     def lower(self, call: ast.Call, to: Lowering) -> None:
         to.externs.only_in(call, "ingress", "egress")
         to.emit(Truncate(to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0]), call.pos))

@@ -1,18 +1,20 @@
-"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `program`.
+"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `document`.
 
 The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine has no use for
-are ignored. Expressions stay plain JSON (`Json`): `expr` reads them.
+are ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
 """
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from p4switch.bmv2.places import Place, place_of
 from p4switch.errors import UserError
 
 Json = Any  # nested dict, list, str, int, bool, None
 FieldRef = tuple[str, str]  # header, field
+Source = Annotated[Place | None, BeforeValidator(place_of), Field(alias="source_info")]
 Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
@@ -92,7 +94,7 @@ class LearnList(Model):
 class ParserOp(Model):
     op: str
     parameters: list[Json] = []
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
 
 class Transition(Model):
@@ -100,7 +102,7 @@ class Transition(Model):
     value: str | None
     mask: str | None = None
     next_state: str | None
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
     @model_validator(mode="before")
     @classmethod
@@ -117,7 +119,7 @@ class ParseState(Model):
     parser_ops: list[ParserOp]
     transition_key: list[dict[str, Json]]
     transitions: list[Transition]
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
 
 class Parser(Model):
@@ -135,7 +137,7 @@ class ParseVset(Model):
 class Primitive(Model):
     op: str
     parameters: list[Json] = []
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
 
 class Deparser(Model):
@@ -186,7 +188,7 @@ class Action(Model):
     id: Int
     runtime_data: list[RuntimeData]
     primitives: list[Primitive]
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
 
 class Selector(Model):
@@ -221,7 +223,7 @@ class ActionEntry(Model):
 
 
 class Entry(Model):
-    source_info: dict[str, Json] | None = None
+    place: Source = None
     match_key: list[dict[str, Json]]
     action_entry: ActionEntry
     priority: Int = 0
@@ -244,7 +246,7 @@ class Table(Model):
     direct_meters: str | None = None
     default_entry: DefaultEntry | None = None
     entries: list[Entry] | None = None
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
     @property
     def hidden(self) -> bool:
@@ -258,7 +260,7 @@ class Conditional(Model):
     expression: Json
     true_next: str | None
     false_next: str | None
-    source_info: dict[str, Json] | None = None
+    place: Source = None
 
 
 class ActionCall(Model):
@@ -283,12 +285,19 @@ class Checksum(Model):
     update: bool = True
     verify: bool = True
     if_cond: Json = None
-    source_info: dict[str, Json] | None = None
+    place: Source = None
+
+
+class Attribute(Model):
+    name: str
+    type: Literal["hexstr", "string", "expression"]
+    value: str | int | dict[str, Json]
 
 
 class ExternInstance(Model):
     name: str
     type: str
+    attribute_values: list[Attribute] = []
 
 
 class Meta(Model):

@@ -1,0 +1,3 @@
+// PSA with the widths of BMv2's psa_switch.
+
+#include "../psa.p4"

@@ -1,0 +1,1 @@
+"""The externs of PSA, each in its file."""

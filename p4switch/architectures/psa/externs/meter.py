@@ -1,0 +1,146 @@
+"""`Meter` and `DirectMeter`: the colour of a packet by the rates of a cell, or of the entry of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.psa import EXTERNS
+from p4switch.compiler.midend import fold
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+
+_RATES = 2
+_RED, _GREEN, _YELLOW = range(3)  # PSA_MeterColor_t
+_COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that BMv2's meters count with
+
+
+@dataclass(slots=True, eq=False)
+class Execute(ir.ExternOperation):
+    meter: str
+    index: ir.Expr
+    target: ir.Place
+    span: int | None = None
+    primitive = "_Meter_execute"
+    effects = frozenset({ir.Effect.STATE})
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return (self.index,)
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [ir.Named("extern", self.meter), self.index, self.target]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Execute:
+        return cls(arguments.name(), arguments.value(), arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        number, meter = to.program.meter(self.meter)
+        at = to.index("uint64_t", self.index)
+        with to.within(at, meter.size):
+            counted, ours = to.program.metered(number, at), ", ".join(map(str, _COLOURS))
+            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{ours}}}[{counted}]", "color")
+            to.touch("meter", "METER", meter.name, at, f"(int64_t){colour}", "NULL, 0")
+            to.store(to.x.place(self.target), colour)
+
+    def run(self, machine: Machine) -> None:
+        meter = machine.meters[self.meter]
+        index = machine.inside(self.index, meter.size, f"an index outside of '{meter.name}'")
+        colour = machine.out.meters[meter.name, index] = machine.colour(("meter", meter.name, index), id(self))
+        machine.assign(self.target, machine.number(_COLOURS[colour]))
+
+    def fit(self, pipeline: Pipeline) -> None:
+        pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
+
+
+def _is_blind(call: ast.Call, at: int, to: Lowering) -> bool:
+    """Return whether the packet is known to be green before the meter."""
+    if len(to.facts.bindings[call].bound) <= at:
+        return True
+    colour = to.externs.call_arguments(call)[at]
+    return isinstance(colour, ir.Const) and colour.value == _GREEN
+
+
+@EXTERNS.register("Meter")
+class Meter(ExternType):
+    operations = (Execute,)
+    stateful = True
+    p4info = "METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        if not _is_blind(call, 1, to):
+            raise to.error(call, "a colour-aware meter is not supported on this target: expected GREEN or no colour")
+        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        return to.externs.result(call, lambda place: Execute(extern.path, index, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        size, unit = to.externs.size_argument(extern, "n_meters"), to.externs.enum_argument(extern, "type").lower()
+        to.out.meters.append(ir.Meter(extern.path, size, unit, span=extern.node.pos))
+        number = ir.Bits(32)
+        attributes: dict[str, ir.Const | str] = {
+            "is_direct": ir.Const(0, number),
+            "n_meters": ir.Const(size, number),
+            "rate_count": ir.Const(_RATES, number),
+            "type": unit,
+        }
+        to.out.externs.append(ir.ExternInstance(extern.path, "Meter", attributes, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.meters.add()
+        builder.indexed(message, extern, size_argument="n_meters")
+        message.spec.unit = builder.unit(message.spec, extern)
+
+
+@EXTERNS.register("DirectMeter")
+class DirectMeter(ExternType):
+    """The table writes the colour to a field when an entry is hit."""
+
+    stateful = direct = True
+    p4info = "DIRECT_METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        if not _is_blind(call, 0, to):
+            raise to.error(call, "a colour-aware meter is not supported on this target: expected GREEN or no colour")
+        counted = to.externs.direct_meter_result(extern)
+        colour: ir.Expr = ir.Const(_COLOURS[-1], ir.ENUM_TYPE)
+        for number in (1, 0):
+            found = fold.make("==", ir.BOOL, counted, fold.const(number, counted.type))
+            colour = fold.make("?:", ir.ENUM_TYPE, found, ir.Const(_COLOURS[number], ir.ENUM_TYPE), colour)
+        return colour
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type").lower()
+        if table is not None:
+            result = to.externs.direct_meter_result(extern)
+            to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.direct_meters.add()
+        builder.of_table(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)

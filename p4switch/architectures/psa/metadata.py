@@ -1,0 +1,17 @@
+"""Metadata of PSA: what goes with a packet from a deparser to the parser that it comes to next."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Carried(enum.Enum):
+    RESUBMIT = "resubmit metadata"
+    RECIRCULATE = "recirculate metadata"
+    NORMAL = "normal metadata"
+    CLONE_I2E = "clone_i2e metadata"
+    CLONE_E2E = "clone_e2e metadata"
+
+
+CARRIED = dict(enumerate(Carried, start=1))
+"""By the number of the field list in BMv2 JSON that has its fields; `c/packet_path.h` has these numbers, too."""

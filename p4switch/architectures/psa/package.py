@@ -1,0 +1,128 @@
+"""The package `PSA_Switch`, its blocks and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
+from p4switch.architectures.package import Package, Site, Tell
+from p4switch.architectures.psa import PACKAGES
+from p4switch.architectures.psa.metadata import CARRIED, Carried
+from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Facts
+from p4switch.compiler.midend.elaborate import Block
+from p4switch.compiler.midend.values import Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
+
+_PACKET, _INTRINSIC = "packet", "psa_"
+_INGRESS = "ingress headers", "ingress metadata"
+_EGRESS = "egress headers", "egress metadata"
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "ingress_parser": (
+        _PACKET, *_INGRESS, "psa_ingress_parser_input_metadata", Carried.RESUBMIT.value, Carried.RECIRCULATE.value,
+    ),
+    "ingress": (*_INGRESS, "psa_ingress_input_metadata", "psa_ingress_output_metadata"),
+    "ingress_deparser": (
+        _PACKET, Carried.CLONE_I2E.value, Carried.RESUBMIT.value, Carried.NORMAL.value, *_INGRESS,
+        "psa_ingress_output_metadata",
+    ),
+    "egress_parser": (
+        _PACKET, *_EGRESS, "psa_egress_parser_input_metadata", Carried.NORMAL.value, Carried.CLONE_I2E.value,
+        Carried.CLONE_E2E.value,
+    ),
+    "egress": (*_EGRESS, "psa_egress_input_metadata", "psa_egress_output_metadata"),
+    "egress_deparser": (
+        _PACKET, Carried.CLONE_E2E.value, Carried.RECIRCULATE.value, *_EGRESS, "psa_egress_output_metadata",
+        "psa_egress_deparser_input_metadata",
+    ),
+}  # fmt: skip
+"""What the parameters of the blocks are, in order. What has one name is one place for all of them."""
+
+
+@PACKAGES.register("PSA_Switch")
+class PsaSwitch(Package):
+    include = "psa.p4"
+    sites = (
+        Site("ingress_parser", parses=True),
+        Site("ingress"),
+        Site("ingress_deparser"),
+        Site("egress_parser", parses=True),
+        Site("egress"),
+        Site("egress_deparser"),
+    )
+    takes = "an IngressPipeline, a PacketReplicationEngine, an EgressPipeline and a BufferingQueueingEngine"
+
+    def __init__(self, low: Lowering) -> None:
+        super().__init__(low)
+        self._places: dict[str, Value] = {}
+        self._emitted: Emitted | None = None
+
+    # Storage
+
+    def begin(self, blocks: list[Block]) -> None:
+        for site, block in zip(self.sites, blocks, strict=True):
+            for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=True):
+                if role not in self._places and role != _PACKET:
+                    self._places[role] = self._allocate(role, self.low.type_of(param), param)
+        for number, carried in CARRIED.items():
+            fields = self._carried(carried)
+            self.low.out.field_lists.append(ir.FieldList(f"{carried.name.lower()}_{number}", fields))
+
+    def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
+        if role.startswith(_INTRINSIC):
+            assert isinstance(t, types.Struct)
+            return self.low.storage.intrinsic(t, role)
+        self.low.storable(t, param)
+        side, _, what = role.partition(" ")
+        if what == "headers":
+            return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
+        return self.low.storage.allocate(t, role.replace(" ", "_"))
+
+    def _carried(self, carried: Carried) -> list[ir.Expr]:
+        """The fields of metadata that goes with a packet from a deparser to a parser."""
+        place = self._places[carried.value]
+        node = self.low.source.main
+        assert node is not None
+        fields = self.low.externs.fields_of(place, node)
+        if any(not isinstance(f, ir.FieldRef) or f.header != "scalars" for f in fields):
+            raise self.low.error(node, f"{carried.value} with headers or varbits in it is not supported on this target")
+        return fields
+
+    def _bind_parameters(self, site: Site, block: Block) -> None:
+        for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=True):
+            block.frame.values[param] = (
+                self.low.instances.packet(param) if role == _PACKET else self._places[role]
+            )
+
+    # Blocks
+
+    def lower(self, site: Site, block: Block) -> None:
+        self._bind_parameters(site, block)
+        if site.parses:
+            lower_parser(self.low, site.name, block)
+            return
+        self._emitted = Emitted(self.low, site.name)
+        start, end = lower_control(self.low, block)
+        if site.name in ("ingress", "egress"):
+            self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
+        else:
+            order = self._emitted.order(start, end, block)
+            self.low.out.deparsers.append(ir.Deparser(site.name, start, order, block.decl.pos))
+
+    def emit_header(self, header: ir.HeaderRef) -> None:
+        assert self._emitted is not None
+        self._emitted.add(header)
+
+    @staticmethod
+    def source_names(blocks: list[Block]) -> dict[str, str]:
+        """Return the names of the ingress parser's parameters."""
+        params = blocks[0].decl.params
+        return {"headers": params[1].name, "metadata": params[2].name}
+
+    @staticmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
+        """Tell of nothing: where psa_switch leaves something to a target, the built-in switch does as PSA says."""

@@ -1,0 +1,306 @@
+"""The way of a packet through v1model's blocks in the test generator and the prover, as simple_switch documents it.
+
+Parser, checksums, ingress, packet replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import z3
+
+from p4switch import ir
+from p4switch.architectures.v1model.metadata import STANDARD
+from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
+from p4switch.bits.formulas import resize
+from p4switch.testgen.run import Alternative, LongerError, StopError
+from p4switch.testgen.values import ZERO, Scalar
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover
+    from p4switch.testgen.proof import State as ProofState
+
+MAX_PASSES = 5
+_NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
+_CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
+_DEPTHS = ("enq_qdepth", "deq_qdepth")
+
+
+@dataclass(slots=True)
+class State:
+    """A packet between two pipelines. `rest` is what the parser left of it."""
+
+    store: dict[tuple[str, str], Scalar]
+    valid: set[str]
+    next: dict[str, int]
+    length: Scalar
+    rest: list[Scalar]
+    truncate: int | None
+
+
+@dataclass(slots=True)
+class Marks:
+    """What is to happen at the end of a pipeline."""
+
+    clone: tuple[int, int] | None = None  # session, field list
+    again: int | None = None  # field list of resubmit or recirculate
+    truncate: int | None = None
+
+
+class Walk:
+    """The way of one packet, and of what it becomes, through `machine`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._waiting: list[tuple[Any, ...]] = []
+
+    def run(self, data: list[Scalar]) -> None:
+        """Take a packet that arrives through the switch."""
+        m = self._machine
+        self._waiting.append(("ingress", data, m.length_in, {"ingress_port": m.port_in}, {}))
+        while self._waiting:
+            kind, *rest = self._waiting.pop(0)
+            m.passes += 1
+            if m.passes > MAX_PASSES * 4:
+                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
+            if kind == "ingress":
+                self._ingress(*rest)
+            else:
+                self._egress(*rest)
+
+    @staticmethod
+    def marks() -> Marks:
+        """What an extern may ask for, with nothing asked for."""
+        return Marks()
+
+    def loaded(self, header: str, name: str) -> None:
+        """Keep that a field of the metadata is read which the test has to decide."""
+        out, numbers = self._machine.out, self._machine.inputs.numbers
+        if header != STANDARD:
+            return
+        if name == "packet_length":
+            out.length_read = True
+        elif name in _CLOCKS:
+            out.clock = numbers["clock"]
+        elif name in _DEPTHS:
+            out.depth = numbers.get("depth")
+
+    def wrong_checksum(self, wrong: Scalar) -> None:
+        """Tell the program whether a checksum is wrong."""
+        self._machine.store[STANDARD, "checksum_error"] = wrong
+
+    def _parsed(self, data: list[Scalar]) -> list[Scalar]:
+        rest, error = self._machine.parse(data)
+        self._machine.store[STANDARD, "parser_error"] = Scalar(error)
+        return rest
+
+    def _control(self, start: ir.Block) -> None:
+        self._machine.follow(start, [])
+        self._machine.exited = False
+
+    def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
+        """Metadata as a packet begins with."""
+        m = self._machine
+        m.store = {k: v for k, v in m.store.items() if k[0] in m.headers}
+        m.store |= kept
+        m.store |= {(STANDARD, name): value for name, value in standard.items()}
+
+    def _ingress(
+        self, data: list[Scalar], length: Scalar, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]
+    ) -> None:
+        m = self._machine
+        first = m.passes == 1
+        m.valid, m.next, m.length, m.marks = set(), {}, length, Marks()
+        m.store.clear()
+        self._fresh({**standard, "packet_length": length}, kept)
+        if first:  # what comes again has no time of arrival, as in simple_switch
+            m.store[STANDARD, "ingress_global_timestamp"] = m.input("clock", 48)
+        rest = self._parsed(data)
+        if first:
+            m.out.parsed_bytes = len(data) - len(rest)
+            if m.assume is not None:
+                condition = m.assume(m)
+                site = Alternative("assume", 0, m.code.all, condition.formula)
+                if condition.number:
+                    m.decide(1, condition.formula)
+                else:
+                    negated = None if condition.formula is None else z3.Not(condition.formula)
+                    m.decide(0, negated, (site,) if condition.formula is not None else ())
+                    raise StopError("not what is assumed of packets")
+        m.verify_checksums(rest)
+        self._control(m.code.ingress)
+        marks, m.marks = m.marks, Marks()
+        if marks.clone is not None:
+            self._clone_ingress(data, length, marks.clone)
+        if marks.again is not None:
+            again = {"instance_type": Scalar(_RESUBMITTED)}
+            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
+            return
+        group = m.pin(m.store.get((STANDARD, "mcast_grp"), ZERO))
+        if group:  # replicas are not truncated by what ingress says, as in simple_switch
+            self._replicate(group, self._state(rest))
+            return
+        spec = m.store.get((STANDARD, "egress_spec"), ZERO)
+        if spec.number != DROP_PORT:
+            m.below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
+        port = m.pin(spec)
+        if port != DROP_PORT:
+            state = self._state(rest, marks.truncate)
+            self._waiting.append(("egress", port, {"instance_type": Scalar(_NORMAL)}, state))
+
+    def _state(self, rest: list[Scalar], truncate: int | None = None) -> State:
+        m = self._machine
+        return State(dict(m.store), set(m.valid), dict(m.next), m.length, rest, truncate)
+
+    def _enter(self, state: State) -> None:
+        m = self._machine
+        m.store, m.valid, m.next = dict(state.store), set(state.valid), dict(state.next)
+        m.length = state.length
+
+    def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
+        m = self._machine
+        kept: dict[tuple[str, str], Scalar] = {}
+        for element in m.program.field_lists[index - 1].elements:
+            if isinstance(element, ir.FieldRef):
+                kept[element.header, element.name] = m.value(element)
+        return kept
+
+    def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
+        """The packet is parsed anew, and has no metadata afterwards but those of a field list."""
+        m = self._machine
+        session, fields = clone
+        kept = self._listed(fields)
+        before = self._state([])
+        m.valid, m.next, m.length = set(), {}, length
+        m.store = {(STANDARD, "ingress_port"): m.port_in}
+        rest = self._parsed(data)
+        self._fresh({}, kept)
+        self._mirror(session, self._state(rest), _INGRESS_CLONE)
+        self._enter(before)
+
+    def _mirror(self, session: int, state: State, instance: int) -> None:
+        m = self._machine
+        port = m.port(f"session {session}")
+        m.out.sessions[session] = m.pin(port)
+        self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
+
+    def _replicate(self, group: int, state: State) -> None:
+        m = self._machine
+        if group > 0xFFFF:
+            raise StopError("a multicast group above 65535")
+        replicas: list[tuple[int, int]] = []
+        for i in range(2):
+            port = m.port(f"group {group} port {i}")
+            rid = m.input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
+            replicas.append((m.pin(port), rid.number))
+            standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}
+            self._waiting.append(("egress", port.number, standard, state))
+        if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
+            m.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
+            raise LongerError(m.inputs.numbers["len"])
+        m.out.groups[group] = replicas
+
+    def _egress(self, port: int, standard: dict[str, Scalar], state: State) -> None:
+        m = self._machine
+        self._enter(state)
+        rest = state.rest
+        clock, depth = m.input("clock", 48), m.input("depth", 19, lambda rng: 0)
+        m.store |= {
+            (STANDARD, name): value
+            for name, value in {
+                **standard, "egress_port": Scalar(port), "egress_spec": ZERO, "packet_length": m.length,
+                "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
+                "enq_timestamp": _low_32(clock), "egress_global_timestamp": clock,
+            }.items()
+        }  # fmt: skip
+        m.marks = Marks(truncate=state.truncate)
+        self._control(m.code.egress)
+        marks, m.marks = m.marks, Marks()
+        if marks.clone is not None:
+            session, fields = marks.clone
+            kept = self._listed(fields)
+            before = self._state(rest)
+            self._fresh({}, kept)
+            self._mirror(session, self._state(rest), _EGRESS_CLONE)
+            self._enter(before)
+        if m.pin(m.store.get((STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
+            return
+        m.update_checksums(rest)
+        for op in m.program.deparsers[0].body.ops:
+            m.operation(op)
+        data = [*m.deparsed(), *rest]
+        if marks.again is not None:
+            if m.passes > MAX_PASSES:
+                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
+            length = m.grown(m.length_in, len(data) - m.length_in.number)
+            again = {"instance_type": Scalar(_RECIRCULATED)}
+            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
+            return
+        octets = bytes(s.number for s in data)
+        m.out.outputs.append((port, octets if marks.truncate is None else octets[: marks.truncate]))
+
+
+class Proof:
+    """The way of all packets through the switch, as formulas of `prover`."""
+
+    def __init__(self, prover: Prover) -> None:
+        self._prover = prover
+
+    def packet(self) -> None:
+        """Say what packets come to which statements."""
+        p = self._prover
+        effects = p.code.effects
+        kinds = [
+            _NORMAL,
+            *([_RESUBMITTED] if ir.Effect.RESUBMIT in effects else []),
+            *([_RECIRCULATED] if ir.Effect.RECIRCULATE in effects else []),
+        ]
+        state = p.fresh()
+        again = p.one_of(kinds, "instance_type", state)
+        for name in ("ingress_port", "packet_length", "ingress_global_timestamp"):
+            p.free_standard(state, name)
+        p.carry_over(state, None if again.formula is None else again.formula != 0)
+        parsed = p.parsed(state)
+        if any(c.verify for c in p.program.checksums):
+            p.free_standard(parsed, "checksum_error")
+        p.checksums(parsed, verify=True)
+        arrived = p.through(p.code.ingress, parsed.under(p.always))
+        states = [self._leaving(arrived, [*kinds, _REPLICA])]
+        if ir.Effect.CLONE_INGRESS in effects:
+            copy = parsed.under(p.always)
+            copy.store = {k: v for k, v in copy.store.items() if k[0] in p.headers}
+            for name, _ in p.program.metadata[0].fields:
+                p.free_standard(copy, name)
+            p.carry_over(copy, p.always)
+            states.append(self._leaving(copy, [_INGRESS_CLONE]))
+        if ir.Effect.CLONE_EGRESS in effects:
+            copy = p.fresh()
+            for header in p.headers:
+                p.forget(copy, header)
+            for name, _ in p.program.metadata[0].fields:
+                p.free_standard(copy, name)
+            p.carry_over(copy, p.always)
+            states.append(self._leaving(copy, [_EGRESS_CLONE]))
+        whichever = [state.under(p.flag()) for state in states[1:]]
+        others = p.besides(whichever)
+        left = p.through(p.code.egress, p.joined([states[0].under(others), *whichever]))
+        p.checksums(left, verify=False)
+        for op in p.program.deparsers[0].body.ops:
+            p.cover(op.span, left.guard)
+
+    def _leaving(self, state: ProofState, kinds: list[int]) -> ProofState:
+        """What egress begins with."""
+        p = self._prover
+        p.one_of(kinds, "instance_type", state)
+        for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):
+            p.free_standard(state, name)
+        for name in ("egress_global_timestamp", "packet_length"):
+            p.free_standard(state, name)
+        state.store[STANDARD, "egress_spec"] = ZERO
+        return state
+
+
+def _low_32(value: Scalar) -> Scalar:
+    return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))

@@ -1,0 +1,311 @@
+"""Operations of actions, parser states and deparsers in C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from p4switch import ir
+from p4switch.bmv2.schema import JsonError
+from p4switch.compiler import types
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code
+from p4switch.engine.cnodes import Statement
+from p4switch.engine.emit import Emitter
+from p4switch.engine.expr import Expressions, HeaderRef
+from p4switch.engine.flow import Node, statements
+from p4switch.engine.program import Program, Stack, UnionStack
+from p4switch.engine.value import Place, low_rep
+from p4switch.ir.graph import reverse_postorder
+
+
+class _Names(ir.OperationVisitor[str]):
+    """Operations as BMv2 calls them, for traces."""
+
+    def assign(self, op: ir.Assign) -> str:
+        return "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
+
+    def set_valid(self, op: ir.SetValid) -> str:
+        return "add_header"
+
+    def set_invalid(self, op: ir.SetInvalid) -> str:
+        return "remove_header"
+
+    def copy_header(self, op: ir.CopyHeader) -> str:
+        return "assign_header"
+
+    def copy_union(self, op: ir.CopyUnion) -> str:
+        return "assign_union"
+
+    def copy_stack(self, op: ir.CopyStack) -> str:
+        return "assign_header_stack" if isinstance(op.dst.element, types.Header) else "assign_union_stack"
+
+    def move_stack(self, op: ir.MoveStack) -> str:
+        return "push" if op.by >= 0 else "pop"
+
+    def exit(self, op: ir.Exit) -> str:
+        return "exit"
+
+    def extract(self, op: ir.Extract) -> str:
+        return "extract"
+
+    def advance(self, op: ir.Advance) -> str:
+        return "advance"
+
+    def verify(self, op: ir.Verify) -> str:
+        return "verify"
+
+    def extern(self, op: ir.ExternOperation) -> str:
+        return op.primitive
+
+
+NAMES = _Names()
+
+
+def is_empty(block: ir.Block) -> bool:
+    return not block.ops and block.end is None
+
+
+class Statements(ir.OperationVisitor[None]):
+    """Generates code into one function. An extern's `emit` uses `em` and `x`, and the methods for externs."""
+
+    def __init__(self, program: Program, em: Emitter, params: Sequence[Place], prefix: str) -> None:
+        self.program = program
+        self.em = em
+        self.x = Expressions(program, em, params)
+        self.prefix = prefix  # of labels
+        self.exits = False
+        self.loops = False
+        self._span: int | None = None  # of the operation at hand,
+        self._point = -1  # ... and its point
+
+    def body(self, start: ir.Block) -> list[Statement]:
+        """Return the statements of all blocks, with their jumps and exits."""
+        order = reverse_postorder(start)
+        made = _Body({block: i for i, block in enumerate(order)})
+        for block in order:
+            node = made.nodes[str(made.numbers[block])] = Node()
+            with self.em.inside(node.body):
+                for op in block.ops:
+                    self.statement(op)
+                if isinstance(block.end, ir.Branch):
+                    node.condition = self.test(block.end.condition, block.end.span, "if")
+                    place = self.program.place(block.end.span)
+                    node.note = place.note if place is not None else ""
+                    node.yes = self._edge(made, block, block.end.if_true)
+                    node.next = self._edge(made, block, block.end.if_false)
+                elif isinstance(block.end, ir.Goto):
+                    node.next = self._edge(made, block, block.end.target)
+        self.exits |= self.loops
+        return statements(made.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
+
+    def _edge(self, made: _Body, block: ir.Block, target: ir.Block) -> str | None:
+        """The name of the node that a block leads to; one before it is reached by a node that counts rounds."""
+        if is_empty(target):
+            return None
+        to = str(made.numbers[target])
+        if made.numbers[target] > made.numbers[block]:
+            return to
+        self.loops = True
+        name = f"again {made.numbers[block]}"
+        again = made.nodes[name] = Node(next=to)
+        with self.em.inside(again.body), self.em.when("++p->steps >= P4_MAX_STEPS"):
+            self.em.do("p->exit = p->endless = 1")
+            self.em.leave()
+        return name
+
+    def statement(self, op: ir.Operation) -> None:
+        """Add one operation, with what a trace tells of it."""
+        with self.em.block():
+            self.point("statement", op.accept(NAMES), op.span)
+            op.accept(self)
+            if not isinstance(op, ir.Exit):
+                self.changes()
+
+    def point(self, kind: Literal["statement", "extract"], name: str, span: int | None) -> int:
+        """Pass the point of the operation that begins; `span` says where it is."""
+        self._span = span
+        place = self.program.place(span)
+        self._point = self.program.points.add(kind, name, place, name)
+        self.em.comment(place.note if place is not None else "")
+        self.em.note(f"PASS({self._point})")
+        return self._point
+
+    def changes(self) -> None:
+        """Tell what the operation at hand has changed."""
+        self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {self._point})")
+
+    def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> str:
+        """Tell which way a condition goes; returns the condition in C."""
+        code, place, points = self.x.bool(condition), self.program.place(span), self.program.points
+        text = place.text if place is not None and place.text else otherwise
+        yes, no = points.add("branch", text, place, "true"), points.add("branch", text, place, "false")
+        if self.em.traced:
+            code = C(self.em.temp("int", code), "int")
+            self.em.note(f"PASS({code} ? {yes} : {no})")
+            self.em.note(f"TRACE(P4_TRACE_CONDITION, {yes}, {code}, 0, NULL, 0)")
+        return code.bare
+
+    # --- for externs ---
+
+    def store(self, place: Place, code: Code) -> None:
+        """Store 64 bits."""
+        value = cexpr.node(code, "uint64_t")
+        rep = low_rep(place.width)
+        if rep.limbs:
+            name = self.em.limbs(rep.limbs)
+            self.em.do(f"p4_big_u128({name}, {rep.limbs}, {value.bare})")
+            value = C(name)
+        place.store(self.em, value)
+
+    def index(self, c_type: str, expr: ir.Expr) -> str:
+        """The 32 bits of an index: a C constant or a temporary."""
+        value = self.x.data(expr).constant
+        if value is not None:
+            return str(value & (1 << 32) - 1)
+        return self.em.temp(c_type, cexpr.cast("uint32_t", self.x.low(expr, 32)), "index")
+
+    def within(self, at: str, size: int) -> AbstractContextManager[None]:
+        """What is done only inside of an array."""
+        return self.em.block() if at.isdigit() and int(at) < size else self.em.when(f"{at} < {size}")
+
+    def touch(self, kind: Literal["register", "counter", "meter"], event: str, name: str, index: str, extra: str,
+              data: str) -> None:
+        """Tell what was done to a cell of an array."""
+        point = self.program.points.add(kind, name, self.program.place(self._span), counted=False)
+        self.em.note(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data})")
+
+    def source(self, span: int | None, otherwise: str) -> str:
+        """FILE:LINE: the statement, as far as its first line goes."""
+        place = self.program.place(span)
+        if place is None:
+            return otherwise
+        return f"{place}: {(place.text or otherwise).partition(';')[0]}"
+
+    # --- assignments ---
+
+    def assign(self, op: ir.Assign) -> None:
+        if isinstance(op.dst.type, types.Varbit):
+            self._assign_varbit(op.dst, op.src)
+            return
+        place = self.x.place(op.dst)
+        place.store(self.em, self.x.low(op.src, place.width))
+
+    def _assign_varbit(self, target: ir.Expr, source: ir.Expr) -> None:
+        (to, a), (of, b) = self.x.located(target), self.x.located(source)
+        length = self.em.temp("uint32_t", f"p->varbytes[{of.slot}]")
+        limit = a.width // 8
+        if b.width > a.width:
+            length = self.em.temp("uint32_t", f"{length} < {limit} ? {length} : {limit}")
+        self.em.do(f"memmove({to.base} + {a.bit // 8}, {of.base} + {b.bit // 8}, {length})")
+        self.em.do(f"p->varbytes[{to.slot}] = (uint16_t){length}")
+
+    def _copy(self, to: HeaderRef, of: HeaderRef) -> None:
+        """BMv2's assign_header: values move only from a valid header."""
+        if to.metadata or of.metadata:
+            for a, b in zip(to.type.fields, of.type.fields, strict=True):
+                to.place(a).store(self.em, of.place(b).low(self.em, a.width))
+            return
+        with self.em.when(f"{of.valid}"):
+            to.set_valid(self.em)
+            self.em.do(f"memmove({to.base}, {of.base}, {to.type.nbytes})")
+            if to.type.varbit:
+                self.em.do(f"p->varbytes[{to.slot}] = p->varbytes[{of.slot}]")
+        with self.em.otherwise():
+            self.em.do(f"{to.valid} = 0")
+
+    def copy_header(self, op: ir.CopyHeader) -> None:
+        self._copy(self.x.header(op.dst), self.x.header(op.src))
+
+    def copy_union(self, op: ir.CopyUnion) -> None:
+        to, of = self.program.union(op.dst.name), self.program.union(op.src.name)
+        for a, b in zip(to.headers, of.headers, strict=True):
+            self._copy(self.x.named(a.name), self.x.named(b.name))
+
+    def copy_stack(self, op: ir.CopyStack) -> None:
+        to, of = self.program.any_stack(op.dst.name), self.program.any_stack(op.src.name)
+        self.em.do(f"p->next[{to.next}] = p->next[{of.next}]")
+        for column_to, column_of in zip(_columns(to), _columns(of), strict=True):
+            for i in range(to.size):
+                self._copy(self.x.element(column_to, str(i)), self.x.element(column_of, str(i)))
+
+    # --- validity ---
+
+    def set_valid(self, op: ir.SetValid) -> None:
+        ref = self.x.header(op.header)
+        if ref.metadata:
+            return
+        with self.em.when(f"!{ref.valid}"):
+            self.em.do(f"memset({ref.base}, 0, {ref.type.nbytes})")
+            if ref.type.varbit:
+                self.em.do(f"p->varbytes[{ref.slot}] = 0")
+            ref.set_valid(self.em)
+            self.em.do(f"p->length += {ref.length()}")
+
+    def set_invalid(self, op: ir.SetInvalid) -> None:
+        ref = self.x.header(op.header)
+        if ref.metadata:
+            return
+        with self.em.when(f"{ref.valid}"):
+            self.em.do(f"{ref.valid} = 0")
+            self.em.do(f"p->length -= {ref.length()}")
+
+    def move_stack(self, op: ir.MoveStack) -> None:
+        stack, count = self.program.any_stack(op.stack.name), abs(op.by)
+        kept = stack.size - count
+        for column in _columns(stack):
+            if op.by >= 0:
+                self._shift(column, 0, count, kept)
+                self.em.do(f"memset(p->valid + {column.is_valid}, 0, {count})")
+            else:
+                self._shift(column, count, 0, kept)
+                self.em.do(f"memset(p->valid + {column.is_valid} + {kept}, 0, {count})")
+        following = f"p->next[{stack.next}]"
+        if op.by >= 0:
+            self.em.do(f"{following} = {following} < {kept} ? {following} + {count} : {stack.size}")
+        else:
+            self.em.do(f"{following} = {following} > {count} ? {following} - {count} : 0")
+
+    def _shift(self, stack: Stack, source: int, target: int, count: int) -> None:
+        """Moves `count` elements within a stack."""
+        size = stack.type.nbytes
+        to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
+        self.em.do(f"memmove({to}, {of}, {count * size})")
+        for array, width in (("valid", 1), *((("varbytes", 2),) if stack.type.varbit else ())):
+            to, of = f"p->{array} + {stack.is_valid} + {target}", f"p->{array} + {stack.is_valid} + {source}"
+            self.em.do(f"memmove({to}, {of}, {count * width})")
+
+    # --- the rest ---
+
+    def exit(self, op: ir.Exit) -> None:
+        self.exits = True
+        self.changes()
+        self.em.do("p->exit = 1")
+        self.em.leave()
+
+    def extern(self, op: ir.ExternOperation) -> None:
+        op.emit(self)
+
+    def extract(self, op: ir.Extract) -> None:
+        raise JsonError("BMv2 JSON: only a parser extracts")
+
+    def advance(self, op: ir.Advance) -> None:
+        raise JsonError("BMv2 JSON: only a parser advances")
+
+    def verify(self, op: ir.Verify) -> None:
+        raise JsonError("BMv2 JSON: only a parser verifies")
+
+
+@dataclass
+class _Body:
+    """The nodes of one function, and the numbers of its blocks."""
+
+    numbers: Mapping[ir.Block, int]
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+
+def _columns(stack: Stack | UnionStack) -> list[Stack]:
+    """The stacks that move together."""
+    return [stack] if isinstance(stack, Stack) else [stack.members[name] for name in stack.order]

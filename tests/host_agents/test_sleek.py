@@ -1,0 +1,230 @@
+"""SLEEK step by step: when a recovery begins, what it sends again, when it ends; probes.
+
+Packets have 1058 bytes; the base RTT is 8 us, so a BDP is 94 packets.
+"""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.worlds.link import Trouble, Wire, connect, pair
+from host_agents import wire
+from host_agents.errors import ParameterError
+
+PACKET = 1058
+BASE_NS = 8_000
+
+
+def psn_of(frame):
+    return int.from_bytes(frame[51:54], "big")
+
+
+def drain(nic, now_ns):
+    found = []
+    while (frame := nic.next_frame(now_ns)) is not None:
+        found.append(frame)
+    return found
+
+
+class Rig:
+    """A sender with a window of so many packets; time goes on by 100 ns a packet."""
+
+    def __init__(self, window=10, packets=200, **config):
+        self.a, self.b = pair(
+            reliability="selective-repeat",
+            **{"loss_packets": 0, "sleek_windows": 1.5, "rto_ns": 1 << 39} | config,
+        )
+        self.qa, self.qb = connect(self.a, self.b)
+        self.qa.reaction_point.set_window(window * PACKET)
+        self.qa.post(1000 * packets)
+        self.now_ns = 0
+        self.frames = {}
+
+    def send(self):
+        """All that may leave now, by PSN, in order."""
+        sent = []
+        while (frame := self.a.next_frame(self.now_ns)) is not None:
+            sent.append(psn_of(frame))
+            self.frames[sent[-1]] = frame
+            self.now_ns += 100
+        return sent
+
+    def arrive(self, *numbers):
+        """These arrive, and are acknowledged."""
+        for number in numbers:
+            self.now_ns += 1
+            self.b.receive(self.now_ns, self.frames[number])
+            for answer in drain(self.b, self.now_ns):
+                self.a.receive(self.now_ns, answer)
+
+
+def test_a_recovery_begins_when_early_packets_are_worth_one_and_a_half_windows():
+    rig = Rig()
+    assert rig.send() == list(range(10))
+    early = 0
+    while early < 14:
+        early += 1
+        rig.arrive(early)
+        assert rig.send() == [9 + early]
+    rig.arrive(15)
+    assert rig.send()[0] == 0
+
+
+def test_five_early_packets_at_least():
+    rig = Rig(window=2)
+    rig.send()
+    for early in range(1, 5):
+        rig.arrive(early)
+        assert rig.send() == [1 + early]
+    rig.arrive(5)
+    assert rig.send()[0] == 0
+
+
+def test_what_is_missing_is_sent_again_once_and_though_the_window_is_closed():
+    rig = Rig()
+    rig.send()
+    for early in range(2, 15):
+        rig.arrive(early)
+        rig.send()
+    rig.qa.reaction_point.set_window(PACKET // 2)  # nothing fits, but a recovery's packets leave
+    rig.arrive(15)
+    rig.arrive(16)
+    assert rig.qa.sender.has_urgent()
+    assert rig.send() == [0]  # at most a window from the first missing one: here one packet
+    rig.qa.reaction_point.set_window(10 * PACKET)
+    rig.arrive(17)
+    assert rig.send()[0] == 1
+    rig.arrive(18)
+    assert not {0, 1} & set(rig.send())
+
+
+def test_what_left_after_the_packet_that_is_acknowledged_is_not_lost():
+    rig = Rig(window=8, packets=40)
+    rig.send()
+    for early in range(1, 13):
+        rig.arrive(early)
+        rig.send()
+    assert rig.qa.stats.packets_retransmitted == 1  # 0; 13 to 19 are under way
+    rig.arrive(14)
+    assert 13 not in rig.send()  # beyond a window from the first missing packet
+    rig.arrive(0)
+    assert 13 in rig.send()
+
+
+def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived():
+    rig = Rig()
+    rig.send()
+    for early in range(1, 16):
+        rig.arrive(early)
+        rig.send()
+    sleek = rig.qa.sender._sleek
+    limiter = rig.qa.limiter
+    assert (sleek.recovering, limiter.recovering) == (True, 1)
+    until = sleek._until
+    rig.arrive(0, *range(16, until - 1))
+    assert sleek.recovering
+    rig.arrive(until - 1)
+    assert (sleek.recovering, limiter.recovering) == (False, 0)
+
+
+class TestProbes:
+    def probes(self, rig, until_ns):
+        """When they leave; a probe is a SEND without payload of a packet that has arrived."""
+        found = []
+        while (due := rig.a.next_wakeup_ns()) <= until_ns:
+            rig.now_ns = due
+            for frame in drain(rig.a, due):
+                assert (frame[wire.BTH], wire.wire_bytes(frame), frame[wire.TOS]) == (4, 58, 24 << 2 | 2)
+                found.append((due, psn_of(frame), frame))
+        return found
+
+    def test_after_three_base_rtts_and_then_every_five(self):
+        rig = Rig()
+        rig.send()
+        rig.arrive(0, 1)
+        rig.send()
+        heard_ns = rig.now_ns - 200
+        found = self.probes(rig, heard_ns + 14 * BASE_NS)
+        assert [psn for _, psn, _ in found] == [1, 1, 1]
+        times = [at - heard_ns for at, _, _ in found]
+        assert times == pytest.approx([3 * BASE_NS, 8 * BASE_NS, 13 * BASE_NS], abs=2)
+
+    def test_after_two_where_nothing_waits_to_be_sent(self):
+        rig = Rig(packets=5)
+        rig.send()
+        rig.arrive(0)
+        (first, *_) = self.probes(rig, rig.now_ns + 2 * BASE_NS)
+        assert first[0] - rig.now_ns == pytest.approx(0, abs=1)
+
+    @pytest.mark.parametrize(("rtt_ns", "again"), [(2 * BASE_NS - 1, [1, 2, 3, 4]), (2 * BASE_NS, [])])
+    def test_an_answer_without_much_delay_says_that_what_is_missing_is_lost(self, rtt_ns, again):
+        rig = Rig(packets=5)
+        rig.send()
+        rig.arrive(0)
+        ((sent_ns, _, probe),) = self.probes(rig, rig.now_ns + 2 * BASE_NS)
+        rtts = []
+        rig.qa.reaction_point.on_ack = lambda feedback: rtts.append(feedback.rtt_ns)
+        rig.b.receive(sent_ns + 1_000, probe)
+        (answer,) = drain(rig.b, sent_ns + 1_000)
+        rig.now_ns = sent_ns + rtt_ns
+        rig.a.receive(rig.now_ns, answer)
+        assert rtts == [rtt_ns]
+        assert rig.send() == again
+
+    def test_one_that_nothing_was_acknowledged_before(self):
+        """The time-out comes first; a probe of packet -1 is answered all the same."""
+        rig = Rig(packets=5)
+        rig.send()
+        rig.qa.sender.send_probe(rig.now_ns)
+        (probe,) = drain(rig.a, rig.now_ns)
+        assert psn_of(probe) == wire.PSN_MASK
+        rig.b.receive(rig.now_ns, probe)
+        (answer,) = drain(rig.b, rig.now_ns)
+        rig.now_ns += 1_000
+        rig.a.receive(rig.now_ns, answer)
+        assert rig.send() == [0, 1, 2, 3, 4]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=4),
+    window=st.sampled_from([1, 4, 30]),
+    loss=st.sampled_from([0.0, 0.05, 0.3]),
+    reorder=st.sampled_from([0.0, 0.5]),
+    ack_every_bytes=st.sampled_from([0, 4 * PACKET]),
+    seed=st.integers(0, 10**6),
+)
+def test_every_byte_arrives_and_nothing_is_left(sizes, window, loss, reorder, ack_every_bytes, seed):
+    rig = Rig(window, 0, rto_ns=200_000, ack_every_bytes=ack_every_bytes)
+    qa, qb = rig.qa, rig.qb
+    for size in sizes:
+        qa.post(size)
+    Wire(rig.a, rig.b, trouble=Trouble(loss=loss, reorder=reorder, seed=seed)).run(1_000_000_000)
+    if rig.a.stats.retries_exceeded:
+        return
+    assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
+    assert qa.inflight_bytes == qa.sender.early == qa.limiter.recovering == 0
+    assert rig.a.next_wakeup_ns() == 1 << 61
+
+
+def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
+    rig = Rig(window=64, packets=64)
+    rig.send()
+    left = list(range(64))
+    random.Random(1).shuffle(left)
+    arrived = set()
+    for number in left:
+        rig.arrive(number)
+        arrived.add(number)
+        missing = next((each for each in range(64) if each not in arrived), 64)
+        assert rig.qa.sender.early == sum(each > missing for each in arrived)
+
+
+@pytest.mark.parametrize(
+    "config", [{"reliability": "go-back-n"}, {"reliability": "selective-repeat", "loss_packets": 3}]
+)
+def test_it_needs_selective_repeat_without_other_detection(config):
+    with pytest.raises(ParameterError, match=r"sleek_windows 1\.5: expected 0, or selective-repeat with"):
+        pair(sleek_windows=1.5, **config)
