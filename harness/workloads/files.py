@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from harness.workloads.base import MAX_SIZE_BYTES, MAX_TIME_NS, Setting
 from p4switch import foreign_files
 from p4switch.errors import UserError
 from p4switch.foreign_files import decimal, opened, read_text, real, told
 
-__all__ = ["ends", "host", "opened", "read_lines", "read_text", "real", "time_ns", "whole"]
+Classes = dict[Annotated[str, Field(pattern=r"^[0-9]{1,10}$")], Annotated[int, Field(ge=0, le=7)]]
+"""The class of data by the priority that a file gives a flow, as decimal digits."""
+
+__all__ = ["Classes", "ends", "host", "opened", "read_lines", "read_text", "real", "time_ns", "whole"]
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:

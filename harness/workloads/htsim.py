@@ -26,7 +26,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from harness.workloads.base import ENDLESS_BYTES, Flow, Setting, TimedParameters, Traffic, expect_flows, register
-from harness.workloads.files import ends, read_lines, time_ns, whole
+from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
 from p4switch.errors import UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
@@ -41,11 +41,12 @@ _MOST_NUMBER = 1 << 32  # of hosts, flows and triggers, as htsim has them
 
 @register("htsim")
 class HtsimMatrix(TimedParameters):
-    """`file` is relative to the scenario. Priorities are not used."""
+    """`file` is relative to the scenario. Priorities become classes as `classes` says; else they are not used."""
 
     file: str  # a connection matrix (.cm), relative to the scenario
     time_unit: Literal["ps", "ns", "us"] = "ps"  # of the file's start times
     size_bytes: Annotated[int, Field(gt=0)] | None = None  # of every flow; None: what the file says
+    classes: Classes = {}  # the class of data by the file's `prio`, as "3"; those that are not here: the NIC's
 
     def generate(self, setting: Setting) -> Traffic:
         return _Reader(self, setting).read()
@@ -102,6 +103,7 @@ class _Reader:
         self._per_ns = _PER_NS[matrix.time_unit]
         self._size_bytes = matrix.size_bytes
         self._setting = setting
+        self._classes = matrix.classes
         self._all: list[Flow] = []  # keeps them alive: they are known by identity
         self._started: list[Flow] = []
         self._triggers: dict[int, _Trigger] = {}
@@ -149,8 +151,8 @@ class _Reader:
             size_bytes = self._size_bytes
         hosts = ends(where, self._integer(where, source), self._integer(where, destination), self._setting)
         flow = Flow(*hosts, size_bytes, time_ns(where, values.get("start", "0"), self._per_ns))
-        for key in ("id", "prio"):
-            self._integer(where, values.get(key, "0"))
+        self._integer(where, values.get("id", "0"))
+        flow.priority = self._classes.get(str(self._integer(where, values.get("prio", "0"))))
         expect_flows("file", len(self._all) + 1)
         self._all.append(flow)
         if "trigger" in values:

@@ -80,7 +80,8 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
         (
             ["program=int", "cc=dcqcn"],
-            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'ecn_int' or 'trim'",
+            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'ecn_int' "
+            "or 'trim'",
         ),
         (["program=router"], "no program 'router'"),
         (

@@ -211,6 +211,18 @@ def test_a_flow_of_size_0_of_htsim_sends_until_the_run_ends(tmp_path: Path) -> N
     assert (flow.size_bytes, flow.start_ns, flow.stop_ns) == (base.ENDLESS_BYTES, 7, None)
 
 
+def test_priorities_of_files_become_classes_if_the_scenario_says_which(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text("0->1 start 0 size 1 prio 2\n1->2 start 0 size 1 prio 7\n2->3 start 0 size 1\n")
+    (tmp_path / "flow.txt").write_text("2\n0 1 3 100 1 0\n1 2 0 100 1 0\n")
+    htsim = build("htsim", folder=tmp_path, file="x.cm", classes={"2": 5, "0": 1}).flows
+    ns3 = build("ns3", folder=tmp_path, file="flow.txt", classes={"3": 4}).flows
+    assert [flow.priority for flow in htsim] == [5, None, 1]
+    assert [flow.priority for flow in ns3] == [4, None]
+    assert {flow.priority for flow in build("ns3", folder=tmp_path, file="flow.txt").flows} == {None}
+    with pytest.raises(UserError, match="classes"):
+        build("ns3", folder=tmp_path, file="flow.txt", classes={"x": 4})
+
+
 def test_htsim_barriers_wait_for_all(tmp_path: Path) -> None:
     text = "0->1 id 1 start 0 size 5 send_done_trigger 1\n1->2 id 2 start 0 size 9 send_done_trigger 1\n"
     text += "2->3 id 3 trigger 1 size 1\ntrigger id 1 barrier count 2\n"
