@@ -56,6 +56,7 @@ test: setup
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --explicit-package-bases tests
 	@$(BIN)/vulture
 	@$(BIN)/python -m tools.import_circles
 

@@ -15,6 +15,17 @@ class ParameterError(HostError):
     """A parameter is unknown, of the wrong type or out of range."""
 
 
+class LimitError(HostError):
+    """A reaction point, `point`, has a rate or a window that cannot be."""
+
+    def __init__(self, text: str, point: object = None) -> None:
+        super().__init__(text)
+        self.point = point
+
+    def __reduce__(self) -> tuple[type[LimitError], tuple[object, ...]]:
+        return type(self), self.args  # the point stays where it is
+
+
 class NativeBuildError(HostError):
     """The compiled hosts cannot be built on this machine."""
 

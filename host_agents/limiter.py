@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from host_agents.cc.base import ReactionPoint
+from host_agents.cc.base import MAX_RATE_BPS, ReactionPoint
 from host_agents.port import Port, Source
 from host_agents.timers import Timer, TimerOwner
 
@@ -82,9 +82,14 @@ class RateLimiter(Source):
             else:
                 self._wait()
 
+    def dismiss(self) -> None:
+        """Nothing will be sent any more: let go of the queue pairs, and of the timer."""
+        self._last_member = None
+        self.timer.dismiss()
+
     def rate_changed(self) -> None:
         """The reaction point has another rate: move the NST of the packet sent last."""
-        self.nst_ns = self._paced_from_ns + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        self.nst_ns = self._paced_from_ns + self._gap_ns()
         if self.state == WAITING:
             self._wait()
 
@@ -131,8 +136,12 @@ class RateLimiter(Source):
         return None
 
     def _may_send(self) -> bool:
-        if self.reaction_point.may_send(self.inflight_bytes):
+        """Whether there is something to send now. Raises LimitError for a window that would be closed for ever."""
+        point = self.reaction_point
+        if point.may_send(self.inflight_bytes):
             return True
+        if not point.window_bytes >= 0.0:  # a NaN, too
+            point.expect_limits()
         return self.recovering > 0 and self._turn_to_urgent()
 
     def _turn_to_urgent(self) -> bool:
@@ -156,8 +165,16 @@ class RateLimiter(Source):
             nominal = earliest
         self._paced_from_ns = nominal
         self._paced_bits = 8.0 * self.reaction_point.path.link_bytes(wire_bytes)
-        self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        self.nst_ns = nominal + self._gap_ns()
         self.inflight_bytes += wire_bytes
+
+    def _gap_ns(self) -> float:
+        """From the packet sent last to the next. Raises LimitError for a rate at which there is none."""
+        point = self.reaction_point
+        rate_bps = point.rate_bps
+        if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
+            point.expect_limits()
+        return self._paced_bits * 1e9 / rate_bps
 
     def _drop(self, member: Member, last: Member) -> None:
         """Take `member`, which follows `last`, out of the ring."""

@@ -320,6 +320,36 @@ class Nic(Port):
         else:
             self.stats.malformed += 1
 
+    def may_report(self, frame: bytes) -> bool:
+        """Return whether a frame, when it arrives, may be the end of a message or the ACK of all of one.
+
+        True of all that this cannot tell at a glance, provided that no frame before it is one.
+        """
+        if len(frame) < wire.AFTER_BTH or (read_i64_be(frame, 12) >> 40) & 0xFFFFFF != 0x080045:
+            return False
+        bth: i64 = read_i64_be(frame, wire.BECN)
+        qpn: int = (bth >> 32) & wire.QPN_MASK
+        qp = self.queue_pairs.get(qpn)
+        if qp is None:
+            return qpn == COLLECTIVE_QPN
+        opcode: int = frame[wire.BTH]
+        kind = opcode - wire.WITH_INT if wire.WITH_INT <= opcode < wire.FIRST_CONTROL else opcode
+        psn: int = bth & wire.PSN_MASK
+        if kind <= wire.SEND_ONLY:
+            return kind == wire.SEND_LAST or kind == wire.SEND_ONLY or qp.holds_early
+        if kind == wire.ACKNOWLEDGE:
+            return qp.may_complete(psn)
+        if kind == wire.SACK or kind == wire.SACK_WITH_INT:
+            offset = wire.AFTER_BTH
+            if kind == wire.SACK_WITH_INT and len(frame) > offset:
+                offset += wire.SHIM_BYTES + wire.INT_RECORD_BYTES * (frame[offset] >> 4)
+            if len(frame) < offset + wire.AETH_BYTES + wire.SACK_BYTES:
+                return False
+            sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
+            first_missing: int = (sack >> 40) & wire.PSN_MASK
+            return qp.may_complete((first_missing - 1) & wire.PSN_MASK)
+        return kind != wire.CNP and kind != wire.NACK and kind != wire.TRIMMED
+
     def next_frame(self, now_ns: int) -> bytes | None:
         """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
         self.now_ns = now_ns

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # There is one of each, because nothing keeps it.
 _feedback: Final = Feedback()
+_nothing_scheduled: Final[Fifo[Message]] = Fifo()
 _trimmed: Final = Trimmed()
 
 
@@ -56,6 +57,7 @@ class QueuePair(Connection):
         self._sender: Sender | None = None
         self._receiver: Receiver | None = None
         self._busy = False
+        self._retired = False  # it sends no more data
         self.failed = False  # in error: it sends and takes nothing
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
@@ -87,6 +89,29 @@ class QueuePair(Connection):
             self._outlet.senders.clear()
         if self._sender is not None and self._group is not None:
             self._group.leave(self._sender)
+
+    def retire(self) -> None:
+        """Let go of the sending half: everything is acknowledged, and nothing more will be posted.
+
+        What is answered all the same is counted from now on, and moves nothing. Where others speak through the sending
+        half, it stays.
+        """
+        sender = self._sender
+        group = self._group
+        if sender is None or group is None or self._notifies or not self._sending.retires:
+            return
+        if sender.messages.size > 0 or self._scheduled.size > 0:
+            raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} still has messages to send")
+        self._retired = True
+        self._sender = None
+        self._group = None
+        self._scheduled = _nothing_scheduled
+        if self._start_timer is not None:
+            self._start_timer.dismiss()
+            self._start_timer = None
+        self._outlet = None
+        group.leave(sender)
+        sender.dismiss()
 
     # The halves
 
@@ -158,6 +183,17 @@ class QueuePair(Connection):
         sender = self._sender
         return sender is not None and sender.messages.size > 0
 
+    @property
+    def holds_early(self) -> bool:
+        """Whether packets have arrived that wait for one before them: any packet may deliver them."""
+        receiver = self._receiver
+        return receiver is not None and receiver.holds_early
+
+    def may_complete(self, psn: int) -> bool:
+        """Return whether a message is complete, or may be, once all packets up to this PSN are acknowledged."""
+        sender = self._sender
+        return sender is not None and sender.absolute(psn) + 1 >= sender.message_end
+
     def hears(self, address: int) -> bool:
         """Whether a host other than `peer_address` may be at the other end."""
         return False
@@ -198,6 +234,8 @@ class QueuePair(Connection):
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
         if self.failed:
             raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} is in error: its retries are used up")
+        if self._retired:
+            raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} is retired: it sends no more data")
         if group is not None:
             self._check(group)
         start_ns = max(start_ns, self.nic.now_ns)
@@ -315,10 +353,13 @@ class QueuePair(Connection):
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
         """An ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
+        self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
+            if self._retired:
+                self._count_late(frame, syndrome == wire.SYNDROME_NAK_SEQUENCE)
+                return
             sender = self._make_sender()
-        self.stats.acks_received += 1
         number = sender.absolute(psn)
         if syndrome == wire.SYNDROME_NAK_SEQUENCE:
             self.stats.naks_received += 1
@@ -337,10 +378,13 @@ class QueuePair(Connection):
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
         """A selective ACK; its AETH is at `offset`."""
+        self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
+            if self._retired:
+                self._count_late(frame, False)
+                return
             sender = self._make_sender()
-        self.stats.acks_received += 1
         number = sender.absolute(psn)
         first_missing = sender.absolute(first_missing_psn)
         sender.identify(now_ns, number, first_missing, _feedback)
@@ -356,6 +400,8 @@ class QueuePair(Connection):
     def on_nack(self, now_ns: int, psn: int, frame: bytes) -> None:
         """A packet was trimmed. If that was at its last hop the path has no part in it."""
         self.stats.nacks_received += 1
+        if self._retired:
+            return
         sender = self.sender
         trimmed = _trimmed
         trimmed.now_ns = now_ns
@@ -371,7 +417,15 @@ class QueuePair(Connection):
 
     def on_cnp(self, now_ns: int) -> None:
         self.stats.cnps_received += 1
-        self.reaction_point.on_cnp(now_ns)
+        if not self._retired:
+            self.reaction_point.on_cnp(now_ns)
+
+    def _count_late(self, frame: bytes, nak: bool) -> None:
+        """An answer has come to a queue pair that sends no more data."""
+        if nak:
+            self.stats.naks_received += 1
+        if frame[wire.BECN] & 0x40 != 0:
+            self.stats.marks_heard += 1
 
     def _feed_back(self, now_ns: int, sender: Sender, acked_bytes: int, frame: bytes) -> None:
         """Tell reaction point and load balancer; the sender has said which packet the ACK is for."""
@@ -430,6 +484,10 @@ class GroupQueuePair(QueuePair):
     ) -> None:
         super().__init__(nic, qpn, frames, sending, notification_point, first_psn)
         self._members = members
+
+    def may_complete(self, psn: int) -> bool:
+        """Return whether it may: what one member acknowledges may be what was missing of all."""
+        return True
 
     def hears(self, address: int) -> bool:
         return self._members.has(address)

@@ -56,6 +56,11 @@ class Receiver(TimerOwner):
     def psn(self, number: int) -> int:
         return (self.psn_base + number) & PSN_MASK
 
+    @property
+    def holds_early(self) -> bool:
+        """Whether packets have arrived that wait for one before them."""
+        return False
+
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:

@@ -170,6 +170,13 @@ class Protocol:
                 own = own.joined(added.opcodes)
         return own
 
+    @functools.cached_property
+    def has_packets(self) -> bool:
+        """Whether there are packets of its own, or of a protocol among its mechanisms."""
+        from host_agents.headers import THE_TRANSPORT
+
+        return any(packets for owner, packets in self.opcodes.packets.items() if owner != THE_TRANSPORT)
+
     def resolved(self) -> dict[str, Any]:
         """Every parameter with its value, for the record of a run."""
         values: dict[str, Any] = dict(dataclasses.asdict(self.parameters))

@@ -410,6 +410,10 @@ class SelectiveRepeatReceiver(Receiver):
         self._ack_bytes = config.ack_every_bytes  # 0: senders say which packets are answered
         self._unanswered_bytes = config.ack_every_bytes  # that have come since the last answer; the first has one
 
+    @property
+    def holds_early(self) -> bool:
+        return self.expected < self._end
+
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:

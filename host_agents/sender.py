@@ -296,6 +296,11 @@ class Sender(Member):
             left.append(self.messages.pop())
         return left
 
+    def dismiss(self) -> None:
+        """Everything is acknowledged, and nothing more will be posted: let go of the limiter and the timer."""
+        self.limiter.dismiss()
+        self.timer.dismiss()
+
     def _arm(self, deadline_ns: int) -> None:
         self.deadline_ns = deadline_ns
         self.timer.arm(deadline_ns)

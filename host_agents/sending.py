@@ -35,6 +35,8 @@ class Sending:
         self.data_priority = data_priority
         self.scope = scope
         self.shared = shared
+        # Whether the sending half is needed only while there is something to send: nobody else speaks through it.
+        self.retires = shared is None and not protocol.has_packets
         self._host = host
         self._port = port
         self._slack_ns = slack_ns

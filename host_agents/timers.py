@@ -41,6 +41,14 @@ class Timer:
     def is_armed(self) -> bool:
         return self.place >= 0
 
+    def dismiss(self) -> None:
+        """Cancel it for good, and let go of its owner, which nothing else may hold any more."""
+        self.cancel()
+        self.owner = _nobody
+
+
+_nobody: Final = TimerOwner()
+
 
 class TimerQueue:
     def __init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -57,9 +58,9 @@ class Network:
 
     Hosts have their addresses, and know those of all others, so that whatever speaks IPv4 runs on them; switches run
     `program`, a name or a P4 file. Its `parameters` say what its entries are, as in a scenario; instead of them,
-    `entries` is a function of what is to be known of a switch, and returns its entries. Links of up
-    to 1 Gb/s have their rate, in both directions; faster ones are as fast as the machine is, and nothing adds a link's
-    delay: what a network does in time is for `p4cc.run`.
+    `entries` is a function of what is to be known of a switch, and returns its entries. Links of up to 1 Gb/s have
+    their rate, in both directions; faster ones are as fast as the machine is, which a warning says. Nothing adds a
+    link's delay: what a network does in time is for `p4cc.run`.
 
     Raises UserError where Mininet cannot be used, or what does not fit, before anything is started.
     """
@@ -86,6 +87,12 @@ class Network:
         self._seed = seed
         self._stack = contextlib.ExitStack()
         self._net: Any = None
+        if faster := [link for link in topology.links if link.rate_bps > _MOST_SHAPED_BPS]:
+            warnings.warn(
+                f"topology {topology.name!r}: {len(faster)} of {len(topology.links)} links have more than 1 Gb/s: "
+                "they are not held to their rates, and are as fast as this machine is",
+                stacklevel=2,
+            )
 
     def __enter__(self) -> Network:
         package.require()

@@ -96,6 +96,9 @@ def run(
         stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
     found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
+    for kept in found:
+        if how.trace is not None and (empty := how.trace.empty(kept.folder, kept.summary["end_ns"])):
+            warnings.warn(f"{kept.name}: {empty}", stacklevel=2)
     return _checked(found, strict)
 
 

@@ -66,9 +66,12 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
 
 
 def has(kind: str, key: str) -> bool:
-    """Return whether there is a sound file of `kind` that `key` stands for."""
+    """Return whether this user has made a sound file of `kind` that `key` stands for.
+
+    Several users may share a cache; what one of them has noted says nothing about the others.
+    """
     try:
-        return any(map(is_sound, (root() / kind / key).iterdir()))
+        return any(path.lstat().st_uid == os.geteuid() and is_sound(path) for path in (root() / kind / key).iterdir())
     except OSError:
         return False
 

@@ -131,7 +131,7 @@ def _read(file: Path) -> tuple[Path, bytes]:
 
 
 def _note(file: Path, text: bytes) -> str:
-    return cache.digest(os.fsencode(file), text)
+    return cache.digest(str(os.geteuid()), os.fsencode(file), text)  # several users may share a cache
 
 
 def _write_note(note: Path, file: Path) -> None:

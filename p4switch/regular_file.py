@@ -1,4 +1,8 @@
-"""Files of others, opened only where they are regular ones: nothing is waited for, whatever stands in their place."""
+"""Files of others, opened only where they are regular ones.
+
+Nothing is waited for, whatever stands in their place. Links are not followed: in a folder of others a link may name any
+file that this user may read.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +27,30 @@ class _Unwaiting(io.FileIO):
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, or what a link to one leads to, to read it.
+    """Open a regular file to read it.
 
     Some files of /proc call themselves regular, and have whoever reads them wait; here that is an error of the reading.
-    Raises UserError for a pipe, a socket, a device or a folder, and OSError.
+    Raises UserError for a link, a pipe, a socket, a device or a folder, and OSError.
     """
-    refused = UserError(f"{path}: expected a regular file")
-    if not stat.S_ISREG(path.stat().st_mode):  # to open a device may be an act in itself
-        raise refused
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(number).st_mode):  # something else by now
+    expect_regular(path, path.lstat())  # to open a device may be an act in itself
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        expect_regular(path, path.lstat())  # something else by now
+        raise
+    try:
+        expect_regular(path, os.fstat(number))
+    except UserError:
         os.close(number)
-        raise refused
+        raise
     return io.BufferedReader(_Unwaiting(number))
+
+
+def expect_regular(path: Path, status: os.stat_result) -> None:
+    """Raises UserError where what stands at `path`, of which `lstat` has told this, is no regular file."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a link; " if stat.S_ISLNK(status.st_mode) else ""
+        raise UserError(f"{path}: {kind}expected a regular file")
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:

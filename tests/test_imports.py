@@ -78,6 +78,31 @@ def test_what_is_below_the_harness_knows_nothing_of_it_nor_hosts_and_switches_of
         assert wrong == [], path
 
 
+# The way of a scenario through the harness: a room knows those before it. `errors`, `papers` and other files that lie
+# beside the rooms are below all of them, the command line and what is made of it above.
+ROOMS = (
+    "columns", "control", "workloads", "plan", "measure", "worlds", "replay", "report", "execution", "bench",
+    "reference", "commands",
+)  # fmt: skip
+ABOVE = ("harness.cli", "harness.site_pages")
+
+
+def test_each_room_of_the_harness_knows_only_those_before_it() -> None:
+    folders = {path.name for path in (ROOT / "harness").iterdir() if (path / "__init__.py").is_file()}
+    assert folders == set(ROOMS)
+    back = []
+    for place, room in enumerate(ROOMS):
+        later = {f"harness.{other}" for other in ROOMS[place + 1 :]} | set(ABOVE)
+        for path in files(f"harness/{room}"):
+            names = {".".join(name.split(".")[:2]) for name in imported(path)}
+            back += [f"{name_of(path)} imports {name}" for name in sorted(names & later)]
+    for path in (ROOT / "harness").glob("*.py"):
+        if name_of(path) not in ABOVE:
+            names = {".".join(name.split(".")[:2]) for name in imported(path)}
+            back += [f"{name_of(path)} imports {name}" for name in sorted(names & {f"harness.{one}" for one in ROOMS})]
+    assert back == []
+
+
 def in_functions() -> dict[str, set[str]]:
     """The modules that each file outside the tests imports in functions, those of commands apart."""
     found: dict[str, set[str]] = {}

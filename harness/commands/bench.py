@@ -11,7 +11,7 @@ from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 
-# Not asked of `harness.measure.cost`, which needs the hosts in place.
+# Not asked of `harness.bench.cost`, which needs the hosts in place.
 PARTS = (
     "memory", "pipelines", "hosts", "switch-process", "end-to-end", "workers", "windows", "scale", "training",
     "collectives", "matrix",
@@ -40,7 +40,7 @@ def command(parts: tuple[str, ...], json_file: Path | None, quick: bool, matrix_
         raise UserError(f"--k {matrix_k}: expected an even number")
     use_native_hosts()
 
-    from harness.measure import cost
+    from harness.bench import cost
 
     figures = cost.measure_all(parts or PARTS, quick, click.echo, matrix_k)
     if json_file is not None:

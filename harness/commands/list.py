@@ -93,7 +93,7 @@ def _programs() -> list[dict[str, Any]]:
 
 
 def _probes() -> list[dict[str, Any]]:
-    from harness.measure.probes import REGISTRY
+    from harness.plan.probes import REGISTRY
     from harness.reference import keys
 
     return [_described(name, kind, keys.probe_keys(name)) for name, kind in REGISTRY.all().items()]

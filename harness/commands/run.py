@@ -104,7 +104,8 @@ from p4switch.quantities import quantity
 @click.option(
     "--cli",
     metavar="MOMENT",
-    help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, or at end.",
+    help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, at end, or at "
+    "a model time, as in 5ms; the run goes on meanwhile.",
 )
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 @debug_option

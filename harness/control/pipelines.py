@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
+from p4switch.architectures.v1model.externs.random import Random
 from p4switch.compiler import compile_program
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 P4C = "p4c-bm2-ss"
 LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
-_DRAW = b'"modify_field_rng_uniform"'  # the primitive of BMv2 JSON
+_DRAW = f'"{Random.primitive}"'.encode()  # in BMv2 JSON
 _P4C_TIMEOUT_S = 120
 
 

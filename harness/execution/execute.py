@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,11 +21,13 @@ from harness.execution.progress import RunProgress
 from harness.execution.request import RunRequest
 from harness.execution.runners import at_once, one_by_one
 from harness.execution.several import Made, complete, known
+from harness.measure.inputs import program_files
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.plan.batch import Batch, batch_of
+from harness.plan.how import Tracing
 from harness.plan.run import Run
 from harness.replay.live import Watch
 from harness.worlds.parallel import workers_of
@@ -32,6 +35,8 @@ from harness.worlds.ranks import Ranks
 from harness.worlds.virtual import COVERAGE_FILE
 from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
+from p4switch.errors import UserError
+from p4switch.printable import tell
 
 _MOST_WARNINGS = 20  # that are lines of their own
 
@@ -76,7 +81,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         else:
             kept, early = _completed(request, batch, taken, folder, make)
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
-        no_report += attempt(lambda: _write_coverage(folder), folder)
+        no_report += attempt(lambda: _write_coverage(batch, kept, folder), folder)
+        _tell_empty_traces(kept, request.how.trace)
         if request.report and batch.sweep is None:
             reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
     page = target / reports.page_of(batch) if request.report else target
@@ -130,16 +136,30 @@ def _watching(wanted: bool) -> Iterator[Watch | None]:
         yield watcher
 
 
-def _write_coverage(folder: Path) -> None:
-    """Write one page on what the packets of all runs reached, as far as it was counted."""
-    files = sorted(folder.rglob(COVERAGE_FILE))
-    if not files:
-        return
+def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
+    """Write one page on what the packets of all runs reached, as far as it was counted; warn of what is left out.
+
+    A run that was taken from a folder of others may name any file for the page to show.
+    """
     total = Coverage()
-    for file in files:
-        total.merge(Coverage.load(file))
+    for number, result in kept.items():
+        file = result.folder / COVERAGE_FILE
+        if not os.path.lexists(file):
+            continue
+        try:
+            total.merge(Coverage.load(file, program_files(batch.runs[number].run())))
+        except UserError as error:
+            tell(f"warning: coverage left out: {error}", err=True)
+    if not total.counts:
+        return
     write_coverage(total, folder / "coverage")
     Console().print(table(total))
+
+
+def _tell_empty_traces(kept: Mapping[int, Result], tracing: Tracing | None) -> None:
+    for result in kept.values():
+        if tracing is not None and (empty := tracing.empty(result.folder, result.summary["end_ns"])):
+            click.echo(f"warning: {result.folder.name}: {empty}", err=True)
 
 
 def _failures(summaries: Mapping[str, Mapping[str, Any]], strict: bool) -> list[str]:

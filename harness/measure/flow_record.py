@@ -17,6 +17,17 @@ Values = Mapping[str, float]  # by column
 Counts = Mapping[str, int]  # of a receiver's queue pair, by name
 
 
+class FlowColumns:
+    """The columns of a run's flows by who fills them, and what stands in them before."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.of_senders = [column for column, _ in of_senders(columns)]
+        receivers = of_receivers(columns)
+        self.when_delivered = [(column, source) for column, source in receivers if source.when_delivered]
+        self.at_the_end = [(column, source) for column, source in receivers if not source.when_delivered]
+        self.unknown = unknown(columns)
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What a sender knows of a message: done, or how far it got (completed_ns -1), and its columns' values."""
@@ -27,7 +38,7 @@ class Sent:
     columns: Values
 
     @classmethod
-    def joined(cls, parts: Collection[Sent], columns: Sequence[Column]) -> Sent:
+    def joined(cls, parts: Collection[Sent], columns: FlowColumns) -> Sent:
         """Of a flow of several senders, each of which sends it all: from the first to the last of them."""
         if len(parts) == 1:
             return next(iter(parts))
@@ -38,7 +49,7 @@ class Sent:
             completed_ns=-1 if any(part.completed_ns < 0 for part in parts) else max(p.completed_ns for p in parts),
             columns={
                 column.name: _joined(column, [part.columns[column.name] for part in parts])
-                for column, _ in of_senders(columns)
+                for column in columns.of_senders
             },
         )
 
@@ -93,16 +104,21 @@ class FlowRecord:
         self.completed_ns = sent.completed_ns
         self.columns.update(sent.columns)
 
-    def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: Sequence[Column]) -> None:
-        """Every receiver has all of it, and has told those of its counts that are of this time."""
+    def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: FlowColumns) -> None:
+        """Every receiver has all of it, and has told those of its counts that are of this time.
+
+        Nothing was told where another worker has the receiver (`harness.worlds.reports`).
+        """
         self.delivered_ns = time_ns
-        for column, source in of_receivers(columns):
-            if source.when_delivered:
+        if counts[0]:
+            for column, source in columns.when_delivered:
                 self.columns[column.name] = received(source, column, counts)
 
-    def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: Sequence[Column]) -> None:
+    def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: FlowColumns) -> None:
         """The run is over: what the receivers have counted on the queue pair."""
         self.delivered_wire_bytes = delivered_wire_bytes
-        for column, source in of_receivers(columns):
-            if not source.when_delivered or self.delivered_ns < 0:
+        for column, source in columns.at_the_end:
+            self.columns[column.name] = received(source, column, counts)
+        if self.delivered_ns < 0:
+            for column, source in columns.when_delivered:
                 self.columns[column.name] = received(source, column, counts)

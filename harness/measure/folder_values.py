@@ -2,8 +2,8 @@
 
 Folders come from others, too. What is read of them becomes names of files, text and attributes of pages, lines of a
 terminal, numbers of rows and sizes of arrays. All of it is read here, and looked at before anything else sees it:
-files are regular, and of a bounded size; names are plain; text has no control characters; numbers are in range; and a
-table's size is known, from its metadata, before its data are read.
+files are regular, and of a bounded size, and links are not followed; names are plain; text has no control characters;
+numbers are in range; and a table's size is known, from its metadata, before its data are read.
 
 Each function raises UserError that names the file, and what is wrong in it.
 """
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness.plan import scenario
+from p4switch import regular_file
 from p4switch.errors import UserError, validate
 from p4switch.printable import hidden
 from p4switch.regular_file import read_regular
@@ -143,10 +144,9 @@ class Scenario(_Kept):
 
 
 def expect_regular(path: Path) -> None:
-    """Raises UserError where `path` is there, and is neither a regular file nor a link to one."""
+    """Raises UserError where there is no regular file at `path`: a link is none, wherever it leads."""
     try:
-        if not path.is_file():
-            raise UserError(f"{path}: expected a regular file")
+        regular_file.expect_regular(path, path.lstat())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
 

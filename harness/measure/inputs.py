@@ -16,6 +16,7 @@ from harness.plan import scenario
 from harness.plan.resolve import resolved
 from harness.plan.run import Run
 from p4switch.compiler import preprocess
+from p4switch.compiler.source import SourceMap
 
 _SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
 _RANK = "{rank}"  # stands for a number
@@ -26,9 +27,18 @@ def resolved_text(run: Run) -> bytes:
     return scenario.dump(resolved(run)).encode()
 
 
+def program_files(run: Run) -> frozenset[str]:
+    """Return the files that the run's P4 program consists of, as coverage names them. Raises UserError."""
+    return frozenset(os.path.normpath(piece.file.path) for piece in _preprocessed(run).pieces)
+
+
+def _preprocessed(run: Run) -> SourceMap:
+    return preprocess(run.build.source, run.build.include_dirs, dict(run.build.defines))
+
+
 def inputs(run: Run) -> dict[str, Any]:
     """Digests of all that the run is made of, as they are now. Raises UserError for a P4 file that cannot be read."""
-    source = preprocess(run.build.source, run.build.include_dirs, dict(run.build.defines))
+    source = _preprocessed(run)
     paths = {Path(piece.file.path) for piece in source.pieces} | set(_named(run)) | set(_beside(run))
     own = sorted({str(path.resolve()) for path in paths if not provenance.is_ours(path)})
     return {

@@ -152,8 +152,8 @@ def copy_content(source: Path, target: Path) -> None:
     """Copy what is in a folder, which may be somebody else's, into `target`, which is there.
 
     Files get the owner and the mode that those have which this process makes: one that is to run as whoever owns it
-    (set-user-ID), or a folder that everybody may write to, is none in the copy. Links to files are followed. Raises
-    UserError for links to folders, pipes, sockets and devices, and for what cannot be read.
+    (set-user-ID), or a folder that everybody may write to, is none in the copy. Raises UserError for links, which may
+    lead to files that only this process may read, for pipes, sockets and devices, and for what cannot be read.
     """
     folders = [Path()]
     for below in folders:  # grows

@@ -36,12 +36,12 @@ from harness.measure import folder_values, provenance
 from harness.measure.folder_values import TABLE
 from harness.measure.inputs import inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
-from harness.measure.probes import Probe, parse
-from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
 from harness.plan.how import How
+from harness.plan.probes import Probe, parse
+from harness.plan.probes.base import EVERYWHERE
 from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
@@ -269,13 +269,15 @@ def load_all(folder: Path) -> list[Result]:
     """Load a run's folder, or all runs directly inside `folder`.
 
     They come in the order that `note_order` has written down; those that it does not name come last, by name and seed.
-    Raises UserError if there is none.
+    Raises UserError if there is none, and for a link to a run's folder.
     """
-    if (folder / "summary.json").is_file():
+    if os.path.lexists(folder / "summary.json"):
         return [load(folder)]
     order = folder_values.read_names(folder / _ORDER) if os.path.lexists(folder / _ORDER) else []
     place = {name: number for number, name in enumerate(order)}
     inside = [path.parent for path in folder.glob("*/summary.json")]
+    for link in filter(Path.is_symlink, inside):
+        raise UserError(f"{str(link)!r} is a link; expected a folder; name the one that it leads to")
     inside.sort(key=lambda path: (place.get(path.name, len(place)), *_name_and_seed(path)))
     if not inside:
         raise UserError(f"{str(folder)!r} has no results: expected a run's folder, or one with runs in it")

@@ -9,6 +9,8 @@ from typing import Any
 
 from p4switch.errors import UserError
 
+TRACE_TEXT = "trace.txt"
+TRACE_LINES = "trace.jsonl"
 _LAST_NS = (1 << 63) - 1
 
 
@@ -45,6 +47,17 @@ class Tracing:
         """`until_ns`, or what no run reaches."""
         return _LAST_NS if self.until_ns is None else self.until_ns
 
+    def empty(self, folder: Path, end_ns: int) -> str | None:
+        """Return what to say of an empty trace in the folder of a run that ended at `end_ns`; None: it has packets."""
+        if (folder / TRACE_LINES).stat().st_size:
+            return None
+        span = ""
+        if self.from_ns or self.until_ns is not None:
+            until = "the end" if self.until_ns is None else f"{self.until_ns:,} ns"
+            span = f" from {self.from_ns:,} ns until {until}"
+        sent = f"no packet of flow {self.flow} was sent{span}; the run ended at {end_ns:,} ns"
+        return f"{TRACE_TEXT} and {TRACE_LINES} are empty: {sent}"
+
 
 @dataclass(frozen=True)
 class How:
@@ -68,7 +81,7 @@ class How:
         """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""
         if not isinstance(made, Mapping):
             return False
-        files = {"pcap": ["hosts.pcapng"], "trace": ["trace.txt", "trace.jsonl"], "coverage": ["coverage.json"]}
+        files = {"pcap": ["hosts.pcapng"], "trace": [TRACE_TEXT, TRACE_LINES], "coverage": ["coverage.json"]}
         for key, wanted in asdict(self).items():
             if key in files and (wanted is None or wanted is False):
                 continue  # what it has besides does no harm

@@ -1,4 +1,4 @@
-"""What a scenario says of one probe. Kinds of probes and how they read are in `harness.measure.probes`."""
+"""What a scenario says of one probe. Kinds of probes and how they read are in `harness.plan.probes`."""
 
 from __future__ import annotations
 

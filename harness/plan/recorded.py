@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.columns.flows import COUNTS_PREFIX, column_of, in_order, is_of_hosts
-from harness.measure import probes
-from harness.measure.probes import CounterProbe, Probe, ProgramProbe
-from harness.measure.probes.reaction_point import expect_number
+from harness.plan import probes
+from harness.plan.probes import CounterProbe, Probe, ProgramProbe
+from harness.plan.probes.reaction_point import expect_number
 from harness.plan.run import Run
 from p4switch.errors import UserError, suggest
 

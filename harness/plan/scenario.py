@@ -156,7 +156,7 @@ class Record(Table):
     columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
     # Classes of flows by size, each with figures of its own in summaries and reports.
     sizes: list[SizeClass] = []
-    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    # Further tables, each with what its kind of probe takes; see harness/plan/probes.
     probes: list[dict[str, Any]] = []
 
     @model_validator(mode="after")

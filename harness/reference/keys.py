@@ -21,7 +21,7 @@ from pydantic_core import to_jsonable_python
 import topologies
 from harness import workloads
 from harness.control import programs
-from harness.measure.probes import REGISTRY as PROBES
+from harness.plan.probes import REGISTRY as PROBES
 from harness.plan.scenario import Scenario
 from harness.plan.sweep import Sweep
 from harness.reference.comments import comments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,7 +64,7 @@ class Trace:
 
 def packets(path: Path, network: Network) -> Trace | None:
     """None: nothing was traced. Raises UserError for a file that is damaged."""
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     follower = _Follower(network)
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace") as file:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 
 from harness.measure.results import Result
+from harness.plan.how import TRACE_LINES
 from harness.replay.pack import packed
-from harness.replay.recorded import TRACE, Recorded, cells, is_recorded
+from harness.replay.recorded import Recorded, cells, is_recorded
 from p4switch.errors import UserError
 
 MOST_BYTES = 20_000_000
@@ -68,14 +70,15 @@ def small_data(result: Result) -> Small | None:
     """
     if importlib.util.find_spec(_CARRIER) is None or not is_recorded(result) or cells(result) > _SMALL_CELLS:
         return None
-    trace = result.folder / TRACE
-    for traced in (True, False) if trace.is_file() else (False,):
-        if traced and trace.stat().st_size > _SMALL_TRACE_BYTES:
+    trace = result.folder / TRACE_LINES
+    there = os.path.lexists(trace)
+    for traced in (True, False) if there else (False,):
+        if traced and trace.lstat().st_size > _SMALL_TRACE_BYTES:
             continue
         recorded = Recorded(result, traced)
         data = packed(recorded.head(1), recorded.arrays(1))
         if len(data) <= _SMALL_BYTES:
-            large = trace.is_file() and not traced
+            large = there and not traced
             return Small(data, "without the packets of its trace, which is too large for a report" if large else "")
     return None
 

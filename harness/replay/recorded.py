@@ -18,12 +18,12 @@ from harness.columns.flows import of_session, replayed
 from harness.columns.links import counted
 from harness.measure.folder_values import most_bytes
 from harness.measure.results import Result
+from harness.plan.how import TRACE_LINES
 from harness.replay.network import Network
 from harness.replay.pack import Array
 from harness.replay.packets import Trace, packets
 from p4switch.errors import UserError
 
-TRACE = "trace.jsonl"
 Integers = NDArray[np.int64]
 _MOST_RATES = 1_000_000  # rows: of more, intervals are joined
 _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
@@ -67,7 +67,7 @@ class Recorded:
     def __init__(self, result: Result, traced: bool = True) -> None:
         """Without `traced`, packets are left out. Raises UserError for what cannot be read any more."""
         self.network = Network(result.topology)
-        self.trace: Trace | None = packets(result.folder / TRACE, self.network) if traced else None
+        self.trace: Trace | None = packets(result.folder / TRACE_LINES, self.network) if traced else None
         self._result = result
         # Results of before may lack one.
         self._counts = [column for column in replayed() if column.name in result.messages.columns]

@@ -30,6 +30,15 @@ class OfFlows(At):
         return super().__call__(summary) if summary["flows"] else None
 
 
+@dataclass(frozen=True)
+class AllDone(At):
+    """As `At`, of a run in which all flows were done at its end; None for others."""
+
+    def __call__(self, summary: dict[str, Any]) -> float | None:
+        """Return the value in this summary."""
+        return super().__call__(summary) if summary["flows_delivered"] == summary["flows"] else None
+
+
 def worst_queue(key: str) -> Quantity:
     """Return how to read this value of the queue that held most."""
 

@@ -19,7 +19,7 @@ from harness.workloads.base import MAX_FLOWS, Flow, Traffic
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,12 @@ class _Attacked(Traffic):
         super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
 
     @property
-    def independent(self) -> bool:
-        return self._traffic.independent
+    def follows_deliveries(self) -> bool:
+        return self._traffic.follows_deliveries
+
+    @property
+    def follows_completions(self) -> bool:
+        return self._traffic.follows_completions
 
     @property
     def local(self) -> bool:

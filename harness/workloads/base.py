@@ -22,7 +22,7 @@ from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 MAX_SIZE_BYTES = 2**40
 MAX_TIME_NS = 2**61
@@ -100,10 +100,19 @@ class Traffic:
         self.assignments = dict(assignments or {})
 
     @property
+    def follows_deliveries(self) -> bool:
+        """Whether flows may start because others are delivered."""
+        return type(self).on_delivered is not Traffic.on_delivered
+
+    @property
+    def follows_completions(self) -> bool:
+        """Whether flows may start because others are acknowledged."""
+        return type(self).on_completed is not Traffic.on_completed
+
+    @property
     def independent(self) -> bool:
         """Hosts meet in frames only: nothing starts at one because of what was done at another."""
-        own = type(self)
-        return own.on_delivered is Traffic.on_delivered and own.on_completed is Traffic.on_completed
+        return not self.follows_deliveries and not self.follows_completions
 
     @property
     def local(self) -> bool:

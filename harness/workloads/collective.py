@@ -34,7 +34,7 @@ from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Topology
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 PACKET_BYTES = 128
 UNIT_BYTES = 16  # of addresses
@@ -398,7 +398,7 @@ class _CollectiveTraffic(Traffic):
         self._reports = reports
 
     def summary(self) -> dict[str, Any]:
-        from harness.measure.collective_record import figures, operations_table, slot_bytes
+        from harness.workloads.collective_record import figures, operations_table, slot_bytes
 
         reports = self._reports
         if not reports:

@@ -17,7 +17,7 @@ from p4switch.errors import UserError
 from topologies import Topology
 
 if TYPE_CHECKING:
-    from harness.measure.collective_record import CollectiveReport
+    from harness.workloads.collective_record import CollectiveReport
 
 _MISTAKES = "mistakes"  # of a workload's summary, for which a run fails
 

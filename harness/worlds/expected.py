@@ -49,8 +49,8 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without what pipelines do
-_TURN_MEETINGS = 12  # in a window, where hosts take turns
-_NOTED_S = 40e-6  # of a flow, by the session, which each worker has there
+_TURN_MEETINGS = 3  # in a window, where hosts take turns
+_NOTED_S = 20e-6  # of a flow, by the session, which each worker has there
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 _MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
@@ -317,6 +317,7 @@ class Paths:
         self._shortest = shortest_paths(run.topology)
         self._switches = [run.topology.uplink(host).node for host in run.topology.hosts]
         self._groups = {(group.source, group.members): group for group in run.groups}
+        self._found: dict[tuple[str, str], int] = {}  # between switches, as asked for
 
     def links(self, flow: Flow) -> tuple[int, int]:
         """Of a packet, with its copies; and of the acknowledgements of all who receive it."""
@@ -327,9 +328,12 @@ class Paths:
         return len(tree.up), back
 
     def _between(self, source: int, destination: int) -> int:
-        row, column = self._shortest.row, self._shortest.column
-        between = self._shortest.distance[row[self._switches[source]], column[self._switches[destination]]]
-        return int(between) + 2
+        ends = self._switches[source], self._switches[destination]
+        found = self._found.get(ends)
+        if found is None:
+            row, column = self._shortest.row[ends[0]], self._shortest.column[ends[1]]
+            found = self._found[ends] = int(self._shortest.distance[row, column]) + 2
+        return found
 
 
 def _window_ns(topology: Topology) -> int:

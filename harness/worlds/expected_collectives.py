@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from harness.measure.collective_record import READ_SLOT_BYTES, WRITE_SLOT_BYTES
 from harness.plan.frame_sizes import HEADER_BYTES
 from harness.plan.run import Run
+from harness.workloads.collective_record import READ_SLOT_BYTES, WRITE_SLOT_BYTES
 from host_agents.assignments import (
     ALL_REDUCE,
     BARRIER,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from harness.columns.column import Column
 from harness.columns.flows import of_receivers, of_senders
 from harness.columns.rates import getters
-from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Counts, Sent
+from harness.workloads.collective_record import CollectiveReport
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
@@ -46,7 +46,8 @@ class Connect(NamedTuple):
 class Post(NamedTuple):
     """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given.
 
-    `incast`: the number and the hosts of the one that it is a part of, if that is to be announced.
+    `incast`: the number and the hosts of the one that it is a part of, if that is to be announced. `only`: no other
+    message follows on the connection.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Post(NamedTuple):
     start_ns: int
     stop_ns: int | None
     incast: tuple[int, tuple[int, ...]] | None = None
+    only: bool = False
 
 
 # Of a host to the run's session.
@@ -118,9 +120,10 @@ class HostSession:
         nic: Nic,
         tell: Callable[[Event], object],
         columns: Sequence[Column],
+        samples: bool = True,
         senders: Mapping[str, tuple[Protocol, LoadBalancing]] | None = None,
     ) -> None:
-        """`columns`: those of flows, of which senders and receivers fill some.
+        """`columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called.
 
         `senders`: what the scenario's groups send with, by name; else it is what the NIC has.
         """
@@ -135,6 +138,8 @@ class HostSession:
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
         self._messages: dict[int, Message] = {}  # by flow, unfinished
         self._active: dict[int, int] = {}  # unfinished messages by connection, until the sample after the last
+        self._samples = samples
+        self._to_retire: list[QueuePair] = []  # whose only message is done
         self._program: Program | None = None
         nic.on_delivered = self._on_delivered
         nic.on_complete = self._on_complete
@@ -142,6 +147,9 @@ class HostSession:
 
     def connect(self, request: Connect) -> None:
         number = request.number
+        if not self._samples and len(self._to_retire) > 1:
+            self._retire(self._to_retire[:-1])  # the last one may be the one that makes this call
+            del self._to_retire[:-1]
         protocol, balancing = self._senders.get(request.part, (None, None))
         self._queue_pairs[number] = self.nic.open_qp(
             request.peer_address,
@@ -190,6 +198,8 @@ class HostSession:
             samples.append(RateSample(now_ns, number, tuple([get(qp) for get in self._getters])))
             if not unfinished:
                 del self._active[number]
+        self._retire(self._to_retire)
+        self._to_retire = []
         return samples
 
     def connection_of(self, part: object) -> int | None:
@@ -250,7 +260,16 @@ class HostSession:
         qp = delivery.qp
         self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _told(qp.stats, self._delivered_counts)))
 
+    def _retire(self, done: Iterable[QueuePair]) -> None:
+        """Keep no sending half that nobody needs: of its rate there was a sample since it was done."""
+        for qp in done:
+            qp.retire()
+
     def _on_complete(self, message: Message) -> None:
+        request = message.tag
+        assert isinstance(request, Post)
+        if request.only:
+            self._to_retire.append(self._queue_pairs[request.number])
         self._tell(Completed(self._forget(message), self._sent(message)))
 
     def _on_failed(self, message: Message) -> None:
@@ -262,6 +281,8 @@ class HostSession:
         assert isinstance(request, Post)
         del self._messages[request.flow]
         self._active[request.number] -= 1
+        if not self._samples and not self._active[request.number]:
+            del self._active[request.number]
         return request.flow
 
 

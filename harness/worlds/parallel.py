@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from harness.errors import DeadWorkerError, passed_on
 from harness.plan.run import Run
@@ -61,17 +61,14 @@ class Crew(Protocol):
     def gather(self, value: _Value) -> list[_Value]:
         """What all give, by rank, at the first worker; at the others nothing."""
 
-    def share(self, value: _Value) -> list[_Value]:
-        """Return what all give, by rank, at all."""
-
     def agree(self, value: _Value) -> _Value:
         """The first worker's value, at all."""
 
     def either(self, value: bool) -> bool:
         """Whether any worker's value is true, at all."""
 
-    def tell(self, value: object) -> None:
-        """To all, this one included, at the end of the window."""
+    def tell(self, data: bytes, others: bool = False) -> None:
+        """Tell all, this one included, or the others; they get it when they meet next."""
 
 
 class Alone:
@@ -90,16 +87,13 @@ class Alone:
     def gather(self, value: _Value) -> list[_Value]:
         return [value]
 
-    def share(self, value: _Value) -> list[_Value]:
-        return [value]
-
     def agree(self, value: _Value) -> _Value:
         return value
 
     def either(self, value: bool) -> bool:
         return value
 
-    def tell(self, value: object) -> None:
+    def tell(self, data: bytes, others: bool = False) -> None:
         raise AssertionError("nobody else is there")
 
 
@@ -121,7 +115,7 @@ class Joined:
         owners: Sequence[int],
         rank: int,
         count: int,
-        told: Callable[[list[Any]], object],
+        told: Callable[[list[bytes]], object],
         late: Callable[[int], object] | None,
     ) -> None:
         """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
@@ -145,10 +139,6 @@ class Joined:
     def gather(self, value: _Value) -> list[_Value]:
         return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
 
-    def share(self, value: _Value) -> list[_Value]:
-        told = self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), to_all=True)
-        return [pickle.loads(data) for data in told]
-
     def agree(self, value: _Value) -> _Value:
         told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
         agreed: _Value = pickle.loads(told[0])
@@ -157,15 +147,12 @@ class Joined:
     def either(self, value: bool) -> bool:
         return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))
 
-    def tell(self, value: object) -> None:
-        self._fabric.tell(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+    def tell(self, data: bytes, others: bool = False) -> None:
+        self._fabric.tell(data, others)
 
     def _begin(self) -> None:
         if self._late is not None:
             self._late(self.rank)
-
-    def _on_told(self, told: list[bytes]) -> None:
-        self._told([pickle.loads(data) for data in told])
 
 
 class Workers(Joined):
@@ -178,7 +165,7 @@ class Workers(Joined):
         fabric: Fabric,
         owners: Sequence[int],
         count: int,
-        told: Callable[[list[Any]], object],
+        told: Callable[[list[bytes]], object],
         late: Callable[[int], object] | None = None,
     ) -> None:
         super().__init__(fabric, owners, 0, count, told, late)
@@ -234,7 +221,7 @@ class Workers(Joined):
             self.rank,
             self.count,
             self._owners,
-            told=self._on_told,
+            told=self._told,
             memory=memory,
             waiting=self._look_at_others,
             spins=_SPINS if self.count <= processes.processors() else 0,
@@ -308,7 +295,7 @@ class RankCrew(Joined):
         fabric: Fabric,
         owners: Sequence[int],
         ranks: Ranks,
-        told: Callable[[list[Any]], object],
+        told: Callable[[list[bytes]], object],
         late: Callable[[int], object] | None = None,
     ) -> None:
         super().__init__(fabric, owners, ranks.rank, ranks.count, told, late)
@@ -319,7 +306,7 @@ class RankCrew(Joined):
         """At the first one, raises what another one fails by."""
         with self._ranks.at_run():
             self._begin()
-            self._fabric.join(self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange)
+            self._fabric.join(self.rank, self.count, self._owners, told=self._told, exchange=self._ranks.exchange)
             yield
 
 

@@ -16,37 +16,78 @@ _SWITCH_PORT_COST = 0.4
 def partition(topology: Topology, workers: int, hosts_together: bool = False) -> dict[str, int]:
     """The rank of each node's worker, by name, so that few links lead from worker to worker and all have as much to do.
 
-    Racks stay together, in the order of the topology's hosts, which keeps pods together. A switch goes where most of
-    what it is linked to is; one that is linked to all alike, as a core switch is, goes to who has least to do.
+    Racks stay together, and so do pods where there are enough of them. A switch goes where most of what it is linked to
+    is; one that is linked to all alike, as a core switch is, goes to who has least to do. Racks or pods are dealt out
+    one by one, since jobs are often placed on hosts that follow each other; where more links would lead from worker to
+    worker then, as in a chain of switches, each worker has those that follow each other.
     `hosts_together`: all hosts are the first worker's, and the switches the others', as long as those have less to do.
     """
     if workers == 1:
         return dict.fromkeys(topology.ports, 0)
-    found: dict[str, int] = {}
+    if hosts_together:
+        return _with_switches(topology, workers, {host.name: 0 for host in topology.hosts}, beside=False)
+    ways = (_dealt(topology, workers), _in_rows(topology, workers))
+    found = [_with_switches(topology, workers, hosts, beside=True) for hosts in ways]
+    return min(found, key=lambda owners: _crossing(topology, owners))  # the first of equal ones
+
+
+def _with_switches(topology: Topology, workers: int, hosts: Mapping[str, int], beside: bool) -> dict[str, int]:
+    """Return the ranks of all nodes. `beside`: a switch goes where most of what it is linked to is."""
+    found = dict(hosts)
     loads = [0.0] * workers
     costs = _costs(topology)
+    for name, rank in found.items():
+        loads[rank] += costs[name]
+    for switch in _outwards(topology):
+        votes = _votes(topology, switch, found if beside else {})
+        most = max(votes.values(), default=0)
+        near = [rank for rank in range(workers) if votes[rank] == most]
+        found[switch] = min(near, key=lambda rank: (loads[rank], rank))
+        loads[found[switch]] += costs[switch]
+    return found
 
-    def give(node: str, rank: int) -> None:
-        found[node] = rank
-        loads[rank] += costs[node]
 
+def _racks(topology: Topology) -> dict[str, list[str]]:
+    """Return the hosts of each rack, by its switch."""
     racks: dict[str, list[str]] = defaultdict(list)
     for host in topology.hosts:
         racks[topology.uplink(host).node].append(host.name)
-    whole = sum(costs[host.name] for host in topology.hosts)
-    before = 0.0
-    for rack in racks.values():
-        own = sum(costs[name] for name in rack)
-        rank = 0 if hosts_together else min(workers - 1, int((before + own / 2) / whole * workers))
-        before += own
-        for name in rack:
-            give(name, rank)
-    for switch in _outwards(topology):
-        votes = _votes(topology, switch, {} if hosts_together else found)
-        most = max(votes.values(), default=0)
-        near = [rank for rank in range(workers) if votes[rank] == most]
-        give(switch, min(near, key=lambda rank: (loads[rank], rank)))
+    return racks
+
+
+def _in_rows(topology: Topology, workers: int) -> dict[str, int]:
+    """Return the ranks of hosts, racks that follow each other together."""
+    found: dict[str, int] = {}
+    for rack in _racks(topology).values():
+        rank = min(workers - 1, int((len(found) + len(rack) / 2) / len(topology.hosts) * workers))
+        found.update(dict.fromkeys(rack, rank))
     return found
+
+
+def _dealt(topology: Topology, workers: int) -> dict[str, int]:
+    """Return the ranks of hosts, pod by pod, or rack by rack, to who has fewest.
+
+    Racks with links to the same switches are a pod.
+    """
+    racks = _racks(topology)
+    pods: dict[frozenset[str], list[list[str]]] = defaultdict(list)
+    for switch, rack in racks.items():
+        above = (there.node for there in topology.ports[switch].values() if there.node not in topology.host_by_name)
+        pods[frozenset(above)].append(rack)
+    together = list(pods.values()) if len(pods) >= workers else [[rack] for rack in racks.values()]
+    found: dict[str, int] = {}
+    counts = [0] * workers
+    for each in together:
+        rank = min(range(workers), key=lambda one: (counts[one], one))
+        for rack in each:
+            found.update(dict.fromkeys(rack, rank))
+            counts[rank] += len(rack)
+    return found
+
+
+def _crossing(topology: Topology, owners: Mapping[str, int]) -> int:
+    """Return how many links lead from worker to worker."""
+    return sum(owners[link.a] != owners[link.b] for link in topology.links)
 
 
 @dataclass(frozen=True)
@@ -64,8 +105,7 @@ def shares(topology: Topology, owners: Mapping[str, int], workers: int) -> Share
     loads = [0.0] * workers
     for node, cost in _costs(topology).items():
         loads[owners[node]] += cost
-    crossing = sum(owners[link.a] != owners[link.b] for link in topology.links)
-    return Shares(tuple(load / sum(loads) for load in loads), crossing / len(topology.links))
+    return Shares(tuple(load / sum(loads) for load in loads), _crossing(topology, owners) / len(topology.links))
 
 
 def _costs(topology: Topology) -> dict[str, float]:

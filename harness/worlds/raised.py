@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.errors import CheckError, CodeError
 from host_agents import registry
 from host_agents.cc.base import Point
+from host_agents.errors import LimitError
 from host_agents.lb.base import LoadBalancer
 from p4switch.errors import UserError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.worlds.host_session import HostSession
-
 
 
 class NamedErrors(AbstractContextManager[None]):
@@ -44,13 +44,17 @@ class NamedErrors(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, UserError | CheckError | MemoryError):
+        # SystemExit: the protocol's, which would end the command without a word.
+        if not isinstance(error, Exception | SystemExit) or isinstance(error, UserError | CheckError | MemoryError):
             return
         frames = list(traceback.walk_tb(trace))
-        part = next((part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None), None)
+        asked = error.point if isinstance(error, LimitError) else None  # for something, in a call that is over
+        parts = [part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None]
+        part = asked if isinstance(asked, Point) else next(iter(parts), None)
         if part is not None:
             told = f"{self._who(part)} raised{self._where(part)} after {self._now_ns() / 1e3:,.3f} us of model time:"
-            lines = "\n".join([told, *_last_lines(frames, error)])
+            place = [] if part is asked else _last_place(frames)
+            lines = "\n".join([told, *place, traceback.format_exception_only(error)[-1].rstrip()])
             raise CodeError(lines, "".join(traceback.format_exception(error))) from error
 
     def _who(self, part: Point | LoadBalancer) -> str:
@@ -78,10 +82,9 @@ def _is_of_hosts(frame: FrameType) -> bool:
     return any(part == "host_agents" for part in PurePath(frame.f_code.co_filename).parts)
 
 
-def _last_lines(frames: list[tuple[FrameType, int]], error: BaseException) -> list[str]:
-    """The last place in code that is not the hosts' own, its line, and the error."""
+def _last_place(frames: list[tuple[FrameType, int]]) -> list[str]:
+    """The last place in code that is not the hosts' own, and its line."""
     outside = [(frame, line) for frame, line in frames if not _is_of_hosts(frame)]
     frame, line = (outside or frames)[-1]
     summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
-    place = [text.rstrip() for text in traceback.format_list([summary])[0].splitlines()]
-    return [*place, traceback.format_exception_only(error)[-1].rstrip()]
+    return [text.rstrip() for text in traceback.format_list([summary])[0].splitlines()]

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from harness.columns.column import Column
-from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import FlowRecord, Sent, unknown
+from harness.measure.flow_record import FlowColumns, FlowRecord, Sent, Values
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
+from harness.workloads.collective_record import CollectiveReport
 from harness.worlds.host_session import (
     Completed,
     Connect,
@@ -53,12 +54,11 @@ class Connection:
     delivered_bytes: int = 0  # on the wire to each receiver, when rates were sampled last
 
 
-@dataclass(slots=True)
-class _Progress:
-    """What the ends of a flow have told so far."""
+class Details(NamedTuple):
+    """What a worker knows of flows with one sender and one receiver that others were not told: by flow."""
 
-    delivered: dict[int, Delivered] = field(default_factory=dict)  # by destination
-    sent: dict[int, Sent] = field(default_factory=dict)  # by source
+    sent: list[tuple[int, int, Values]]  # when its first packet left, and the columns that senders fill
+    delivered: list[tuple[int, Values]]  # the columns that receivers fill then
 
 
 class Session:
@@ -89,13 +89,16 @@ class Session:
         self._at_work: set[int] = set()  # hosts whose collectives are not over
         self._addresses = addresses
         self._carry = carry
-        self._columns = columns
+        self._columns = FlowColumns(columns)
         self._os_overhead_ns = os_overhead_ns
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced, of which no flow was handed over
         self._connected: dict[int, Connection] = {}  # of such a one's flows that are still to be handed over
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
-        self._progress: dict[int, _Progress] = {}  # by flow, of those that are under way
+        self._under_way: set[int] = set()  # flows that a host knows of and that are not done
+        # What those ends have told of such flows which are not all of their kind, by flow and host.
+        self._delivered: dict[int, dict[int, Delivered]] = {}
+        self._sent: dict[int, dict[int, Sent]] = {}
 
     @property
     def finished(self) -> bool:
@@ -121,7 +124,7 @@ class Session:
     @property
     def under_way(self) -> bool:
         """Whether a host has a flow to send or to receive, or a collective to go on with."""
-        return len(self._progress) > len(self.failed) or bool(self._at_work)
+        return len(self._under_way) > len(self.failed) or bool(self._at_work)
 
     def all_started(self, now_ns: int) -> bool:
         """Every flow that the session knows of."""
@@ -147,9 +150,46 @@ class Session:
             self._at_work.discard(host)
         elif isinstance(event, Failed):
             self.failed.add(event.flow)
-            self._progress[event.flow].sent[host] = event.sent
+            self._sent.setdefault(event.flow, {})[host] = event.sent
         else:
             self._on_completed(host, event)
+
+    def is_joint(self, event: Event) -> bool:
+        """Return whether the flow that a host reports something of has several senders or receivers."""
+        if isinstance(event, Delivered):
+            connection = self.connections[event.number - FIRST_NUMBER]
+            return len(connection.sources) > 1 or len(connection.destinations) > 1
+        if isinstance(event, Ended):
+            return False
+        flow = self.records[event.flow].flow
+        return bool(flow.further_sources or flow.further_destinations)
+
+    def details(self, has: Callable[[int], bool]) -> Details:
+        """Return what is known of flows here alone; `has`: whether a host is this worker's."""
+        flows = ((record, record.flow) for record in self.records)
+        own = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
+        sent, delivered = self._columns.of_senders, self._columns.when_delivered
+        return Details(
+            [
+                (record.flow.index, record.first_sent_ns, {column.name: record.columns[column.name] for column in sent})
+                for record in own
+                if record.completed_ns >= 0 and has(record.flow.source)
+            ],
+            [
+                (record.flow.index, {column.name: record.columns[column.name] for column, _ in delivered})
+                for record in own
+                if record.delivered_ns >= 0 and has(record.flow.destination)
+            ],
+        )
+
+    def note_details(self, details: Details) -> None:
+        """What another worker knows of flows."""
+        for index, first_sent_ns, values in details.sent:
+            record = self.records[index]
+            record.first_sent_ns = first_sent_ns
+            record.columns.update(values)
+        for index, values in details.delivered:
+            self.records[index].columns.update(values)
 
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """The senders' samples of one time, or of all, by time and connection.
@@ -172,10 +212,10 @@ class Session:
         self.traffic.on_end(self.collectives)
         for host, report in enumerate(reports):
             for flow, sent in report.unfinished.items():
-                self._progress[flow].sent[host] = sent
-        for flow, progress in self._progress.items():
-            if progress.sent and self.records[flow].completed_ns < 0:
-                self.records[flow].note_sent(Sent.joined(progress.sent.values(), self._columns))
+                self._sent.setdefault(flow, {})[host] = sent
+        for flow, parts in self._sent.items():
+            if self.records[flow].completed_ns < 0:
+                self.records[flow].note_sent(Sent.joined(parts.values(), self._columns))
         for record in self.records:
             if record.flow.stop_ns is not None and record.qp < 0:
                 record.flow.size_bytes = 0  # what it has sent
@@ -191,7 +231,7 @@ class Session:
     def _add(self, flows: Iterable[Flow]) -> None:
         for flow in flows:
             flow.index = len(self.records)
-            record = FlowRecord(flow, -1, columns=unknown(self._columns))
+            record = FlowRecord(flow, -1, columns=self._columns.unknown.copy())
             self.records.append(record)
             if flow.incast is not None:
                 self._incasts.setdefault((*flow.incast, flow.destinations), []).append(record)
@@ -205,10 +245,18 @@ class Session:
         connection = self._connected.pop(flow.index, None) or self._connection(flow, flow.start_ns)
         record.qp = connection.number
         connection.flows.append(record)
-        self._progress[flow.index] = _Progress()
+        self._under_way.add(flow.index)
         later_ns = self._os_overhead_ns
         stop_ns = None if flow.stop_ns is None else flow.stop_ns + later_ns
-        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns + later_ns, stop_ns, flow.incast)
+        post = Post(
+            connection.number,
+            flow.index,
+            flow.size_bytes,
+            flow.start_ns + later_ns,
+            stop_ns,
+            flow.incast,
+            flow.qp is None,
+        )
         for source in connection.sources:
             self._carry(source, post)
 
@@ -242,28 +290,40 @@ class Session:
             self.forged += 1
             return
         record = connection.flows[event.sequence]
-        if record.flow.index not in self._progress:
+        flow = record.flow
+        if flow.index not in self._under_way:
             self.forged += 1
             return
-        told = self._progress[record.flow.index].delivered
-        told[host] = event
-        if len(told) == len(connection.destinations):
+        if flow.further_destinations:
+            told = self._delivered.setdefault(flow.index, {})
+            told[host] = event
+            if len(told) < len(connection.destinations):
+                return
             time_ns = max(each.time_ns for each in told.values())
             record.note_delivered(time_ns, [each.counts for each in told.values()], self._columns)
-            if record.completed_ns >= 0:
-                self._finish(record)
-            self._add(self.traffic.on_delivered(record.flow, time_ns))
+        else:
+            record.note_delivered(event.time_ns, (event.counts,), self._columns)
+        if record.completed_ns >= 0:
+            self._finish(flow)
+        self._add(self.traffic.on_delivered(flow, record.delivered_ns))
 
     def _on_completed(self, host: int, event: Completed) -> None:
         record = self.records[event.flow]
-        told = self._progress[event.flow].sent
-        told[host] = event.sent
-        if len(told) == len(record.flow.sources):
+        flow = record.flow
+        if flow.further_sources:
+            told = self._sent.setdefault(event.flow, {})
+            told[host] = event.sent
+            if len(told) < len(flow.sources):
+                return
             record.note_sent(Sent.joined(told.values(), self._columns))
-            if record.delivered_ns >= 0:  # word of that may come later, from another host
-                self._finish(record)
-            self._add(self.traffic.on_completed(record.flow, record.completed_ns))
+        else:
+            record.note_sent(event.sent)
+        if record.delivered_ns >= 0:  # word of that may come later, from another host
+            self._finish(flow)
+        self._add(self.traffic.on_completed(flow, record.completed_ns))
 
-    def _finish(self, record: FlowRecord) -> None:
+    def _finish(self, flow: Flow) -> None:
         self.done += 1
-        del self._progress[record.flow.index]
+        self._under_way.remove(flow.index)
+        self._delivered.pop(flow.index, None)
+        self._sent.pop(flow.index, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,14 +26,9 @@ from harness.control.program_ledger import Kind, by_name, count
 from harness.control.rerouting import Rerouting
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
-from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
-from harness.measure.probes.base import Values
-from harness.measure.probes.cells import CellProbe
-from harness.measure.probes.readings import Readings
 from harness.measure.recording import (
     IDLE,
     STALLED,
@@ -46,10 +42,15 @@ from harness.measure.recording import (
 )
 from harness.measure.tracing import TraceRecord
 from harness.plan.headroom import headroom_bytes, xoff_bytes
-from harness.plan.how import Tracing
+from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
+from harness.plan.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probes_of
+from harness.plan.probes.base import Values
+from harness.plan.probes.cells import CellProbe
+from harness.plan.probes.readings import Readings
 from harness.plan.run import LinkChange, RouteChange, Run
 from harness.workloads import Flow
-from harness.worlds import building
+from harness.workloads.collective_record import collective_tables
+from harness.worlds import building, reports
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage_collection import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
@@ -58,7 +59,7 @@ from harness.worlds.partition import partition
 from harness.worlds.progress import DoneShare, ProgressWatch
 from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
-from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.session import FIRST_NUMBER, Connection, Session
 from harness.worlds.turns import Turns
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
@@ -165,7 +166,9 @@ class VirtualWorld:
         self._clients: dict[str, LocalClient] = {}  # by switch
         self._session = Session(traffic, run.addresses, self._carry, run.flow_columns, run.scenario.nic.os_overhead_ns)
         self._starts_ns: set[int] = set()  # when `_start_due` will be called
-        self._tags: dict[int, int] = {}  # the fabric's, by connection
+        self._own_events: list[Event] = []  # that all workers have been told of, this one included
+        # The addresses of each connection's frames, source and destination, as far as somebody has asked.
+        self._ends: array[int] = array("q")
         self._add_hosts()
         self._add_switches()
         self._add_links(capture)
@@ -208,7 +211,8 @@ class VirtualWorld:
         for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
-            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.flow_columns, run.group_senders))
+            tell, samples = partial(self._note, host.index), run.scenario.record.rate_interval_ns > 0
+            self._hosts.append(HostSession(nic, tell, run.flow_columns, samples, run.group_senders))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
             self._tell_built(1)
 
@@ -426,7 +430,8 @@ class VirtualWorld:
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
         if isinstance(request, Post):
-            self._follow(request)
+            if self._trace is not None:
+                self._follow(request, self._trace)
             if self._turns is not None:
                 self._turns.take(host)
         if not self._crew.has(host):
@@ -443,18 +448,20 @@ class VirtualWorld:
         else:
             self.fabric.at(request.start_ns, partial(self._post, host, request), host=host)
 
-    def _follow(self, request: Post) -> None:
-        """The fabric counts the packets of the flow's connection, and traces them if that was asked for."""
+    def _follow(self, request: Post, trace: Tracing) -> None:
+        """Have the packets of a flow traced, if it is the one."""
+        if trace.flow != self._session.records[request.flow].flow.number:
+            return
         connection = self._session.connections[request.number - FIRST_NUMBER]
-        if request.number not in self._tags:
-            ends = connection.sources, connection.destinations
-            source, destination = map(_number_of, self.run_plan.addresses(*ends))
-            self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        trace = self._trace
-        if trace is not None and trace.flow == self._session.records[request.flow].flow.number:
-            most = {} if trace.packets is None else {"packets": trace.packets}
-            span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
-            self.fabric.trace(self._tags[request.number], **most, **span, pipelines=trace.pipelines)
+        tag = self.fabric.flow(*self._ends_of(connection), request.number)
+        most = {} if trace.packets is None else {"packets": trace.packets}
+        span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
+        self.fabric.trace(tag, **most, **span, pipelines=trace.pipelines)
+
+    def _ends_of(self, connection: Connection) -> tuple[int, int]:
+        """Return where a connection's frames come from, and where they go to, as numbers."""
+        source, destination = self.run_plan.addresses(connection.sources, connection.destinations)
+        return _number_of(source), _number_of(destination)
 
     def _post(self, host: int, request: Post, now_ns: int) -> None:
         self._hosts[host].post(request, now_ns)
@@ -471,12 +478,20 @@ class VirtualWorld:
         if self._turns is not None:
             self._turns.report(host, event)
         elif self._independent and self._crew.count > 1:
-            self._crew.tell((host, event))
+            self._crew.tell(reports.packed(self.fabric.now_ns, host, event, self._session.is_joint(event)))
+            self._own_events.append(event)
         else:
             self._on_event(host, event)
 
-    def _on_told(self, told: list[tuple[int, Event]]) -> None:
-        for host, event in sorted(told, key=itemgetter(0)):
+    def _on_told(self, told: list[bytes]) -> None:
+        if self._turns is not None:
+            self._turns.hear(told)
+            return
+        own = iter(self._own_events)  # which come back in their order
+        self._own_events = []
+        heard = map(reports.unpacked, told)
+        events = [(host, next(own) if self._crew.has(host) else event) for _, host, event in heard]
+        for host, event in sorted(events, key=itemgetter(0)):
             self._on_event(host, event)
 
     def _on_event(self, host: int, event: Event) -> None:
@@ -539,12 +554,15 @@ class VirtualWorld:
         for probe in probes_of(self.run_plan):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
-        reports = self._reports()
+        told = self._reports()
         if scenario.record.rate_interval_ns:
             self._sample_links(self.fabric.now_ns)
         parts = self._crew.gather(self._part())
+        if self._crew.count > 1 and (self._independent or self._turns is not None):
+            for details in self._crew.gather(session.details(self._crew.has))[1:]:
+                session.note_details(details)
         if self._crew.first:
-            session.end(reports)
+            session.end(told)
         own_s = time.process_time() - started
         recording = self._recording(ended, parts) if self._crew.first else None
         cpu_s, memory_bytes = cost(self._crew, own_s)
@@ -661,7 +679,8 @@ class VirtualWorld:
 
     def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
-        numbers = self._crew.agree(list(self._tags))
+        count = self._crew.agree(len(self._session.connections))
+        numbers = range(FIRST_NUMBER, FIRST_NUMBER + count)
         on_wire = self._delivered_bytes(numbers)
         own = {host: session.report({}) for host, session in enumerate(self._hosts) if self._crew.has(host)}
         reports = merged(self._crew.gather(own), range(len(self._hosts)))
@@ -675,12 +694,20 @@ class VirtualWorld:
 
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
         """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
+        connections = self._session.connections
+        for connection in connections[len(self._ends) // 2 :]:
+            self._ends.extend(self._ends_of(connection))
+        ends = np.array(self._ends, np.int64).reshape(-1, 2)
         stats = _columns(self.fabric.flow_stats())
-        by_tag = np.zeros(int(stats["tag"].max(initial=0)) + 1, np.int64)  # traced packets have tags, too
+        place = stats["qp"] - FIRST_NUMBER
+        rows = np.flatnonzero((place >= 0) & (place < len(connections)))
+        # What receivers answer has the same number, and the other way.
+        rows = rows[(stats["dst_ip"][rows] == ends[place[rows], 1]) & (stats["src_ip"][rows] == ends[place[rows], 0])]
+        carried = np.zeros(len(connections), np.int64)
         framing_bytes = self.run_plan.scenario.framing_bytes
-        by_tag[stats["tag"]] = stats["delivered_bytes"] + framing_bytes * stats["delivered_packets"]
-        tags = self._tags
-        return self._added_up([int(by_tag[tags[number]]) if number in tags else 0 for number in numbers])
+        carried[place[rows]] = stats["delivered_bytes"][rows] + framing_bytes * stats["delivered_packets"][rows]
+        # Where hosts are all the first worker's, the others' sessions know of no connection.
+        return self._added_up([int(carried[number - FIRST_NUMBER]) if connections else 0 for number in numbers])
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
@@ -722,8 +749,8 @@ class VirtualWorld:
             found, again = tee(tracing.hops(records, self._decoder, self._trace.packets))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
-                (folder / "trace.txt").open("w", encoding="utf-8") as text,
-                (folder / "trace.jsonl").open("w", encoding="utf-8") as lines,
+                (folder / TRACE_TEXT).open("w", encoding="utf-8") as text,
+                (folder / TRACE_LINES).open("w", encoding="utf-8") as lines,
             ):
                 for line, members in zip(told, objects, strict=True):  # together: a trace may be larger than the memory
                     text.write(f"{line}\n")

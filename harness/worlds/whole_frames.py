@@ -12,6 +12,7 @@ class WholeFrames:
     def __init__(self, nic: Nic) -> None:
         self.receive = nic.receive
         self.next_wakeup_ns = nic.next_wakeup_ns
+        self.may_report = nic.may_report
         self._next_frame = nic.next_frame
 
     def next_frame(self, now_ns: int) -> bytes | None:

@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from host_agents import framing, wire
-from host_agents.errors import HostError
+from host_agents.errors import HostError, LimitError
 from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
@@ -283,7 +283,7 @@ class Point(TimerOwner):
         """The (last) queue pair is closed: no timer shall fire any more."""
         self.closed = True
         for timer in self._timers:
-            timer.cancel()
+            timer.dismiss()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -397,6 +397,16 @@ class ReactionPoint(Point):
                 self.outlet.window_opened()
             else:
                 whole.on_part_changed()
+
+    def expect_limits(self) -> None:
+        """Raises LimitError for a rate or a window that was assigned, and that `set_rate` or `set_window` refuses."""
+        if not 0.0 < self.rate_bps <= MAX_RATE_BPS:
+            told = f"rate_bps = {self.rate_bps!r}: expected bits a second above 0, not infinitely many"
+        elif not self.window_bytes >= 0.0:
+            told = f"window_bytes = {self.window_bytes!r}: expected a number of bytes from 0 on"
+        else:
+            return
+        raise LimitError(f"{type(self).__name__}.{told}", self)
 
     def on_part_changed(self) -> None:
         """A part of this one has set another rate or a wider window."""

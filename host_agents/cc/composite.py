@@ -114,10 +114,11 @@ class CompositeReactionPoint(ReactionPoint):
         self.outlet.window_opened()
 
     def follow(self) -> None:
-        """Rate and window are the smallest of the parts' and its own."""
+        """Rate and window are the smallest of the parts' and its own. Raises LimitError for one of a part's."""
         rate_bps = self.own_rate_bps
         window_bytes = self.own_window_bytes
         for part in self.parts:
+            part.expect_limits()
             rate_bps = min(rate_bps, part.rate_bps)
             window_bytes = min(window_bytes, part.window_bytes)
         self.window_bytes = window_bytes

@@ -42,6 +42,8 @@ class ExternType(Extern):
     """Whether an object belongs to a table, and is nothing without one."""
     in_parsers: ClassVar[bool] = False
     """Whether its methods can be called in parsers."""
+    cell: ClassVar[tuple[tuple[str, int], ...]] = ()
+    """Members of a cell of an object's state in the engine, and their widths in bits; none: it keeps nothing there."""
     p4info: ClassVar[str] = ""
     """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
 
@@ -59,6 +61,11 @@ class ExternType(Extern):
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         """Add the object to the program."""
+
+    @staticmethod
+    def cells(attributes: Mapping[str, int]) -> int:
+        """Return how many cells an object has in the engine, by what its constructor is given."""
+        return 1
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         """Add the object to the P4Info; for those with a `p4info`."""

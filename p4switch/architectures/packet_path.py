@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from p4switch.architectures.extern import Extern
+from p4switch.architectures.extern import Extern, ExternType
 from p4switch.registry import Registry
 
 if TYPE_CHECKING:
@@ -70,6 +70,14 @@ class PacketPath:
     @property
     def has_externs(self) -> bool:
         return (self.folder / "externs.h").exists()
+
+    def object_type(self, name: str) -> type[ExternType] | None:
+        """Return the extern of that name whose objects keep something in the engine."""
+        for registry in self.externs:
+            found = registry.get(name)
+            if found is not None and issubclass(found, ExternType) and found.cell:
+                return found
+        return None
 
     @property
     def operations(self) -> dict[str, type[ir.ExternOperation]]:

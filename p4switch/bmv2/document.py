@@ -72,6 +72,11 @@ class Document:
             for item in json.header_types if item.length_exp is not None
         }
 
+    @staticmethod
+    def attributes(instance: schema.ExternInstance) -> dict[str, int]:
+        """The numbers that the constructor of an extern object is given."""
+        return {each.name: hex_value(each.value) for each in instance.attribute_values if each.type == "hexstr"}
+
     def place(self, span: int | None) -> Place | None:
         """Where in the source a node is, by its span."""
         return None if span is None else self._places[span]

@@ -7,18 +7,21 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from p4switch.engine.points import Point, Points
 from p4switch.errors import UserError
+from p4switch.printable import hidden
+from p4switch.regular_file import read_regular
 
 KINDS = ("state", "transition", "hit", "miss", "action", "entry", "branch", "statement")
 """Of items, in the order of reports."""
 
 _KIND_OF = {"extract": "statement", "checksum": "statement"}
 _EXCLUDED = re.compile(r"LCOV_EXCL_(LINE|BR_LINE|START|STOP)")
+_MOST_BYTES = 64 << 20
 _BRANCHES = ("branch", "transition")
 
 
@@ -106,15 +109,34 @@ class Coverage:
         path.write_text(json.dumps([[*item, count] for item, count in sorted(self.counts.items())]))
 
     @classmethod
-    def load(cls, path: Path) -> Coverage:
-        """Raises UserError for a file that `save` has not written."""
+    def load(cls, path: Path, sources: Collection[str]) -> Coverage:
+        """Return what `save` has written, of a program that consists of the files `sources`.
+
+        The file may be somebody else's, and reports show what is in the files that it names. Raises UserError for one
+        that is no such file of this program.
+        """
         found = cls()
         try:
-            for *item, count in json.loads(path.read_text()):
-                found.counts[Item(*item)] += count
-        except (OSError, ValueError, TypeError) as error:
+            for *values, count in json.loads(read_regular(path, _MOST_BYTES)):
+                item = Item(*values)
+                if not _is_sound(item, count):
+                    raise ValueError(f"an item {values!r:.80}")
+                if item.file and item.file not in sources:
+                    raise UserError(f"{path}: {item.file!r:.200} is no file of the program")
+                found.counts[item] += count
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(f"{path}: expected what coverage was saved in: {error}") from None
         return found
+
+
+def _is_sound(item: Item, count: object) -> bool:
+    """Whether values of a file can be an item's, and its count."""
+    texts, numbers = (item.file, item.kind, item.name, item.detail), (item.line, item.column, count)
+    return (
+        all(isinstance(text, str) and hidden(text) is None and "\n" not in text for text in texts)
+        and all(type(number) is int and 0 <= number < 2**62 for number in numbers)
+        and item.kind in KINDS
+    )
 
 
 def _item(point: Point) -> Item | None:

@@ -11,7 +11,7 @@ from p4switch import bmv2, ir
 from p4switch.architectures.packet_path import PacketPath
 from p4switch.bmv2 import schema
 from p4switch.bmv2.schema import Json, JsonError
-from p4switch.engine import calc, cnodes, keys, registers
+from p4switch.engine import calc, cnodes, keys, objects, registers
 from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
 from p4switch.engine.control import Control
@@ -71,6 +71,7 @@ class Generator:
             calc.tables(algorithms),
             self._structs(),
             registers.types(self.program),
+            objects.types(self.program.objects),
             self._cells() if self.traced else "",
             self._intrinsic(),
             '#include "trace.h"\n#include "actions.h"\n',
@@ -323,6 +324,8 @@ class Generator:
                 raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rate_count} rates; expected 1 or 2")
         out.append(array("p4_bank_info", "banks", registers.banks(self.program), "{.size = 0}"))
         out.append(array("p4_register_info", "registers", registers.arrays(self.program), "{.name = NULL}"))
+        quoted = {each.name: c_string(each.name) for each in self.program.objects}
+        out.append(array("p4_object_info", "objects", objects.rows(self.program.objects, quoted), "{.name = NULL}"))
         rows = []
         for number, vset in enumerate(json.parse_vsets):
             width = vset.compressed_bitwidth
@@ -341,6 +344,7 @@ class Generator:
             "meters": json.meter_arrays,
             "banks": self.program.banks,
             "registers": self.program.registers,
+            "objects": self.program.objects,
             "vsets": json.parse_vsets,
         }
         described = {

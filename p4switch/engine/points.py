@@ -12,7 +12,7 @@ from p4switch.bmv2.places import Place
 
 Kind = Literal[
     "state", "transition", "extract", "statement", "branch", "checksum", "table", "hit", "miss", "action", "entry",
-    "register", "counter", "meter",
+    "register", "counter", "meter", "extern",
 ]
 
 

@@ -18,10 +18,12 @@ from dataclasses import dataclass, field, replace
 
 from p4switch import ir
 from p4switch.bmv2 import Document, JsonError, Place, schema
+from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
 from p4switch.ir.printer import text as ir_text
 
 MAX_FIELD_BITS = 2048
+MAX_CELLS = 1 << 28
 _NAME_CHARS = 40  # of names in generated C
 _PLAIN = re.compile(r"(?!x[0-9]|p4_)[a-z][a-z0-9_]*")
 _RESERVED = frozenset((
@@ -220,6 +222,7 @@ class Program:
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
     traced: bool = False  # its pipeline tells what it does with each packet
+    objects: list[Object] = field(default_factory=list)
     _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
 
     def __post_init__(self) -> None:
@@ -239,6 +242,7 @@ class Program:
             ))
         ]
         self._calculations = _calculations(self.document)
+        self.objects = self._objects()
         _unique("action", (a.id for a in self.json.actions))
         _unique("table", (t.name for p in self.json.pipelines for t in p.tables))
 
@@ -313,6 +317,25 @@ class Program:
                 place(item, *self.layout.place(self._type(item.header_type), 1))
         for union in self.json.header_unions:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+
+    def _objects(self) -> list[Object]:
+        found: list[Object] = []
+        instances = self.json.extern_instances
+        for instance, label in zip(instances, labels([each.name for each in instances]), strict=True):
+            kind = self.document.path.object_type(instance.type)
+            if kind is not None:
+                size = kind.cells(self.document.attributes(instance))
+                if not 0 < size <= MAX_CELLS:
+                    raise JsonError(f"BMv2 JSON: {instance.name} has {size} cells; expected 1 to {MAX_CELLS}")
+                found.append(Object(len(found), instance.name, kind, size, label))
+        return found
+
+    def object(self, name: str) -> Object:
+        """The extern object of that name."""
+        for each in self.objects:
+            if each.name == name:
+                return each
+        raise JsonError(f"BMv2 JSON: there is no extern object {name}")
 
     @property
     def json(self) -> schema.Program:

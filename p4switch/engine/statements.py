@@ -177,6 +177,12 @@ class Statements(ir.OperationVisitor[None]):
         point = self.program.points.add(kind, name, self.program.place(self._span), counted=False)
         self.em.note(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data})")
 
+    def tell(self, operation: ir.ExternOperation, name: str, index: str, data: str) -> None:
+        """Tell what was done to a cell of an extern object: `data` is an address and a size in C."""
+        place = self.program.place(self._span)
+        point = self.program.points.add("extern", name, place, operation.primitive, counted=False)
+        self.em.note(f"TRACE(P4_TRACE_EXTERN, {point}, {index}, 0, {data})")
+
     def source(self, span: int | None, otherwise: str) -> str:
         """FILE:LINE: the statement, as far as its first line goes."""
         place = self.program.place(span)

@@ -5,14 +5,19 @@ generated, and gets the narrowest representation that holds it: 64 or 128 bits, 
 Where only the low bits of a result matter (they are stored, masked or cast) they are all that is computed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from p4switch.bmv2.schema import JsonError
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C, Code
 from p4switch.engine.emit import Emitter
-from p4switch.engine.program import Field
+
+if TYPE_CHECKING:
+    from p4switch.engine.program import Field
 
 MAX_BITS = 16384
 

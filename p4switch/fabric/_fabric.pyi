@@ -15,7 +15,11 @@ from p4switch.engine._engine import RawEvent, Switch
 NEVER_NS: int  # 2**61: times are before it
 
 class Endpoint(Protocol):
-    """See docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never."""
+    """See docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never.
+
+    It may have `may_report(frame)`, too: whether a frame that is on its way to it may make it report something of which
+    others have to know before they go on. The default is that every frame may.
+    """
 
     def receive(self, now_ns: int, frame: bytes, /) -> None: ...
     def next_frame(self, now_ns: int, /) -> bytes | None: ...
@@ -157,12 +161,18 @@ class Fabric:
     def turn(self, host: int, time_ns: int, /) -> None:
         """In `settle`: make it the host's turn, at a time up to which it has gone: `now_ns` is that, and a message may
         be posted."""
-    def go_on(self, host: int, /) -> None:
-        """In `settle`: let a host go on up to where it is held or the window ends."""
+    def go_on(self, host: int, time_ns: int | None, /) -> None:
+        """In `settle`: hold a host at this time, as `hold` does, and let it go on up to there, or to where it is held
+        meanwhile, or to the end of the window."""
     def settle_again(self) -> None:
-        """Have `settle` called after the hosts' part of this window, or of the next one if that is over."""
-    def next_arrival_ns(self, host: int, /) -> int:
-        """Return when the next frame that is on its way to a host arrives; NEVER_NS: none is."""
+        """Have `settle` called after the hosts' part of this window; in `settle`, of the next one."""
+    def meet(self) -> int:
+        """In `settle`, with several workers: meet the others, which hands over what they have told each other. Return
+        `known_ns`."""
+    @property
+    def known_ns(self) -> int:
+        """A time before which the hosts of all workers report nothing in this window that was not told at the last
+        meeting, as far as their `may_report` says; NEVER_NS with one worker."""
     def careful_from(self, time_ns: int | None, /) -> None:
         """Make windows of one instant each from a time on, so that `stop` ends a run with the instant."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
@@ -197,8 +207,8 @@ class Fabric:
         happens with one worker. What was recorded, and what counts tell, is about the worker's own nodes: see
         p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not look at the
         network."""
-    def tell(self, data: bytes) -> None:
-        """To all, this worker included: they get it when they meet next, at the end of a window."""
+    def tell(self, data: bytes, others: bool = False) -> None:
+        """Tell all workers, this one included, or the others: they get it when they meet next."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
         """What all workers give, by rank; unless `to_all`, the first one alone gets it, others an empty list. Not in
         a call of a host."""

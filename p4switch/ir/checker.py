@@ -41,6 +41,7 @@ class _Checker:
         }
         self.objects = {
             "register_array": {r.name for r in program.registers},
+            "extern": {extern.name for extern in program.externs},
             "counter_array": {c.name for c in program.counters},
             "meter_array": {m.name for m in program.meters},
             "calculation": {c.name for c in program.calculations},

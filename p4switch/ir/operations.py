@@ -322,6 +322,11 @@ class ExternOperation(Operation, abstract=True):
     def read(cls, arguments: Arguments) -> ExternOperation:
         """Return the operation of a primitive with these arguments. Raises JsonError for others than it takes."""
 
+    @staticmethod
+    def told(data: bytes) -> str:
+        """Return what a trace says of `data`, which the C of the operation told it (`Statements.tell`)."""
+        return data.hex()
+
     @abstractmethod
     def emit(self, to: Statements) -> None:
         """Add its C to a function of the engine."""

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from p4switch.architectures.v1model.externs.random import Random
+from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
@@ -34,7 +36,7 @@ def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[st
         if place in named:
             register = {"type": "register_array", "value": REGISTER + place}
             first = {"type": "hexstr", "value": "0x0"}
-            primitive |= {"op": "register_read", "parameters": [primitive["parameters"][0], register, first]}
+            primitive |= {"op": RegisterRead.primitive, "parameters": [primitive["parameters"][0], register, first]}
     arrays = document["register_arrays"]
     following = 1 + max((array["id"] for array in arrays), default=-1)
     for number, place in enumerate(named, start=following):
@@ -46,6 +48,6 @@ def _draws(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The draws of a program, with their places: `FILE:LINE`."""
     for action in document["actions"]:
         for primitive in action["primitives"]:
-            if primitive["op"] == "modify_field_rng_uniform":
+            if primitive["op"] == Random.primitive:
                 where = primitive["source_info"]
                 yield f"{Path(where['filename']).name}:{where['line']}", primitive

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch.bmv2 import read
+from p4switch.compiler.types import width_of
 from p4switch.stf.language import NUMBER, Command, StfError, digits, number, plain
 
 
@@ -37,55 +39,32 @@ class Names:
     value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of what is selected on
 
     @classmethod
-    def of(cls, json: dict[str, Any]) -> Names:
-        widths: dict[tuple[str, str], int] = {}
-        types = {t["name"]: t for t in json["header_types"]}
-        for h in json["headers"]:
-            for f in types[h["header_type"]]["fields"]:
-                widths[h["name"], f[0]] = f[1]
-        actions = {a["id"]: a for a in json["actions"]}
-        names = cls()
-        for pipeline in json["pipelines"]:
-            for t in pipeline["tables"]:
-                keys = [
-                    Key(k.get("name") or ".".join(k["target"]), k["match_type"], widths.get(tuple(k["target"]), 1))
-                    for k in t["key"]
-                ]
-                params = {
-                    actions[i]["name"]: [(p["name"], p["bitwidth"]) for p in actions[i]["runtime_data"]]
-                    for i in t["action_ids"]
-                }
-                prioritized = t["match_type"] in ("ternary", "range")
-                names.tables[t["name"]] = Table(t["name"], keys, params, prioritized, t.get("action_profile", ""))
-        for c in json["counter_arrays"]:
-            names.counters[c["name"]] = c["binding"] if c["is_direct"] else ""
-        names.registers = {r["name"]: (r["size"], r["bitwidth"]) for r in json["register_arrays"]}
-        names.meters = {m["name"]: (m["size"], m.get("binding", "")) for m in json["meter_arrays"]}
-        names.value_sets = {v["name"]: [v["compressed_bitwidth"]] for v in json.get("parse_vsets", ())}
-        for state in (state for parser in json.get("parsers", ()) for state in parser["parse_states"]):
-            for transition in state["transitions"]:
-                if transition["type"] == "parse_vset":
-                    found = [_key_width(key, widths, json) for key in state["transition_key"]]
-                    names.value_sets[transition["value"]] = found
+    def of(cls, json: Mapping[str, Any]) -> Names:
+        """Return the names of a BMv2 JSON. Raises JsonError."""
+        document = read(json)
+        program, names = document.json, cls()
+        actions = {action.id: action for action in program.actions}
+        for table in (table for pipeline in program.pipelines for table in pipeline.tables):
+            keys = [
+                Key(key.name or ".".join(key.target), key.match_type, width_of(document.field(key.target).type) or 1)
+                if not isinstance(key.target, str) else Key(key.name or key.target, key.match_type, 1)
+                for key in table.key
+            ]
+            params = {
+                actions[number].name: [(each.name, each.bitwidth) for each in actions[number].runtime_data]
+                for number in table.action_ids or ()
+            }
+            prioritized = table.match_type in ("ternary", "range")
+            names.tables[table.name] = Table(table.name, keys, params, prioritized, table.action_profile or "")
+        names.counters = {c.name: c.binding or "" if c.is_direct else "" for c in program.counter_arrays}
+        names.registers = {r.name: (r.size, r.bitwidth) for r in program.register_arrays}
+        names.meters = {m.name: (m.size, m.binding or "") for m in program.meter_arrays}
+        names.value_sets = {v.name: [v.compressed_bitwidth] for v in program.parse_vsets}
+        for state in (state for states in document.states.values() for state in states):
+            for transition in state.json.transitions:
+                if transition.type == "parse_vset":
+                    names.value_sets[str(transition.value)] = [width_of(key.type) or 1 for key in state.keys]
         return names
-
-
-def _key_width(key: dict[str, Any], widths: dict[tuple[str, str], int], json: dict[str, Any]) -> int:
-    """Bits of one of the keys that a parser's state selects on."""
-    place = key["value"]
-    if key["type"] == "lookahead":
-        return int(place[1])
-    if key["type"] == "field":
-        return widths[place[0], place[1]]
-    stacks = {s["name"]: s["header_ids"][0] for s in json["header_stacks"]}
-    if key["type"] == "stack_field":
-        first = stacks[place[0]]
-    else:  # of a stack of unions: the stack, the member, the field
-        union = next(s["header_union_ids"][0] for s in json["header_union_stacks"] if s["name"] == place[0])
-        one = next(u for u in json["header_unions"] if u["id"] == union)
-        kind = next(t for t in json["header_union_types"] if t["name"] == one["union_type"])
-        first = one["header_ids"][[name for name, _ in kind["headers"]].index(place[1])]
-    return widths[next(h["name"] for h in json["headers"] if h["id"] == first), place[-1]]
 
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:

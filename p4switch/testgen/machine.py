@@ -15,7 +15,6 @@ from typing import Any
 import z3
 
 from p4switch import ir
-from p4switch.architectures.v1model.ports import MAX_PORT
 from p4switch.bits.checksums import hashed, internet_checksum
 from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
@@ -148,12 +147,6 @@ class Machine:
         self.out.environment[name] = variable, values
         return Scalar(values[self.environment], variable)
 
-    def port(self, name: str) -> Scalar:
-        port = self.input(name, 9, lambda rng: rng.randrange(1, 8))
-        below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
-        self._require(Scalar(int(port.number <= MAX_PORT), below))
-        return port
-
     # Decisions
 
     def decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
@@ -162,7 +155,7 @@ class Machine:
             left = self.code.all | self.code.assertions if self._parsing else self.code.open(self.valid)
             self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did), left))
 
-    def _require(self, condition: Scalar) -> None:
+    def require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
         if condition.formula is not None:
             self.decide("required", condition.formula)
@@ -187,7 +180,7 @@ class Machine:
         return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
 
     def _whole_packet(self) -> None:
-        port = self.port("port")
+        port = self._way.port("port")
         self.out.port = port.number
         length = self.inputs.number("len", 11, lambda rng: 60)
         data = [self.input(f"p{i}", 8) for i in range(length)]

@@ -134,6 +134,9 @@ class Way(Protocol):
     def run(self, data: list[Scalar]) -> None:
         """Take a packet that arrives through the switch."""
 
+    def port(self, name: str) -> Scalar:
+        """Return the input `name` that is the number of a port."""
+
     def marks(self) -> Any:
         """Return what externs may ask for, with nothing asked for."""
 

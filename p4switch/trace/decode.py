@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from p4switch import ir
 from p4switch.bmv2.places import Place
 from p4switch.engine import Traced
 from p4switch.engine.keys import KeyField
@@ -28,8 +29,8 @@ _KINDS = {"P4_EXACT": "exact", "P4_LPM": "lpm", "P4_TERNARY": "ternary", "P4_RAN
           "P4_OPTIONAL": "optional", "P4_VALID": "exact"}  # fmt: skip
 _CHANGE = struct.Struct("<IHHBBH")  # p4_trace_change
 _ASKS = {
-    "clone_ingress_pkt_to_egress": "clone", "clone_egress_pkt_to_egress": "clone", "resubmit": "resubmit",
-    "recirculate": "recirculate", "generate_digest": "digest", "mark_to_drop": "egress_spec", "drop": "egress_spec",
+    ir.Effect.CLONE_INGRESS: "clone", ir.Effect.CLONE_EGRESS: "clone", ir.Effect.RESUBMIT: "resubmit",
+    ir.Effect.RECIRCULATE: "recirculate", ir.Effect.DIGEST: "digest", ir.Effect.DROP: "egress_spec",
 }  # fmt: skip
 
 
@@ -48,6 +49,7 @@ class Decoder:
         self.names = SourceNames(traced.program)
         self._program = traced.program
         self._controls = traced.path.controls
+        self._operations = traced.path.operations
         self._json = traced.program.json
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
@@ -61,7 +63,7 @@ class Decoder:
             self._receive, self._state, self._extract, self._transition, self._parser_error, self._checksum,
             self._pipeline, self._table, self._action, self._statement, self._condition, self._register,
             self._counter, self._meter, self._log, self._digest, self._enqueue, self._dequeue, self._clone,
-            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit,
+            self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit, self._extern,
         )  # fmt: skip
 
     def __call__(self, raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
@@ -171,8 +173,10 @@ class Decoder:
 
     def _statement(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         changes = tuple(self._changes(data))
-        if at.detail in _ASKS:
-            self._ask(common, _ASKS[at.detail])
+        operation = self._operations.get(at.detail)
+        for effect in operation.effects if operation is not None else ():
+            if effect in _ASKS:
+                self._ask(common, _ASKS[effect])
         for change in changes:
             if change.name in ("standard_metadata.egress_spec", "standard_metadata.mcast_grp"):
                 self._ask(common, change.name.partition(".")[2])
@@ -217,6 +221,9 @@ class Decoder:
 
     def _meter(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Metered(**common, meter=at.name, index=value, color=_COLORS[extra])
+
+    def _extern(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
+        return ev.ExternTold(**common, extern=at.name, index=value, text=self._operations[at.detail].told(data))
 
     def _log(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Logged(**common, text=data.decode(errors="replace"), failed=bool(value))

@@ -159,6 +159,15 @@ class Metered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExternTold(Event):
+    """What an extern of one's own did to a cell of its object, in its own words."""
+
+    extern: str
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Logged(Event):
     """What the program says by log_msg, or an assertion of its that failed."""
 

@@ -78,6 +78,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
     ev.RegisterAccessed: _register,
     ev.Counted: lambda e: [f"Updated counter '{e.counter}' at index {e.index}: {e.packets} packets, {e.bytes} bytes"],
     ev.Metered: lambda e: [f"Executed meter '{e.meter}' at index {e.index}: {e.color}"],
+    ev.ExternTold: lambda e: [f"Extern '{e.extern}' at index {e.index}: {e.text}"],
     ev.Logged: lambda e: [f"Assert error, {e.text}" if e.failed else e.text],
     ev.DigestSent: lambda e: [_at(e) + f"Generating digest '{e.digest}'"],
     ev.Enqueued: lambda e: [_at(e) + f"Egress port is {e.port}"],

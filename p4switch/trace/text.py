@@ -84,6 +84,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
     ev.RegisterAccessed: _register,
     ev.Counted: lambda e: [f"    counter {e.counter}[{e.index}]: {e.packets} packets, {e.bytes} bytes"],
     ev.Metered: lambda e: [f"    meter {e.meter}[{e.index}]: ", (e.color, e.color)],
+    ev.ExternTold: lambda e: [f"    {e.extern}[{e.index}]: ", (e.text, "yellow")],
     ev.Logged: lambda e: [("  assertion failed: " if e.failed else "  log ", "bold red" if e.failed else ""), e.text],
     ev.DigestSent: lambda e: [f"  digest {e.digest}({_values(e.fields)})"],
     ev.Enqueued: lambda e: [f"  enqueued at port {e.port}, {e.length} bytes"],

@@ -129,8 +129,13 @@ def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     """It is of another environment, which takes a network to make: -I is what keeps the folder out."""
     ran: list[list[str]] = []
     monkeypatch.setattr(shell, "environment", lambda: Path(sys.executable))
-    monkeypatch.setattr(shell.venv, "create", lambda *_, **__: None)  # runs pip in the folder that it makes
-    monkeypatch.setattr(shell.subprocess, "run", lambda command, **_: ran.append(command) or Mock(returncode=0))
+    monkeypatch.setattr("venv.create", lambda *_, **__: None)  # runs pip in the folder that it makes
+
+    def run(command: list[str], **_: object) -> Mock:
+        ran.append(command)
+        return Mock(returncode=0)
+
+    monkeypatch.setattr("subprocess.run", run)
     shell.run("127.0.0.1:1", 1)
     shell._make(tmp_path, Path(sys.executable))
     assert [command[1:3] for command in ran] == [["-I", "-m"]] * 2

@@ -81,7 +81,7 @@ def test_what_is_not_given_is_one_bdp_each_rtt() -> None:
     assert run.attack is not None
     rtt_ns = run.base_rtt_ns()
     assert (run.attack.piece_bytes, run.attack.gap_ns) == (rtt_ns * 100 // 8, rtt_ns)
-    assert run.attack.over_bytes == run.attack.piece_bytes + 1
+    assert run.attack.over_bytes == rtt_ns * 100 // 8 + 1
     assert run.attack.hosts == {0, 1, 2, 3}
     again = resolve.plan("star", resolve.resolved(run), Path())[0]
     assert again.attack == run.attack

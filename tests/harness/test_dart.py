@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.measure.metrics import flows_table, messages_table
-from harness.measure.probes import CounterProbe
 from harness.measure.recording import Recording
 from harness.plan import resolve, scenario
+from harness.plan.probes import CounterProbe
 from harness.plan.run import Run
 from harness.workloads import Flow, Traffic
 from harness.worlds.virtual import VirtualWorld
@@ -216,7 +216,7 @@ def test_what_a_broken_link_of_a_detour_loses_arrives_after_the_time_out_by_the_
 STAR = {"name": "single-switch", "hosts": 3, "link_rate_bps": 10e9, "link_delay_ns": 1000}
 
 
-def limits(recording: Recording, qp: int) -> pd.DataFrame:
+def limits(recording: Recording, qp: int) -> pd.Series[float]:
     rates = recording.tables["rates"]
     return rates[rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
 

@@ -6,10 +6,12 @@ import pytest
 
 from harness.worlds.link import Wire, connect, pair
 from host_agents.cc.base import ReactionPoint
+from host_agents.errors import HostError
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
+from host_agents.timers import NEVER
 
 MANY = 20  # queue pairs
 
@@ -54,3 +56,56 @@ class TestHalves:
             return {number: opened[number].load_balancer.next_entropy(0) for number in order}
 
         assert entropies((0, 1, 2)) == entropies((2, 0, 1))
+
+    @pytest.mark.parametrize("protocol", ["none", "hpcc", "swift", "timely", "bbr", "dctcp", "reno"])
+    @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+    def test_an_end_that_retires_frees_its_sending_half_at_once(self, protocol, reliability):
+        """Nothing of it stays for the garbage collector, which looks rarely during a run."""
+        kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer)
+        a, b = pair(protocol, reliability=reliability)
+        gc.collect()
+        gc.disable()
+        try:
+            before = [sum(isinstance(one, kind) for one in gc.get_objects()) for kind in kinds]
+            opened = [connect(a, b, number)[0] for number in range(1, MANY + 1)]
+            for qa in opened:
+                qa.post(50_000)
+            Wire(a, b).run(20_000_000)
+            assert all(qa.stats.bytes_acked == 50_000 for qa in opened)
+            for qa in opened:
+                qa.retire()
+            assert [sum(isinstance(one, kind) for one in gc.get_objects()) for kind in kinds] == before
+        finally:
+            gc.enable()
+
+    def test_what_is_answered_after_an_end_has_retired_is_counted(self):
+        a, b = pair("hpcc")
+        qa, _ = connect(a, b)
+        answers = []
+        wire = Wire(a, b, hook=lambda _, frame: answers.append(frame) or frame)
+        qa.post(3000)
+        wire.run(10_000_000)
+        heard = qa.stats.acks_received
+        qa.retire()
+        a.receive(11_000_000, answers[-1])
+        assert qa.stats.acks_received == heard + 1
+        assert a.next_wakeup_ns() == NEVER
+        with pytest.raises(HostError, match="retired"):
+            qa.post(1)
+
+    def test_an_end_with_something_to_send_does_not_retire(self):
+        a, b = pair("hpcc")
+        qa, _ = connect(a, b)
+        qa.post(3000)
+        Wire(a, b).run(1_000)
+        with pytest.raises(HostError, match="still has messages to send"):
+            qa.retire()
+
+    @pytest.mark.parametrize(("protocol", "options"), [("dcqcn", {}), ("hpcc", {"cc_scope": "pair"})])
+    def test_a_sending_half_that_others_speak_through_stays(self, protocol, options):
+        a, b = pair(protocol, **options)
+        qa, _ = connect(a, b)
+        qa.post(3000)
+        Wire(a, b).run(10_000_000)
+        qa.retire()
+        assert qa.post(3000).sequence == 1

@@ -57,7 +57,7 @@ def test_the_victim_flow_keeps_what_the_others_leave(both: Both, tmp_path: Path)
     path = tmp_path / "fig4.toml"
     path.write_text(text)
     for (result,) in both(str(path), "--cc", "accurate", "--set", f"record.rate_interval_ns={PERIOD_NS}"):
-        names = result.flows.set_index("qp")["group"]
+        names = result.flows.set_index("qp")["group"].to_dict()
         limits = result.rates.pivot(index="time_ns", columns="qp", values="rate_limit_bps").rename(columns=names)
         for time_ns, shares in [(100_000, (10, 5, 5)), (180_000, (20 / 3, 10 / 3, 10 / 3)), (240_000, (10, 5, 5))]:
             found = limits.loc[time_ns, ["f1", "f2", "f3"]].to_numpy(float) / 1e9

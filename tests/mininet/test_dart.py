@@ -38,7 +38,7 @@ def figure_15(folder: Path) -> Path:
 
 def limits(result: Result, flow: str) -> pd.Series[float]:
     """Of a flow's rate, in Gb/s, by time in ns."""
-    qp = int(result.flows.set_index("group").loc[flow, "qp"])
+    qp = int(result.flows.set_index("group")["qp"][flow])
     return result.rates[result.rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
 
 
@@ -50,7 +50,7 @@ def test_a_second_flow_has_its_half_within_round_trips_in_both_worlds(both: Both
         assert (first.loc[:START_NS] == WHOLE).all()
         assert first.loc[START_NS + 2 * rtt_ns : STOP_NS].between(4.75, 5).all()
         assert second.loc[START_NS + 3 * rtt_ns : STOP_NS].between(4.75, 5).all()
-        over_ns = int(result.flows.set_index("group").loc["second", "delivered_ns"])
+        over_ns = int(result.flows.set_index("group")["delivered_ns"]["second"])
         assert (first.loc[over_ns + 2 * rtt_ns : END_NS] == WHOLE).all()
 
 

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from harness.worlds.mininet.isolation import private_network
-from harness.worlds.mininet.network import Node, RawHost
+from harness.worlds.mininet.network import RawHost
 from harness.worlds.mininet.state import State, runs
 from p4cc.mininet import P4Host
 from p4switch.p4runtime.client import GrpcClient
@@ -52,10 +53,10 @@ def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [RawHost, P4Host])
-def test_a_signal_while_a_node_is_being_made(make: type[Node], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_while_a_node_is_being_made(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mininet does not know of that node, which has a shell."""
 
-    def interrupted(node: Node, *_: object) -> None:
+    def interrupted(node: Any, *_: object) -> None:
         made.append(psutil.Process(node.shell.pid))
         raise KeyboardInterrupt
 

@@ -101,7 +101,7 @@ def test_rates_of_a_parking_lot_are_max_min_on_bmv2(tmp_path: Path) -> None:
 def expect_max_min(result: Result) -> None:
     ideal = max_min(dict.fromkeys(("s0", "s1", "to 4"), (1 - HEADROOM) * 10e9), list(PATHS.values()))
     names = result.flows.set_index("qp")["group"]
-    limits = result.rates.pivot(index="time_ns", columns="qp", values="rate_limit_bps").rename(columns=names)
+    limits = result.rates.pivot(index="time_ns", columns="qp", values="rate_limit_bps").rename(columns=names.to_dict())
     settled = limits.loc[END_NS - 60_000 : END_NS - 20_000, list(PATHS)]
     for flow, rate in zip(PATHS, ideal, strict=True):
         assert settled[flow].to_numpy(float) == pytest.approx(rate, rel=0.01), flow

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_mistakes_are_one_line(folder: Path) -> None:
     from p4cc.programs import Action, TableEntry
 
     switch = p4cc.Switch("port_counter.p4")
-    wrong = [
+    wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: p4cc.run("incats"), "incats"),
         (lambda: p4cc.run("incast", cc="none.py"), "no Python file"),
         (lambda: p4cc.run("incast", set={"topology.k": 5}), "topology.k"),
@@ -184,6 +185,14 @@ def test_mistakes_are_one_line(folder: Path) -> None:
         with pytest.raises(p4cc.UserError, match=re.escape(words)) as error:
             request()
         assert "\n" not in str(error.value)
+
+
+def test_links_that_are_not_held_to_their_rates_are_a_warning() -> None:
+    with pytest.warns(UserWarning, match="'single-switch': 3 of 3 links have more than 1 Gb/s: they are not held"):
+        p4cc.Network(p4cc.topology("single-switch", hosts=3), "ecn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        p4cc.Network(p4cc.topology("single-switch", hosts=3, link_rate_bps=1_000_000_000), "ecn")
 
 
 def test_what_was_not_done_is_a_warning_or_an_error(folder: Path) -> None:

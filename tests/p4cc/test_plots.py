@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import p4cc
@@ -41,7 +42,7 @@ def test_rows_are_chosen_by_their_values(results: p4cc.Results) -> None:
     assert [str(line.get_label()) for line in axes.get_lines()] == ["dcqcn, seed 1 s0 1", "hpcc, seed 1 s0 1"]
     queues = results[0].queues
     chosen = queues[(queues["switch"] == "s0") & (queues["port"] == 1)]
-    assert list(axes.get_lines()[0].get_ydata()) == chosen["depth_bytes"].tolist()
+    assert np.asarray(axes.get_lines()[0].get_ydata()).tolist() == chosen["depth_bytes"].tolist()
     with pytest.raises(p4cc.UserError, match="no row has"):
         results.plot.timeseries("queues", "depth_bytes", switch="s9")
 

@@ -105,6 +105,14 @@ def test_a_slower_ports_queue_may_be_smaller() -> None:
     assert found == {1: 1000, 2: 250}
 
 
+def test_the_queue_of_trimmed_packets_may_be_twice_that_of_data() -> None:
+    view = replace(VIEW, port_rates_bps={1: 100_000_000_000, 2: 400_000_000_000}, base_rtt_ns=8_000)
+    for entry in programs.parameters("trim", {"header_queue_bytes": None}).entries(view):
+        if isinstance(entry, TableEntry) and entry.match.get("priority") == Exact(3) and entry.table == "queue_limit":
+            assert isinstance(entry.action, Action)
+            assert entry.action.params["trim_limit_bytes"] == 2 * entry.action.params["limit_bytes"]
+
+
 def test_a_smaller_queue_that_is_nowhere_is_refused() -> None:
     network = topologies.build("leaf-spine", {})
     for switch, towards in (("leaf9", "spine0"), ("leaf0", "leaf1")):

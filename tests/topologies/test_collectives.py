@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import topologies
 from harness.control import controller, programs
 from harness.control.controller import Settings
-from harness.control.programs.entries import Entry, MulticastGroup, TableEntry
+from harness.control.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
 from p4switch.errors import UserError
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, address, trees
@@ -47,13 +48,16 @@ def test_roots_are_the_nearest_switches_above_all_members(
 
 def test_groups_have_slots_one_behind_the_other() -> None:
     groups = (ALL, CollectiveGroup(2, (0, 1, 8), window=4), CollectiveGroup(3, (0, 1), window=8, push=True))
-    bases = {}
+    bases: dict[tuple[str, int], set[tuple[int, ...]]] = {}
     for switch in ("leaf0", "leaf1", "leaf2", "spine0"):
         entries = entries_of(RACKS, switch, groups)
         for entry in entries:
             if isinstance(entry, TableEntry) and entry.table == "tree_port":
+                group = entry.match["group"]
+                assert isinstance(group, Exact)
+                assert isinstance(entry.action, Action)
                 params = entry.action.params
-                bases.setdefault((switch, entry.match["group"].value), set()).add(
+                bases.setdefault((switch, group.value), set()).add(
                     (params["base"], params["members"], params["window_bits"])
                 )
     assert bases == {
@@ -92,7 +96,7 @@ def entries_of(topology: Topology, switch: str, groups: tuple[CollectiveGroup, .
         ({"first_sequence": 0}, r"workload\.first_sequence: 0: expected 1 to 2\^32 - 1"),
     ],
 )
-def test_what_no_network_can_serve(changes: dict[str, object], message: str) -> None:
+def test_what_no_network_can_serve(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         replace(ALL, **changes).check(RACKS)
 

@@ -13,7 +13,7 @@ from topologies import Topology
 from topologies.routing import path
 
 
-def graph(topology: Topology) -> nx.MultiGraph:
+def graph(topology: Topology) -> nx.MultiGraph[str]:
     return nx.MultiGraph((link.a, link.b) for link in topology.links)
 
 
@@ -111,7 +111,7 @@ def test_no_buffers_of_blades_can_wait_for_each_other_in_a_circle() -> None:
     """Which PFC would deadlock on: a link waits for the next one of any path."""
     for parameters in ({}, {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 2}):
         topology = topologies.build("blades", parameters)
-        waits: nx.DiGraph = nx.DiGraph()
+        waits: nx.DiGraph[object] = nx.DiGraph()
         for a in topology.hosts:
             for b in topology.hosts:
                 if a is not b:

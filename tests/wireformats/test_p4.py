@@ -11,6 +11,7 @@ import wireformats
 from host_agents import registry
 from host_agents.packets import HEXADECIMAL, TO_REACTION_POINT, Field, Header, Opcodes, Packet
 from p4switch.compiler import compile_program
+from p4switch.sources import SOURCE_DIRECTORY
 from wireformats import p4
 
 PROBE = Packet(
@@ -45,7 +46,7 @@ V1Switch(Start(), VerifyIpv4Checksum(), In(), Out(), UpdateIpv4Checksum(), Emit(
 
 def test_the_committed_includes_are_current() -> None:
     made = p4.includes(wireformats.opcodes())
-    folder = p4.SOURCE_DIRECTORY / p4.FOLDER
+    folder = SOURCE_DIRECTORY / p4.FOLDER
     assert {path.name: path.read_text() for path in folder.iterdir()} == made, "run: p4cc packets --p4 p4src"
     names = ("accurate", "collective", "dart", "eqds", "expresspass", "rccc", "rcp", "roce", "sperc")
     assert sorted(made) == [f"{name}.p4" for name in names]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
@@ -20,7 +22,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """scapy's bindings are the process's."""
     monkeypatch.setattr(BTH, "payload_guess", list(BTH.payload_guess))
     monkeypatch.setattr(scapy_layers, "_stacks", dict(scapy_layers._stacks))
-    names = BTH.fields_desc[0]
+    names: Any = BTH.fields_desc[0]
     monkeypatch.setattr(names, "i2s", dict(names.i2s))
     monkeypatch.setattr(names, "s2i", dict(names.s2i))
 

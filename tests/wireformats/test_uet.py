@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ def sent(protocol: str) -> list[bytes]:
     a, b = pair(protocol, load_balancer="mixed", reliability="selective-repeat", loss_packets=0, last_hop_dscp=50)
     qa, _ = connect(a, b, qpn=0x10007)
     qa.post(200_000)
-    cut = []
+    cut: list[bytes] = []
 
     def hook(_now_ns: int, frame: bytes) -> bytes:
         is_data = frame[wire.BTH] <= wire.SEND_ONLY or frame[wire.BTH] >= rccc.DATA.opcode
@@ -43,10 +44,10 @@ def sent(protocol: str) -> list[bytes]:
     return [wire.materialize(frame) for _, _, frame in link.sent]
 
 
-def layers_of(frame: bytes) -> dict[str, object]:
+def layers_of(frame: bytes) -> dict[str, Any]:
     uet_layers.load()
-    packet = Ether(frame)
-    found = {}
+    packet: Any = Ether(frame)
+    found: dict[str, Any] = {}
     while packet:
         found[packet.name] = packet
         packet = packet.payload
@@ -131,7 +132,7 @@ def test_a_capture_is_translated(tmp_path: Path) -> None:
     write_pcap(capture, [(1_000 + number, f"link {number % 2}", each) for number, each in enumerate(frames)])
     command.main(["--uet", str(capture), str(out)], standalone_mode=False)
     with RawPcapNgReader(str(out)) as reader:
-        read = list(reader)
+        read: list[tuple[bytes, Any]] = list(reader)
     assert [frame for frame, _ in read] == [uet.translated(frame) for frame in frames]
     assert [(meta.tshigh << 32) + meta.tslow for _, meta in read] == [1_000 + number for number in range(len(frames))]
     assert [meta.ifname for _, meta in read[:2]] == [b"link 0", b"link 1"]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -41,7 +42,7 @@ def fields(*names: str) -> list[str]:
 
 def sent(protocol: str, size_bytes: int, **options: str) -> list[bytes]:
     """The frames of one message, as they lie on a real wire."""
-    a, b = pair(protocol, **options)
+    a, b = pair(protocol, **cast(Any, options))
     qa, _ = connect(a, b, qpn=7)  # not 1, whose packets are management datagrams
     qa.post(size_bytes)
     link = Wire(a, b)

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,24 +108,58 @@ def change_table(file: Path, rng: random.Random, texts: Sequence[str] = (*TEXTS,
     return f"{file.name}: {what} {name!r:.40} {text!r:.40}"
 
 
-def change_file(folder: Path, rng: random.Random) -> str:
-    """Put something else in a file's place, or a file beside it."""
-    what = rng.choice(("pipe", "folder", "link", "out", "gone", "beside", "runs"))
+def change_file(folder: Path, rng: random.Random, secret: Path) -> str:
+    """Put something else in a file's place, or beside it: links lead to `secret`, too, which nobody is to see."""
     path = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+    what = rng.choice((*_SPECIAL, *_SPECIAL, "gone", "beside", "mode", "runs", "deep"))
     if what == "beside":
-        name = rng.choice(("x\x1b[2J", "x\ny", "..x", " ", "-x", "<b>", "links")) + ".parquet"
-        shutil.copy(path, path.with_name(name))
+        name = rng.choice(("x\x1b[2J", "x\ny", "..x", " ", "-x", "<b>", "links", ".p4cc")) + ".parquet"
+        if path.name != name:
+            shutil.copy(path, path.with_name(name))
         return f"beside {name!r}"
+    if what == "mode":
+        path.chmod(rng.choice((0o6777, 0o4755, 0o000, 0o222)))
+        return f"mode of {path.name}"
     if what == "runs":
         (folder / "runs.json").write_text(json.dumps(rng.choice((value(rng), [value(rng)]))))
         return "runs.json"
-    path.unlink()
-    if what == "pipe":
-        os.mkfifo(path)
-    elif what == "folder":
-        path.mkdir()
-    elif what == "link":
-        path.symlink_to(path.name)
-    elif what == "out":
-        path.symlink_to("/etc/passwd")
+    if what == "deep":
+        (folder / "d" / "/".join("d" * rng.choice((10, 900)))).mkdir(parents=True, exist_ok=True)
+        return "deep folders"
+    if what != "gone" and rng.random() < 0.4:  # what nobody expects is copied, too
+        path = path.with_name(rng.choice(("more", "coverage.json", "hosts.pcapng", ".p4cc", "report-error.txt")))
+    path.unlink(missing_ok=True)
+    if what != "gone":
+        _SPECIAL[what](path, secret)
     return f"{what} {path.name}"
+
+
+def _socket(path: Path, secret: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK | 0o666)
+
+
+def _device(path: Path, secret: Path) -> None:
+    """Root alone may make one; others leave nothing there."""
+    if os.geteuid() == 0:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
+
+
+_SPECIAL: dict[str, Callable[[Path, Path], object]] = {
+    "pipe": lambda path, secret: os.mkfifo(path),
+    "socket": _socket,
+    "device": _device,
+    "folder": lambda path, secret: path.mkdir(),
+    "link to itself": lambda path, secret: path.symlink_to(path.name),
+    "link to nothing": lambda path, secret: path.symlink_to("nothing"),
+    "link to a device": lambda path, secret: path.symlink_to("/dev/zero"),
+    "link to a folder": lambda path, secret: path.symlink_to(secret.parent),
+    "link to a secret": lambda path, secret: path.symlink_to(secret),
+    "relative link to a secret": lambda path, secret: path.symlink_to(os.path.relpath(secret, path.parent)),
+}
+
+
+def change_coverage(file: Path, rng: random.Random, secret: Path) -> str:
+    """Have the coverage of a run name `secret`, or hold something else."""
+    items = [[str(secret), 1, 1, "statement", "x", "", 1], [value(rng) for _ in range(7)]]
+    file.write_text(json.dumps(rng.choice((items[:1], items, items[1:], value(rng)))), errors="replace")
+    return file.name

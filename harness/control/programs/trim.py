@@ -41,7 +41,8 @@ class TrimParameters(ProgramParameters):
 
     # What a port's data may hold; None: one BDP, which is its rate times the network's largest base RTT.
     queue_bytes: int | None = Field(None, gt=0)
-    header_queue_bytes: int = Field(1_000_000, gt=0)  # what a port's trimmed packets may hold
+    # What a port's trimmed packets may hold; None: twice what its data may, as in Ultra Ethernet.
+    header_queue_bytes: int | None = Field(1_000_000, gt=0)
     # Queue sizes and thresholds are for a port of this rate and grow with a port's rate; None: the same for all ports.
     reference_rate_bps: int | None = Field(None, gt=0)
     kmin_fraction: Fraction01 = 0.2  # of the queue limit, from which on packets are marked by lot
@@ -100,7 +101,8 @@ class TrimParameters(ProgramParameters):
             dscp = self.trim_dscp
             if self.trim_last_hop_dscp is not None and port in host_ports:
                 dscp = self.trim_last_hop_dscp
-            header_limit = round(self.header_queue_bytes * scale * part)
+            headers = self.header_queue_bytes * scale if self.header_queue_bytes else 2 * usual
+            header_limit = round(headers * part)
             entries += self._limits(switch, port, limit, header_limit, rate_bps, dscp)
         return [*entries, *marking_entries(switch, thresholds)]
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import Any
+
 from harness.plan.host_errors import as_user_error
 from harness.plan.run import Run
 from host_agents import registry
@@ -44,22 +49,51 @@ def extensions(run: Run) -> None:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
         parts = (qp.reaction_point, qp.notification_point, qp.load_balancer)  # made when they are first needed
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
     for part in parts:
         _hooks(part, " or ".join(outside))
 
 
 def _hooks(part: object, whose: str) -> None:
-    """Whether a NIC calls each of its `on_...` methods: another one is misspelt, or of another kind of object.
+    """Whether a NIC calls each of its `on_...` methods, and whether it can call what stands for methods of ours.
 
     Raises UserError.
     """
     own = [cls for cls in type(part).__mro__ if not cls.__module__.startswith("host_agents.") and cls is not object]
-    hooks = {name for cls in type(part).__mro__ if cls not in own for name in vars(cls) if name.startswith("on_")}
+    ours = [cls for cls in type(part).__mro__ if cls not in own and cls is not object]
+    hooks = {name for cls in ours for name in vars(cls) if name.startswith("on_")}
     for cls in own:
         for name, value in vars(cls).items():
+            method = f"{whose}: {cls.__name__}.{name}"
             if name.startswith("on_") and callable(value) and name not in hooks:
-                raise UserError(
-                    f"{whose}: {cls.__name__}.{name} is none of the methods that a NIC calls; {suggest(name, hooks)}"
-                )
+                raise UserError(f"{method} is none of the methods that a NIC calls; {suggest(name, hooks)}")
+            found = next((vars(one)[name] for one in ours if name in vars(one)), None)
+            if callable(found) and not name.startswith("__"):
+                _expect_callable(getattr(part, name), found, method, name)
+
+
+def _expect_callable(own: Any, ours: Callable[..., Any], told: str, name: str) -> None:
+    """Raises UserError where the attribute `own` of an object cannot be called as `ours`, a method's function, is.
+
+    That is by position, as compiled hosts do, but for what `ours` takes by name alone. `told` is what it is called.
+    """
+    _, *given = inspect.signature(ours).parameters.values()  # without self
+    expected = f"expected {name}{_shown(given)}"
+    if not callable(own):
+        raise UserError(f"{told} is no method; {expected}")
+    if any(kind(own) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
+        raise UserError(f"{told} is asynchronous, or yields, so that a call does nothing; {expected}")
+    by_name = [parameter.name for parameter in given if parameter.kind is parameter.KEYWORD_ONLY]
+    taken = inspect.signature(own)
+    try:
+        taken.bind(*[None] * (len(given) - len(by_name)), **dict.fromkeys(by_name))
+    except TypeError:
+        raise UserError(f"{told}{_shown(taken.parameters.values())}; {expected}") from None
+
+
+def _shown(parameters: Iterable[inspect.Parameter]) -> str:
+    """The parameters of a method without types, as its definition has them."""
+    untyped = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return str(inspect.Signature([own, *untyped]))

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
-from harness.measure.probes import Probe
+from harness.plan.probes import Probe
 from harness.report.figures.base import FigurePerVariant, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import COLOURS, plain, thinned

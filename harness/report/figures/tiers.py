@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from matplotlib.axes import Axes
 
-from harness.measure.probes import CounterProbe, Probe, QueueProbe
 from harness.measure.results import Result
+from harness.plan.probes import CounterProbe, Probe, QueueProbe
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import colour, plain

@@ -15,7 +15,7 @@ import click
 
 from harness.columns import nics
 from harness.errors import CodeError
-from harness.measure.probes.base import HostProbe, Values
+from harness.plan.probes.base import HostProbe, Values
 from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
@@ -113,7 +113,7 @@ class Agent:
             name: (registry.resolve(cc, parameters), registry.resolve_load_balancer(lb, lb_parameters))
             for name, cc, parameters, lb, lb_parameters in c.senders
         }
-        self.host = HostSession(self.nic, connection.send, c.columns, senders)
+        self.host = HostSession(self.nic, connection.send, c.columns, senders=senders)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,

@@ -9,9 +9,9 @@ import numpy as np
 
 from harness.columns.queues import DEPTH
 from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
-from harness.measure.probes import QueueProbe
-from harness.measure.probes.readings import Readings
 from harness.measure.recording import Integers, Series, port_places
+from harness.plan.probes import QueueProbe
+from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
 from harness.worlds.mininet.messages import Finished
 

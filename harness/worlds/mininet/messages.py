@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from harness.columns.column import Column
-from harness.measure.probes.base import HostProbe, Values
+from harness.plan.probes.base import HostProbe, Values
 from harness.worlds.host_session import HostReport, RateSample
 from host_agents.config import NicConfig
 

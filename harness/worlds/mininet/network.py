@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.measure.probes import QueueProbe
 from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.probes import QueueProbe
 from harness.plan.run import LinkChange, Run
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.interfaces import interface_name, link_names

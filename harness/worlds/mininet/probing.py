@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from harness.control import controller, program_ledger, program_state
-from harness.measure.probes import Probe, QueueProbe, SwitchProbe
-from harness.measure.probes.readings import Readings
+from harness.plan.probes import Probe, QueueProbe, SwitchProbe
+from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
 from harness.worlds.mininet.ledger import PORT_COLUMNS
 from p4switch.errors import UserError

@@ -6,24 +6,27 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import click
 
 from harness import interruption
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
 from harness.control.rerouting import Rerouting
-from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.probes import HostProbe, QueueProbe, probes_of
-from harness.measure.probes.readings import Readings
 from harness.measure.recording import Progress, Recording, Writing
+from harness.plan.probes import HostProbe, QueueProbe, probes_of
+from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
+from harness.workloads.collective_record import collective_tables
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.agreement import agreement, flows_of, least_share
 from harness.worlds.mininet.coordinator import Coordinator
@@ -32,7 +35,7 @@ from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
-from harness.worlds.mininet.prompt import Prompt
+from harness.worlds.mininet.prompt import Prompt, while_running
 from harness.worlds.mininet.reroutes import Rerouter
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switch_kinds import switch_class
@@ -70,7 +73,7 @@ class MininetWorld:
     ) -> None:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not.
 
-        `prompt`: when Mininet's own prompt opens, before model time begins or after it has ended.
+        `prompt`: when Mininet's own prompt opens: before model time begins, at a moment of it, or after it has ended.
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
@@ -187,7 +190,9 @@ class MininetWorld:
             self._watcher.begin(run)
             records = coordinator.session.records
             progress = watched(self._watcher, net.switches, epoch_ns, self.dilation, records, progress)
-        ended = coordinator.run(epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress)
+        ended = self._go(
+            partial(coordinator.run, epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress), net, epoch_ns
+        )
         rerouter.stop()
         reader.stop()
         self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None
@@ -204,6 +209,20 @@ class MininetWorld:
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
         self._reports = coordinator.finish()
         return self._recording(coordinator, counters, before, list(caveats), ended, epoch_ns, meter, set_up_s)
+
+    def _go(self, coordinate: Callable[[], str], net: Network, epoch_ns: int) -> str:
+        """Return how the run has ended; model time goes on while the prompt is open in its midst."""
+        if not isinstance(self._prompt, int):
+            return coordinate()
+
+        def open_prompt(over: bool) -> None:
+            now_us = (time.monotonic_ns() - epoch_ns) / self.dilation / 1e3
+            goes_on = f"goes on, {self.dilation} times slower than the clock"
+            click.echo(f"--cli: {now_us:,.1f} us of model time, which {'is over' if over else goes_on}", err=True)
+            net.prompt()
+
+        wait_s = (epoch_ns + self._prompt * self.dilation - time.monotonic_ns()) / 1e9
+        return while_running(coordinate, wait_s, open_prompt)
 
     # Setting up
 

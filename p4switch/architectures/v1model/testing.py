@@ -70,6 +70,14 @@ class Walk:
             else:
                 self._egress(*rest)
 
+    def port(self, name: str) -> Scalar:
+        """Return the input that is the number of a port."""
+        m = self._machine
+        port = m.input(name, 9, lambda rng: rng.randrange(1, 8))
+        below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
+        m.require(Scalar(int(port.number <= MAX_PORT), below))
+        return port
+
     @staticmethod
     def marks() -> Marks:
         """What an extern may ask for, with nothing asked for."""
@@ -182,7 +190,7 @@ class Walk:
 
     def _mirror(self, session: int, state: State, instance: int) -> None:
         m = self._machine
-        port = m.port(f"session {session}")
+        port = self.port(f"session {session}")
         m.out.sessions[session] = m.pin(port)
         self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
 
@@ -192,7 +200,7 @@ class Walk:
             raise StopError("a multicast group above 65535")
         replicas: list[tuple[int, int]] = []
         for i in range(2):
-            port = m.port(f"group {group} port {i}")
+            port = self.port(f"group {group} port {i}")
             rid = m.input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
             replicas.append((m.pin(port), rid.number))
             standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}

@@ -591,6 +591,50 @@ METHOD(register_write)
     return none_or_raise(self, p4_register_set(self->sw, (uint32_t)r, index, bytes.data, bytes.len));
 }
 
+/* A cell of an extern object, or NULL with an exception; *len: its bytes. */
+static uint8_t *object_cell(switch_object *self, const char *name, uint32_t index, Py_ssize_t *len)
+{
+    int o = p4_find_object(self->sw, name);
+    uint8_t *cell = o < 0 ? NULL : p4_object_cell(self->sw, (uint32_t)o, index);
+    if (!cell) {
+        raise_status(self, P4_INVALID);
+        return NULL;
+    }
+    *len = (Py_ssize_t)self->sw->program->objects[o].stride;
+    return cell;
+}
+
+METHOD(object_read)
+{
+    const char *name;
+    uint32_t index;
+    Py_ssize_t len;
+    static char *names[] = {"name", "index", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
+        return NULL;
+    uint8_t *cell = object_cell(self, name, index, &len);
+    return cell ? PyBytes_FromStringAndSize((const char *)cell, len) : NULL;
+}
+
+METHOD(object_write)
+{
+    const char *name;
+    uint32_t index;
+    PyObject *value;
+    p4_bytes bytes;
+    Py_ssize_t len;
+    static char *names[] = {"name", "index", "value", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &value))
+        return NULL;
+    uint8_t *cell = object_cell(self, name, index, &len);
+    if (!cell || !to_bytes(value, &bytes))
+        return NULL;
+    if ((Py_ssize_t)bytes.len != len)
+        return PyErr_Format(PyExc_ValueError, "%s: expected a cell of %zd bytes, got %zu", name, len, bytes.len);
+    memcpy(cell, bytes.data, bytes.len);
+    Py_RETURN_NONE;
+}
+
 /* --- replication, value sets, digests ------------------------------------------------------------------------------------------- */
 
 static PyObject *set_replicas(switch_object *self, p4_groups *groups, uint32_t id, PyObject *replicas, uint32_t truncate)
@@ -967,6 +1011,8 @@ static PyMethodDef methods[] = {
     ENTRY(direct_meter_set),
     ENTRY(register_read),
     ENTRY(register_write),
+    ENTRY(object_read),
+    ENTRY(object_write),
     ENTRY(multicast_set),
     ENTRY(clone_session_set),
     ENTRY(value_set_set),

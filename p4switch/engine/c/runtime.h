@@ -107,6 +107,7 @@ typedef struct p4_register_info {
     uint32_t bank;
     uint32_t offset; /* in a row of the bank */
 } p4_register_info;
+typedef struct p4_object_info { const char *name; uint32_t size; uint32_t stride; } p4_object_info; /* of an extern */
 typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_words; const p4_key_info *keys; } p4_vset_info;
 
 typedef struct p4_program {
@@ -114,7 +115,7 @@ typedef struct p4_program {
     uint32_t packet_size;
     uint32_t fallbacks_size;
     uint32_t drop_port; /* of the architecture */
-    uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_vsets;
+    uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_objects, n_vsets;
     uint32_t n_points; /* that it counts; 0 unless it was built for tracing */
     const p4_action_info *actions;
     const p4_table_info *tables;
@@ -123,6 +124,7 @@ typedef struct p4_program {
     const p4_meter_info *meters;
     const p4_bank_info *banks;
     const p4_register_info *registers;
+    const p4_object_info *objects;
     const p4_vset_info *vsets;
     void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
     p4_frame *(*transmit)(p4_switch *sw, p4_packet *packet, p4_tick now);
@@ -253,6 +255,7 @@ struct p4_switch {
 
     p4_table_control *controls;
     p4_vset *vsets;
+    uint8_t **objects;       /* cells of extern objects */
     uint64_t seed;
     uint64_t tick_ns;
     uint64_t failed_asserts; /* also assumes */
@@ -561,6 +564,7 @@ int p4_find_counter(p4_switch *sw, const char *name);
 int p4_find_meter(p4_switch *sw, const char *name);
 int p4_find_register(p4_switch *sw, const char *name);
 int p4_find_vset(p4_switch *sw, const char *name);
+int p4_find_object(p4_switch *sw, const char *name);
 
 int p4_table_init(p4_switch *sw, uint32_t table);
 void p4_table_destroy(p4_switch *sw, uint32_t table);
@@ -585,6 +589,7 @@ void p4_profile_destroy(p4_profile *profile);
 int p4_meter_set(p4_switch *sw, p4_meter *meter, const uint64_t config[4]); /* CIR, CBS, PIR, PBS, or NULL */
 int p4_register_get(p4_switch *sw, uint32_t array, uint32_t index, uint8_t *value, size_t len);
 int p4_register_set(p4_switch *sw, uint32_t array, uint32_t index, const uint8_t *value, size_t len);
+uint8_t *p4_object_cell(p4_switch *sw, uint32_t object, uint32_t index); /* NULL with sw->error set */
 int p4_replicas_set(p4_switch *sw, p4_groups *groups, uint32_t id, const p4_replica *replicas, size_t count,
                     uint32_t truncate, int remove);
 int p4_vset_set(p4_switch *sw, uint32_t set, const p4_match *keys, size_t n_members);

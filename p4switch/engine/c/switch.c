@@ -41,8 +41,12 @@ static int allocate(p4_switch *sw)
     sw->controls = calloc(p->n_tables + 1u, sizeof *sw->controls);
     sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
     sw->passed = calloc(p->n_points + 1u, sizeof *sw->passed);
-    if (!sw->controls || !sw->vsets || !sw->passed)
+    sw->objects = calloc(p->n_objects + 1u, sizeof *sw->objects);
+    if (!sw->controls || !sw->vsets || !sw->passed || !sw->objects)
         return P4_MEMORY;
+    for (uint32_t i = 0; i < p->n_objects; i++)
+        if (!(sw->objects[i] = calloc(p->objects[i].size + 1u, p->objects[i].stride)))
+            return P4_MEMORY;
     for (uint32_t i = 0; i < p->n_profiles; i++)
         sw->profiles[i].info = &p->profiles[i];
     for (uint32_t i = 0; i < p->n_vsets; i++)
@@ -125,6 +129,9 @@ void p4_switch_delete(p4_switch *sw)
         free(sw->banks[i]);
     for (uint32_t i = 0; sw->vsets && i < p->n_vsets; i++)
         free(sw->vsets[i].words);
+    for (uint32_t i = 0; sw->objects && i < p->n_objects; i++)
+        free(sw->objects[i]);
+    free(sw->objects);
     groups_clear(&sw->multicast);
     groups_clear(&sw->clones);
     free(sw->controls);
@@ -151,6 +158,8 @@ int p4_switch_reset(p4_switch *sw)
         memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter)); /* size 0 for direct ones */
     for (uint32_t i = 0; i < p->n_banks; i++)
         memset(sw->banks[i], 0, (size_t)p->banks[i].size * p->banks[i].stride);
+    for (uint32_t i = 0; i < p->n_objects; i++)
+        memset(sw->objects[i], 0, (size_t)p->objects[i].size * p->objects[i].stride);
     for (uint32_t i = 0; i < p->n_vsets; i++)
         sw->vsets[i].count = 0;
     groups_clear(&sw->multicast);
@@ -235,6 +244,7 @@ FINDER(p4_find_counter, "counter", n_counters, counters)
 FINDER(p4_find_meter, "meter", n_meters, meters)
 FINDER(p4_find_register, "register", n_registers, registers)
 FINDER(p4_find_vset, "parser value set", n_vsets, vsets)
+FINDER(p4_find_object, "extern object", n_objects, objects)
 
 /* --- stateful objects ------------------------------------------------------------------------------------------------------- */
 
@@ -285,6 +295,15 @@ int p4_register_set(p4_switch *sw, uint32_t array, uint32_t index, const uint8_t
     if (!status)
         p4_store(cell_of(sw, info, index), info->width, value);
     return status;
+}
+
+uint8_t *p4_object_cell(p4_switch *sw, uint32_t object, uint32_t index)
+{
+    const p4_object_info *info = &sw->program->objects[object];
+    if (index < info->size)
+        return sw->objects[object] + (size_t)index * info->stride;
+    p4_fail(sw, P4_INVALID, "%s has %u cells; there is no cell %u", info->name, info->size, index);
+    return NULL;
 }
 
 /* --- replication ----------------------------------------------------------------------------------------------------------------- */

@@ -81,6 +81,7 @@ typedef enum p4_trace_kind {
     P4_TRACE_DROP,         /* value: p4_drop_reason */
     P4_TRACE_EMIT,         /* value: slot of the header, extra: bytes */
     P4_TRACE_TRANSMIT,     /* value: port, extra: wire length, data: the frame as far as it is present */
+    P4_TRACE_EXTERN,       /* value: index, data: the cell after it */
     P4_TRACE_KINDS
 } p4_trace_kind;
 

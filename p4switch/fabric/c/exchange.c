@@ -263,6 +263,7 @@ static void join_notices(net *n)
         for (int side = 0; side < 2; side++)
             all.next[side] = min_time(all.next[side], one->next[side]);
         all.call = min_time(all.call, one->call);
+        all.known = min_time(all.known, one->known);
         all.window_end = min_time(all.window_end, one->window_end);
         all.last = all.last > one->last ? all.last : one->last;
         all.events += one->events;
@@ -292,8 +293,10 @@ int workers_meet(net *n)
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
-        .pfc_used = n->pfc_used, .late = n->late, .held = n->held,
+        .pfc_used = n->pfc_used, .late = n->late, .held = n->held, .known = TIME_NEVER,
     };
+    if (n->settles && n->phase == PHASE_HOSTS && net_reports_after(n, &own.known) < 0)
+        return -1;
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;
     w->sent[0] = w->sent[1] = TIME_NEVER;

@@ -19,6 +19,7 @@ typedef struct notice {
     uint64_t next[2];    /* when something happens next, by side */
     uint64_t call;       /* the first callback that ends a window ... */
     uint64_t window_end, last, events;
+    uint64_t known;      /* what hosts report before is known to all, in a window of which hosts are held */
     int64_t paused;
     bool own_call;       /* ... and whether it is this worker's alone */
     bool stop, deadlock, pfc_used, late, held;

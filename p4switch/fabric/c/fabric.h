@@ -22,7 +22,8 @@ typedef struct fabric {
 } fabric;
 
 typedef struct host {
-    PyObject *receive, *next_frame, *next_wakeup; /* bound methods */
+    PyObject *receive, *next_frame, *next_wakeup; /* bound methods, ... */
+    PyObject *may_report; /* ... of which it need not have this; NULL: every frame may make it report something */
     bool busy; /* one of them is being called */
 } host;
 

@@ -30,7 +30,9 @@ PyObject *fabric_add_host(fabric *self, PyObject *args, PyObject *kwargs)
     node *at = NULL;
     if ((h->receive = PyObject_GetAttrString(endpoint, "receive"))
         && (h->next_frame = PyObject_GetAttrString(endpoint, "next_frame"))
-        && (h->next_wakeup = PyObject_GetAttrString(endpoint, "next_wakeup_ns"))) {
+        && (h->next_wakeup = PyObject_GetAttrString(endpoint, "next_wakeup_ns"))
+        && (!PyObject_HasAttrString(endpoint, "may_report")
+            || (h->may_report = PyObject_GetAttrString(endpoint, "may_report")))) {
         at = net_add_node(self->net, NULL);
         if (!at)
             PyErr_NoMemory();
@@ -39,6 +41,7 @@ PyObject *fabric_add_host(fabric *self, PyObject *args, PyObject *kwargs)
         Py_XDECREF(h->receive);
         Py_XDECREF(h->next_frame);
         Py_XDECREF(h->next_wakeup);
+        Py_XDECREF(h->may_report);
         PyMem_Free(h);
         return NULL;
     }

@@ -1,6 +1,8 @@
 /* The Python type Fabric: its life, its hosts' calls, and the run. */
 #include "fabric.h"
 
+#include "exchange.h"
+
 #include <structmember.h>
 #include <time.h>
 
@@ -158,6 +160,20 @@ static int host_next_wakeup(net *n, node *at, uint64_t *time_ns)
     return 0;
 }
 
+static int host_may_report(net *n, node *at, const p4_frame *frame)
+{
+    (void)n;
+    host *h = at->host;
+    if (!h->may_report)
+        return 1;
+    PyObject *data = PyBytes_FromStringAndSize((const char *)frame->data, frame->data_len);
+    PyObject *result = data ? PyObject_CallOneArg(h->may_report, data) : NULL;
+    Py_XDECREF(data);
+    int may = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return may;
+}
+
 static void host_idle_but_due(net *n, node *at, uint64_t time_ns)
 {
     PyErr_Format(PyExc_RuntimeError, "%s: next_frame gave None at %llu ns, but next_wakeup_ns is %llu",
@@ -200,6 +216,7 @@ static void release_node(node *at)
         Py_DECREF(h->receive);
         Py_DECREF(h->next_frame);
         Py_DECREF(h->next_wakeup);
+        Py_XDECREF(h->may_report);
         PyMem_Free(h);
     }
     Py_XDECREF((PyObject *)at->object);
@@ -209,6 +226,7 @@ static const net_ops ops = {
     .receive = host_receive,
     .next_frame = host_next_frame,
     .next_wakeup = host_next_wakeup,
+    .may_report = host_may_report,
     .idle_but_due = host_idle_but_due,
     .call = run_call,
     .told = fabric_told,
@@ -265,6 +283,7 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
             Py_VISIT(h->receive);
             Py_VISIT(h->next_frame);
             Py_VISIT(h->next_wakeup);
+            Py_VISIT(h->may_report);
         }
     }
     return 0;
@@ -282,6 +301,7 @@ static int fabric_clear(fabric *self)
             Py_SETREF(h->next_frame, Py_None);
             Py_INCREF(Py_None);
             Py_SETREF(h->next_wakeup, Py_None);
+            Py_CLEAR(h->may_report);
         }
     }
     if (self->calls)
@@ -491,13 +511,15 @@ static PyObject *fabric_turn(fabric *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *fabric_go_on(fabric *self, PyObject *arg)
+static PyObject *fabric_go_on(fabric *self, PyObject *args)
 {
-    node *at = host_node(self, arg);
+    uint64_t time;
+    node *at = host_at(self, args, "OO:go_on", &time);
     if (!at)
         return NULL;
     if (!self->settling)
         return PyErr_Format(PyExc_RuntimeError, "go_on: expected in settle");
+    net_hold(self->net, at, time);
     self->net->current = at;
     if (net_go_on(self->net, at) < 0)
         return NULL;
@@ -507,17 +529,22 @@ static PyObject *fabric_go_on(fabric *self, PyObject *arg)
 static PyObject *fabric_settle_again(fabric *self, PyObject *unused)
 {
     (void)unused;
-    self->net->held = self->net->unsettled = true;
+    *(self->settling ? &self->net->unsettled : &self->net->held) = true;
     Py_RETURN_NONE;
 }
 
-static PyObject *fabric_next_arrival_ns(fabric *self, PyObject *arg)
+static PyObject *get_known_ns(fabric *self, void *unused)
 {
-    node *at = host_node(self, arg);
-    if (!at)
-        return NULL;
-    const wire *in = at->port ? &at->port->peer->out : NULL;
-    return PyLong_FromUnsignedLongLong(in && !wire_empty(in) ? wire_first(in)->time : NET_NEVER);
+    (void)unused;
+    const workers *w = self->net->workers;
+    return PyLong_FromUnsignedLongLong(w ? min_time(w->all.known, NET_NEVER) : NET_NEVER);
+}
+
+static PyObject *fabric_meet(fabric *self, PyObject *unused)
+{
+    if (!self->settling || !self->net->workers)
+        return PyErr_Format(PyExc_RuntimeError, "meet: expected in settle, with several workers");
+    return workers_meet(self->net) < 0 ? NULL : get_known_ns(self, unused);
 }
 
 static PyObject *fabric_careful_from(fabric *self, PyObject *arg)
@@ -598,9 +625,9 @@ static PyMethodDef methods[] = {
     {"kick", (PyCFunction)fabric_kick, METH_O, NULL},
     {"hold", (PyCFunction)fabric_hold, METH_VARARGS, NULL},
     {"turn", (PyCFunction)fabric_turn, METH_VARARGS, NULL},
-    {"go_on", (PyCFunction)fabric_go_on, METH_O, NULL},
+    {"go_on", (PyCFunction)fabric_go_on, METH_VARARGS, NULL},
     {"settle_again", (PyCFunction)fabric_settle_again, METH_NOARGS, NULL},
-    {"next_arrival_ns", (PyCFunction)fabric_next_arrival_ns, METH_O, NULL},
+    {"meet", (PyCFunction)fabric_meet, METH_NOARGS, NULL},
     {"careful_from", (PyCFunction)fabric_careful_from, METH_O, NULL},
     METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(link_counters), METHOD(buffer_stats), METHOD(flow),
     METHOD(flow_stats), METHOD(conservation),
@@ -614,6 +641,7 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef getters[] = {
     {"now_ns", (getter)get_now, NULL, NULL, NULL},
+    {"known_ns", (getter)get_known_ns, NULL, NULL, NULL},
     {"events", (getter)get_events, NULL, NULL, NULL},
     {"nodes", (getter)get_nodes, NULL, NULL, NULL},
     {"links", (getter)get_links, NULL, NULL, NULL},

@@ -161,13 +161,15 @@ static workers *workers_of(fabric *self, const char *what)
 
 PyObject *fabric_tell(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"data", NULL};
+    static char *names[] = {"data", "others", NULL};
     const char *data;
     Py_ssize_t len;
+    int others = 0;
     workers *w = workers_of(self, "tell");
-    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#:tell", names, &data, &len))
+    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:tell", names, &data, &len, &others))
         return NULL;
-    workers_say(w, w->rank, WORD_TOLD, data, (uint64_t)len);
+    if (!others)
+        workers_say(w, w->rank, WORD_TOLD, data, (uint64_t)len);
     workers_say_others(w, WORD_TOLD, data, (uint64_t)len);
     Py_RETURN_NONE;
 }
@@ -196,7 +198,7 @@ PyObject *fabric_gather(fabric *self, PyObject *args, PyObject *kwargs)
     int to_all = 0;
     workers *w = workers_of(self, "gather");
     if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:gather", names, &data, &len, &to_all)
-        || (!self->settling && fabric_sync(self, "gather") < 0))
+        || fabric_sync(self, "gather") < 0)
         return NULL;
     for (uint64_t at = 0; at < (uint64_t)len; at += WORD_BYTES) {
         uint64_t piece = (uint64_t)len - at < WORD_BYTES ? (uint64_t)len - at : WORD_BYTES;

@@ -228,6 +228,30 @@ int net_go_on(net *n, node *host)
     return host->away ? 0 : run_host(n, host, n->window_end);
 }
 
+int net_reports_after(net *n, uint64_t *time)
+{
+    uint64_t first = TIME_NEVER;
+    for (uint32_t i = 0; i < n->hosts.count; i++) {
+        node *host = n->hosts.list[i];
+        if (n->hosts.next[i].time >= n->window_end || host->away)
+            continue;
+        uint64_t end = min_time(first, n->window_end);
+        first = min_time(first, heap_time(&host->events));
+        const wire *in = &host->port->peer->out;
+        for (uint32_t later = 0; later < in->tail - in->head && wire_at(in, later)->time < end; later++) {
+            int may = n->ops->may_report(n, host, wire_at(in, later)->frame);
+            if (may < 0)
+                return -1;
+            if (may) {
+                first = min_time(first, wire_at(in, later)->time);
+                break;
+            }
+        }
+    }
+    *time = first;
+    return 0;
+}
+
 int net_settle(net *n, uint64_t end)
 {
     int status = n->ops->settle(n, end);

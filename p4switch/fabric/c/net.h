@@ -123,6 +123,7 @@ typedef struct net_ops {
     int (*receive)(struct net *net, node *host, const p4_frame *frame);
     int (*next_frame)(struct net *net, node *host, p4_frame **frame); /* *frame = NULL: none now */
     int (*next_wakeup)(struct net *net, node *host, uint64_t *time_ns);
+    int (*may_report)(struct net *net, node *host, const p4_frame *frame); /* 1: it may, when the frame arrives */
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
     int (*call)(struct net *net, void *arg);
     int (*told)(struct net *net); /* workers have told each other something: see exchange.h */
@@ -145,8 +146,8 @@ typedef struct net {
     net_phase phase;
     bool independent;    /* hosts meet only in frames, ... */
     bool settles;        /* ... and where they are held: it is the owner who says in which order they go on */
-    bool held;           /* a host has come to where it is held, or the owner wants to settle something else ... */
-    bool unsettled;      /* ... after what it is at now */
+    bool held;           /* a host has come to where it is held, or the owner wants to settle something else; ... */
+    bool unsettled;      /* ... likewise in the next window */
     uint64_t careful_ns; /* from then on windows are of one instant */
     pool pool;
     arena arena; /* ports and wires */
@@ -218,6 +219,8 @@ void net_hold(net *n, node *host, uint64_t time);
 /* In `settle`: it is the host's turn, at `time`; and it goes on up to where it is held or the window ends. */
 void net_turn(net *n, node *host, uint64_t time);
 int net_go_on(net *n, node *host);
+/* Before *time no host reports anything that is held before the end of the window. -1: error of a host. */
+int net_reports_after(net *n, uint64_t *time);
 net_port *net_find_port(const node *at, uint32_t number); /* NULL: there is none */
 
 static inline net_port *net_port_of(tm_port *port)

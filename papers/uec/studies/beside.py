@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+import p4cc._hosts  # isort: split
+
 import p4cc
 from harness.report.plots import styled
 

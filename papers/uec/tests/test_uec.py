@@ -176,3 +176,13 @@ def test_case_8_rccc_alone_spends_credit_on_busy_senders() -> None:
     assert sorted(first, key=lambda name: first[name]) == sorted(first, key=lambda name: simulator[name])
     for variant, end_us in simulator.items():
         assert first[variant] == pytest.approx(end_us, rel=0.05)
+
+
+def test_a_training_step_takes_about_as_long_as_with_smartt_and_less_is_sent_again_than_with_eqds() -> None:
+    results = {result.summary["protocol"]: result.summary for result in run("uec-training")}
+    assert all(summary["ended"] == "done" for summary in results.values())
+    took = {protocol: summary["workload"]["job_completion_ns"] for protocol, summary in results.items()}
+    for protocol in ("nscc", "rccc", "rccc+nscc"):
+        assert took[protocol] < 1.15 * took["smartt"]
+        assert took[protocol] < took["eqds"]
+        assert results[protocol]["retransmitted"] < results["eqds"]["retransmitted"] / 4

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DeadWorkerError
-from harness.execution import runners
+from harness.execution import pool, runners
 from harness.execution.make_world import maker
 from harness.execution.pool import Cluster
 from harness.plan.batch import planned
@@ -70,7 +70,7 @@ def test_a_cluster_sends_the_same_files_back(folder: Path, monkeypatch: pytest.M
         for i in reversed(range(len(items))):
             yield i, work(items[i])
 
-    monkeypatch.setattr(runners.pool, "distribute", there)
+    monkeypatch.setattr(pool, "distribute", there)
     how = How(pcap=True, trace=Tracing(1), coverage=True)
     runs = planned(["small.toml"], [], {})
     for out in ("one", "cluster"):
@@ -94,7 +94,7 @@ def test_what_is_done_is_kept_whatever_ends_the_others(
             items[0][1].mkdir()  # it has begun
             raise end
 
-    monkeypatch.setattr(runners.pool, "distribute", last_one_first)
+    monkeypatch.setattr(pool, "distribute", last_one_first)
     monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--jobs", "2", "--no-report", "--out", "out"])
     status, _, told = call(capsys, *sys.argv[1:])
     assert status == (2 if isinstance(end, UserError) else 1)

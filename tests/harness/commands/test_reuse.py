@@ -18,7 +18,7 @@ import pytest
 
 import p4cc
 from harness.errors import DeadWorkerError
-from harness.execution import runners
+from harness.execution import pool
 from harness.execution.execute import execute
 from harness.execution.folder import ERROR_FILE
 from harness.execution.request import RunRequest
@@ -250,7 +250,7 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 made.append(i)
                 yield i, work(item)
 
-        monkeypatch.setattr(runners.pool, "distribute", one_by_one)
+        monkeypatch.setattr(pool, "distribute", one_by_one)
         earlier = [Path(one) for one in reuse]
         selection = SweepSelection("sizes.toml", list(settings))
         target = None if resume else Path(out)
@@ -351,7 +351,7 @@ def test_a_sweep_that_is_interrupted_at_once_leaves_nothing(folder: Path, swept:
     assert not (folder / "first").exists()
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "link to a device", "link to a folder", "socket"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "link", "link to a device", "link to a folder", "socket"])
 def test_what_is_in_a_folder_of_others_is_copied_where_it_is_a_file(
     folder: Path, carry: Carry, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,15 +367,38 @@ def test_what_is_in_a_folder_of_others_is_copied_where_it_is_a_file(
             pytest.skip("devices are root's to make")
         os.mknod("more", stat.S_IFCHR | 0o666, os.makedev(1, 5))
     else:
-        Path("more").symlink_to("/dev/zero" if kind == "link to a device" else ".")
+        leads_to = {"link": folder / "small.toml", "link to a device": "/dev/zero", "link to a folder": "."}
+        Path("more").symlink_to(leads_to[kind])
     monkeypatch.chdir(folder)
-    with pytest.raises(UserError, match=r"more: expected a regular file"):
+    with pytest.raises(UserError, match=r"more: (a link; )?expected a regular file"):
         carry("again", "out")
-    with pytest.raises(UserError, match=r"more: expected a regular file"):
+    with pytest.raises(UserError, match=r"more: (a link; )?expected a regular file"):
         p4cc.load("out").save("copy")
-    with pytest.raises(UserError, match=r"more: expected a regular file"):
+    with pytest.raises(UserError, match=r"more: (a link; )?expected a regular file"):
         p4cc.load("out").select(seed=1).save("copy")
     assert not {path.name for path in folder.iterdir()} & {"again", "copy", ".again.unfinished", ".copy.unfinished"}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [["{secret}", 1, 1, "statement", "x", "", 1]], [["", 1, 1, "statement", "x", "", -1]],
+        [["", 1, 1, "statement", "\x1b[2J", "", 1]], [["", 1, 1, "nothing", "x", "", 1]], [["", "1"]], 3, None,
+    ],
+)  # fmt: skip
+def test_coverage_of_others_shows_no_file_but_those_of_the_program(
+    folder: Path, carry: Carry, found: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    carry("out", how=How(coverage=True))
+    assert (folder / "out" / "coverage" / "index.html").exists()
+    (folder / "secret").write_text("what only this user may read")
+    file = folder / "out" / "small-none-seed1" / "coverage.json"
+    file.write_text(json.dumps(found).replace("{secret}", str(folder / "secret")))
+    assert carry("again", "out") == []
+    assert not (folder / "again" / "coverage").exists()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "coverage left out" in line]
+    assert "small-none-seed1/coverage.json: " in line
+    assert line.isprintable()
 
 
 def test_a_copy_runs_as_nobody_else_and_nobody_else_writes_to_it(folder: Path, carry: Carry) -> None:

@@ -20,6 +20,7 @@ from harness.control.programs.entries import (
     Entry,
     Exact,
     Lpm,
+    Match,
     MulticastGroup,
     PortGroup,
     Range,
@@ -53,7 +54,9 @@ def table_entry(program: Program, entry: Any) -> Any:
 
 
 def test_names_become_ids_and_numbers_byte_strings(program: Program) -> None:
-    match = {"e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 300 - 100)}
+    match: dict[str, Match] = {
+        "e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 300 - 100),
+    }  # fmt: skip
     (update,) = program.updates(TableEntry("mixed", match, Action("send", {"port": 300}), priority=5))
     info = next(t for t in program.p4info.tables if t.preamble.alias == "mixed")
     entry = update.entity.table_entry

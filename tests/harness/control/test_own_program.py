@@ -19,6 +19,7 @@ from harness.control.programs.entries import (
     DefaultAction,
     Exact,
     Lpm,
+    Match,
     MulticastGroup,
     Range,
     TableEntry,
@@ -377,7 +378,7 @@ def test_json_becomes_entries(tmp_path: Path, p4info: Message) -> None:
         multicast_group_entries=[{"multicast_group_id": 2, "replicas": [{"egress_port": 1, "instance": 4}]}],
         clone_session_entries=[{"clone_session_id": 9, "replicas": [{"egress_port": 2}], "packet_length_bytes": 64}],
     )
-    match = {"e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 200)}
+    match: dict[str, Match] = {"e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 200)}
     assert found == [
         TableEntry("mixed", match, Action("send", {"port": 3}), 5),
         DefaultAction("lpm_one", Action("drop")),

@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.fixture
-def evil(tmp_path: Path, run: Path) -> Iterator[tuple[Path, Path]]:
+def evil(tmp_path: Path, run: Path) -> tuple[Path, Path]:
     """A Python file that the run's folder names, and what there is once it has been run."""
     marker, file = tmp_path / "marker", tmp_path / "evil.py"
     file.write_text(EVIL.format(marker=str(marker)))
@@ -115,7 +115,7 @@ def test_a_file_that_the_user_names_is_and_from_then_on_as_it_was(
         text.write("# another\n")
     assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
     assert not marker.exists()
-    copy = shutil.copy(file, tmp_path / "else.py")  # the same text elsewhere may import other modules
+    copy = Path(shutil.copy(file, tmp_path / "else.py"))  # the same text elsewhere may import other modules
     (run / "scenario.toml").write_text((run / "scenario.toml").read_text().replace("evil.py", copy.name))
     assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
     assert not marker.exists()
@@ -235,19 +235,52 @@ def test_metadata_of_pandas_are_not_heeded(run: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["flows.parquet", "links.parquet", "more.parquet", "summary.json", "scenario.toml"])
-@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "link to one of these"])
 def test_files_are_regular(run: Path, made: Path, tmp_path: Path, name: str, kind: str) -> None:
     path = run / name
+    if kind == "link to one of these":  # of others, with this name for what this user alone may read
+        shutil.copy(path if path.exists() else run / "flows.parquet", tmp_path / "readable")
     path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
         path.mkdir()
     else:
-        path.symlink_to(path.name)
+        path.symlink_to(path.name if kind == "link" else tmp_path / "readable")
     shutil.copytree(made, tmp_path / "others")
     for command in (["diff", "runs", "others"], ["diff", "others", "runs"], ["report", "runs"], ["replay", "runs"]):
         assert "expected a" in refused(forked(*command, cwd=tmp_path)), command
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link"])
+def test_a_trace_is_regular(run: Path, tmp_path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(run / "trace.jsonl")
+    elif kind == "folder":
+        (run / "trace.jsonl").mkdir()
+    else:
+        (run / "trace.jsonl").symlink_to("nothing" if kind == "link to nothing" else run / "summary.json")
+    assert "trace.jsonl: " in refused(forked("replay", "runs", cwd=tmp_path))
+
+
+def test_a_link_in_the_place_of_a_run_is_not_followed(run: Path, tmp_path: Path) -> None:
+    run.rename(tmp_path / "elsewhere")
+    run.symlink_to(tmp_path / "elsewhere")
+    for command in (["report", "runs"], ["replay", "runs"], ["diff", "runs", "runs"]):
+        assert f"'runs/{run.name}' is a link" in refused(forked(*command, cwd=tmp_path))
+    assert forked("report", f"runs/{run.name}", cwd=tmp_path).returncode == 0  # the user names it
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of others")
+def test_what_another_user_has_run_is_not_run(run: Path, tmp_path: Path, evil: tuple[Path, Path]) -> None:
+    """Users may share a cache."""
+    marker, _ = evil
+    assert p4cc(tmp_path, "report", "runs", "--extension", "evil.py").returncode == 0
+    marker.unlink()
+    (note,) = (path for path in tmp_path.glob("cache/extensions/*/*"))
+    os.chown(note, 65534, 65534)
+    assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
+    assert not marker.exists()
 
 
 def test_a_scenario_is_toml(run: Path, tmp_path: Path) -> None:

@@ -6,10 +6,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import tomli_w
 
+import p4cc
 from harness.cli import main
 from harness.plan.how import Tracing
 from harness.plan.resolve import plan
@@ -107,7 +109,8 @@ def test_limits_keep_whole_packets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limits", [{}, {"packets": 7}, {"from_ns": 2_000, "packets": 5}])
 def test_workers_write_the_same(tmp_path: Path, limits: dict[str, int]) -> None:
     for tables in (LOSSY, MULTICAST):
-        name = tables["workload"]["name"]
+        workload: Any = tables["workload"]
+        name = workload["name"]
         one = traced(tables, tmp_path / f"{name}-one", **limits)
         assert traced(tables, tmp_path / f"{name}-two", workers=2, **limits) == one
 
@@ -126,6 +129,34 @@ def test_the_command_line_limits_a_trace(tmp_path: Path, monkeypatch: pytest.Mon
         assert len({json.loads(line)["id"] for line in lines}) == count
 
 
+def test_a_trace_without_packets_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    tables = {
+        "cc": "none",
+        "topology": {"name": "single-switch", "hosts": 3},
+        "workload": {"name": "incast", "size_bytes": 20_000},
+    }
+    command = ["run", "star.toml", "--no-report", "--trace", "0", "--trace-hops"]
+    (tmp_path / "star.toml").write_text(tomli_w.dumps(tables))
+    for more, told in (
+        (["--trace-from", "1s"], "no packet of flow 0 was sent from 1,000,000,000 ns until the end; the run ended at "),
+        (["--trace-from", "5us", "--trace-until", "6us"], "was sent from 5,000 ns until 6,000 ns; the run ended at "),
+        ([], ""),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *more, "--out", f"out{len(more)}{told[:1]}{more[:1]}"])
+        assert not ended.value.code
+        lines = [line for line in capsys.readouterr().err.splitlines() if "trace" in line]
+        assert len(lines) == bool(told)
+        assert all(line.startswith("warning: star-none-seed1: trace.txt and trace.jsonl are empty: ") for line in lines)
+        assert all(told in line for line in lines)
+    with pytest.warns(UserWarning, match="star-none-seed1: trace.txt and trace.jsonl are empty"):
+        p4cc.run("star.toml", trace=Tracing(0, from_ns=10**9, pipelines=False))
+
+
 def test_mistakes() -> None:
     for limits, words in (
         ({"packets": 0}, r"^trace: 0 packets; expected 1 or more$"),
@@ -133,7 +164,7 @@ def test_mistakes() -> None:
         ({"from_ns": 2**64}, r"expected a span of time$"),
     ):
         with pytest.raises(UserError, match=words):
-            Tracing(0, **limits)
+            Tracing(0, **cast(Any, limits))
     assert quantity("--trace-from", "20us", "ns") == 20_000
     assert quantity("--trace-from", "20", "ns") == 20
     for text in ("soon", "-1 us", "0.5 ns", "20 MB", "-5"):

@@ -24,7 +24,7 @@ def islands(joined: bool) -> Topology:
     for i in range(4):
         builder.host(f"10.{i // 2}.0.{2 + i % 2}", switches[i // 2], 100 * 10**9, 1000)
     if joined:
-        builder.link(*switches, 100 * 10**9, 1000)
+        builder.link(switches[0], switches[1], 100 * 10**9, 1000)
     return builder.build({})
 
 

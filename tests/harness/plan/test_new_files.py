@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,15 @@ def protocol_of(run: Run) -> str:
         ),
     ],
 )  # fmt: skip
-def test_so_many_files_are_enough(tmp_path, monkeypatch, row, files, settings, found, name) -> None:
+def test_so_many_files_are_enough(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    row: str,
+    files: dict[str, str],
+    settings: list[str],
+    found: Callable[[Any], str],
+    name: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     for file, text in files.items():
         (tmp_path / file).write_text(text)

@@ -177,9 +177,14 @@ def test_the_sweeps_that_come_with_p4cc_can_be_run(name: str) -> None:
 
 
 def test_a_traffic_is_made_once_for_all_points_that_share_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    made: list[int] = []
     build = workloads.build
-    monkeypatch.setattr(workloads, "build", lambda *what: made.append(what[1]["size_bytes"]) or build(*what))
+
+    def counted(*what: Any) -> Any:
+        made.append(what[1]["size_bytes"])
+        return build(*what)
+
+    monkeypatch.setattr(workloads, "build", counted)
     text = SWEEP.replace("topology.link_rate_bps = [10e9, 25e9]", "nic.mtu_bytes = [512, 1024]")
     (folder / "sizes.toml").write_text(text)
     assert len(points(folder)) == 12

@@ -20,7 +20,7 @@ from harness.plan.resolve import plan
 from harness.reference import keys, recorded
 from harness.reference.comments import comments
 from harness.reference.entries import entries
-from harness.reference.pages import pages
+from harness.site_pages import pages
 from harness.worlds.virtual import VirtualWorld
 from host_agents.ranges import SHARE
 

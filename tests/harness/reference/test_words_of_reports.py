@@ -49,12 +49,12 @@ def axes() -> Iterator[str]:
     for file in (FOLDER / "figures").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg in ("xlabel", "ylabel"):
-                yield node.value.value if isinstance(node.value, ast.Constant) else ""
+                yield str(node.value.value) if isinstance(node.value, ast.Constant) else ""
     for figure in REGISTRY.all().values():
         if hasattr(figure, "what"):
             yield figure.what
-        if " " in getattr(figure, "unit", ""):
-            yield figure.unit
+        if " " in (unit := getattr(figure, "unit", "")):
+            yield unit
 
 
 def test_every_word_of_a_report_has_an_explanation() -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ def test_numbers_are_those_of_the_tables(joined: int) -> None:
     assert links["paused_ns"].sum() > 0
     assert links["dropped"].sum() > 0
     row_of = {direction: row for row, direction in enumerate(found["link"])}
-    for (node, port), of in links.groupby(["node", "port"], observed=True):
+    for place, of in links.groupby(["node", "port"], observed=True):
+        node, port = cast(tuple[str, int], place)
         row, interval = row_of.pop(recorded.network.direction(node, port)), np.searchsorted(times, of["time_ns"])
         for name in ("tx_bytes", "busy_ns", "paused_ns", "marked", "dropped"):
             expected = np.bincount(interval, of[name], len(times))

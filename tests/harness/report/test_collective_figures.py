@@ -135,7 +135,8 @@ def test_a_papers_number_is_written_in_the_rows_unit(number: Number, scale: floa
 def test_the_papers_numbers_are_of_variants_and_rows_that_there_are() -> None:
     """By claim: each is of a variant of a scenario that is about it, and of a row of the report's table."""
     variants: dict[str, set[str]] = {}
-    rows = defaultdict(lambda: {row.figure.key for row in _ROWS if isinstance(row.figure, At)})
+    usual = {row.figure.key for row in _ROWS if isinstance(row.figure, At)}
+    rows: defaultdict[str, set[str]] = defaultdict(lambda: set(usual))
     for path in scenario.built_in().values():
         checked = scenario.check(scenario.read(path))
         of_sizes = [row.figure for size in checked.record.sizes for row in _rows_of_size(size.name)]

@@ -10,6 +10,7 @@ import pytest
 
 from harness.measure.results import Result
 from harness.report.groups import Estimate, Variant, by_size, estimate, over_seeds
+from harness.report.quantities import AllDone
 
 
 def test_an_interval_is_students() -> None:
@@ -40,6 +41,15 @@ def test_a_mean_over_some_of_the_seeds_says_so(
     assert (found.mean, found.partly) == expected
     nothing = Variant("v", cast("tuple[Result, ...]", tuple(runs[:0])))
     assert over_seeds(nothing, lambda summary: None) is None
+
+
+def test_the_time_by_which_all_was_done_is_of_runs_in_which_all_was() -> None:
+    done = {"flows": 3, "flows_delivered": 3, "last_delivery_ns": 1000}
+    some = {**done, "flows_delivered": 2, "last_delivery_ns": 10}
+    runs = [SimpleNamespace(summary=summary) for summary in (done, some, some)]
+    found = over_seeds(Variant("v", cast("tuple[Result, ...]", tuple(runs))), AllDone("last_delivery_ns"))
+    assert found is not None
+    assert (found.mean, found.partly) == (1000.0, (1, 3))
 
 
 @pytest.mark.parametrize(

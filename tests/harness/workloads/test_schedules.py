@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import ceil, inf
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -648,7 +648,7 @@ def test_a_training_step_in_a_network_that_takes_no_time_is_the_pipelines(
     summary = traffic.summary()
     assert summary["step_ns"] == [step_ns, step_ns]
     assert summary["computing_ns"] == 2 * batches * 300_000
-    parts = Training(**values)
+    parts = Training(**cast(Any, values))
     tensor = 2 * pipeline * batches * 2 * parts.turns * 2 * 2 * 2  # replicas, ..., passes, turns, steps, rounds, ranks
     stages = 2 * 2 * (pipeline - 1) * batches * 2 * 2  # ranks of a stage, ..., ways, steps
     data = 2 * pipeline * 2 * 2 * 2  # parts, stages, steps, rounds, replicas

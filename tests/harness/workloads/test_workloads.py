@@ -344,7 +344,7 @@ def test_an_incast_that_is_announced_has_at_most_255_senders() -> None:
 
 
 def test_incasts_come_one_after_the_other_beside_a_long_flow() -> None:
-    given = {"senders": 4, "size_bytes": 100, "interval_ns": 1_000_000, "jitter_ns": 1_000, "count": 3}
+    given: Any = {"senders": 4, "size_bytes": 100, "interval_ns": 1_000_000, "jitter_ns": 1_000, "count": 3}
     flows = build("incasts", announced=True, **given).flows
     assert [(flow.source, flow.group) for flow in flows if flow.stop_ns is not None] == [(1, "background")]
     starts = sorted((flow.start_ns, flow.source) for flow in flows if flow.group == "incast")
@@ -414,7 +414,7 @@ CLOS_4_TO_1 = topologies.build("clos", {
 def test_incasts_and_long_flows_load_the_uplinks_as_asked() -> None:
     """Over 40 ms the payload that leaves racks is 40% of what their uplinks carry, 60% of it of short messages."""
     duration_ns = 40_000_000
-    mix = {"load": 0.4, "short_share": 0.6, "senders": 5, "duration_ns": duration_ns}
+    mix: Any = {"load": 0.4, "short_share": 0.6, "senders": 5, "duration_ns": duration_ns}
     flows = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
     rack = [int(host.address) >> 8 for host in CLOS_4_TO_1.hosts]
     leaving = [flow for flow in flows if rack[flow.source] != rack[flow.destination]]
@@ -427,7 +427,7 @@ def test_incasts_and_long_flows_load_the_uplinks_as_asked() -> None:
 
 
 def test_an_incast_is_of_so_many_senders_within_the_jitter() -> None:
-    mix = {"short_share": 1.0, "senders": 7, "jitter_ns": 5_000, "short_priority": 4}
+    mix: Any = {"short_share": 1.0, "senders": 7, "jitter_ns": 5_000, "short_priority": 4}
     flows = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
     by_incast: dict[tuple[int, tuple[int, ...]], list[Flow]] = {}
     for flow in flows:
@@ -467,12 +467,12 @@ def test_what_is_no_number_is_told_with_file_and_line(tmp_path: Path, word: str)
     goal = "num_ranks 2\nrank 0 {{\n{}\n}}\n"
     for line in ("calc {}", "send {}b to 1", "send 1b to {}", "recv 1b from 1 tag {}", "calc 5 cpu {}"):
         texts.append(("goal", "x.goal", goal.format(line.format(word)), 3))
-    for workload, file, text, line in texts:
+    for workload, file, text, number in texts:
         (tmp_path / file).write_text(text, encoding="utf-8")
         with pytest.raises(UserError) as error:
             build(workload, folder=tmp_path, file=file)
         told = str(error.value)
-        assert f"{file}:{line}: " in told, (text[:80], told[:200])
+        assert f"{file}:{number}: " in told, (text[:80], told[:200])
         assert len(told) < 400 + 2 * len(str(tmp_path))
         assert "\n" not in told
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "p4switch" / "fabric"))
 
-from test_order import networks
-from test_workers import Worker, alone, same, splits, together
+from test_order import networks  # type: ignore[import-not-found]  # tests of another folder, by its path
+from test_workers import Worker, alone, same, splits, together  # type: ignore[import-not-found]
 
 from harness.worlds.ranks import Ranks, shared_memory
 

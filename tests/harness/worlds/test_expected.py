@@ -158,7 +158,12 @@ def test_a_dry_run_counts_processors_as_the_run_does(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(9), raising=False)
     asked: list[int] = []
     monkeypatch.setattr("harness.worlds.parallel.MOST_WORKERS", 4)
-    monkeypatch.setattr("harness.worlds.parallel.best_workers", lambda run, _, most: asked.append(most) or 1)
+
+    def best_workers(run: object, _: object, most: int) -> int:
+        asked.append(most)
+        return 1
+
+    monkeypatch.setattr("harness.worlds.parallel.best_workers", best_workers)
     assert dry_run(tmp_path, SMALL)[0] == 0
     assert asked == [4]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.execution import runners
+from harness.measure import results
 from harness.plan.how import How
 
 
@@ -46,11 +47,11 @@ def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.Monkey
         return world
 
     monkeypatch.setattr(runners, "inputs", lambda run: None)
-    monkeypatch.setattr(runners.results, "files", lambda *_: {})
-    monkeypatch.setattr(runners.results, "write", lambda *_: None)
+    monkeypatch.setattr(results, "files", lambda *_: {})
+    monkeypatch.setattr(results, "write", lambda *_: None)
     run: Any = None
     for runs in (2, 1, 1):
         list(runners.one_by_one([(run, Path(), lambda: None)] * runs, make, How()))
     assert alive == [False] * 4
     assert made[-1]() is not None  # it is not walked when nothing follows
-    made[-1]().__dict__.clear()  # type: ignore[union-attr]
+    made[-1]().__dict__.clear()

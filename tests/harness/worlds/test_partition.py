@@ -35,6 +35,21 @@ def test_pods_of_a_fat_tree_stay_together_and_cores_are_shared_out(workers: int)
     assert cut(topology, owners) == 16 - 16 // workers
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("fat-tree", {"k": 4}), ("leaf-spine", {"leaves": 4, "spines": 2, "hosts_per_leaf": 3})]
+)
+def test_a_job_on_hosts_that_follow_each_other_is_shared_out(name: str, parameters: dict[str, int]) -> None:
+    topology = build(name, parameters)
+    owners = partition(topology, 2)
+    job = topology.hosts[: len(topology.hosts) // 2]
+    assert Counter(owners[host.name] for host in job) == {0: len(job) // 2, 1: len(job) // 2}
+
+
+def test_of_a_chain_each_worker_has_one_end() -> None:
+    topology = build("parking-lot", {"switches": 4})
+    assert cut(topology, partition(topology, 2)) == 1
+
+
 def test_of_hosts_that_start_each_others_flows_the_first_worker_has_all() -> None:
     topology = fat_tree(4)
     owners = partition(topology, 3, hosts_together=True)

@@ -18,7 +18,8 @@ from harness.plan.resolve import plan_tables
 from host_agents import registry
 from host_agents.cc.base import Path as NetworkPath
 from host_agents.cc.base import ReactionPoint
-from host_agents.errors import HostError
+from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.errors import HostError, LimitError
 from p4switch.errors import UserError
 
 CODE = """\
@@ -126,6 +127,93 @@ def test_a_method_that_nobody_calls_is_named_when_planned(tmp_path: Path, name: 
     assert message in str(refused.value)
     assert file in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("def on_ack(self): pass", "Mine.on_ack(self); expected on_ack(self, feedback)"),
+        ("def on_cnp(self, now_ns, more): pass", "Mine.on_cnp(self, now_ns, more); expected on_cnp(self, now_ns)"),
+        ("def on_sent(self, now_ns, *, wire_bytes): pass",
+         "Mine.on_sent(self, now_ns, *, wire_bytes); expected on_sent(self, now_ns, wire_bytes)"),
+        ("def may_send(self) -> bool: return True", "Mine.may_send(self); expected may_send(self, inflight_bytes)"),
+        ("def set_rate(self): pass", "Mine.set_rate(self); expected set_rate(self, rate_bps)"),
+        ("on_post = 3", "Mine.on_post is no method; expected on_post(self, now_ns)"),
+        ("async def on_post(self, now_ns): pass", "Mine.on_post is asynchronous, or yields"),
+        ("def on_post(self, now_ns): yield", "Mine.on_post is asynchronous, or yields"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("native", [False, True])
+def test_a_method_that_a_nic_cannot_call_is_named_when_planned(
+    tmp_path: Path, more: str, message: str, native: bool
+) -> None:
+    """Compiled hosts say of their methods what plain ones do."""
+    file = file_of(tmp_path, "called", more=f"    {more}\n")
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--dry-run", native=native)
+    assert status == 2
+    (line,) = told.splitlines()
+    assert file in line
+    assert message in line
+
+
+def test_a_method_may_take_more_than_a_nic_gives(tmp_path: Path) -> None:
+    more = """
+    def on_cnp(self, time_ns, more=3, *rest, **named):
+        pass
+    on_post = staticmethod(lambda now_ns: None)
+    on_start = classmethod(lambda cls, now_ns: None)
+"""
+    plan_tables("test", tables(file_of(tmp_path, "wide", more=more)), Path())
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("value", ["float('nan')", "-5.0", "-float('inf')"])
+@pytest.mark.parametrize("what", ["rate_bps", "window_bytes"])
+def test_what_cannot_be_a_rate_or_a_window_is_named_where_it_is_assigned(
+    tmp_path: Path, what: str, value: str, native: bool
+) -> None:
+    file = file_of(tmp_path, "assigns", f"self.{what} = {value}")
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), native=native)
+    assert status == 1
+    first, last, debug = told.splitlines()[-3:]
+    assert re.search(r"protocol 'assigns' of .* raised at host h0-0-\d, flow \d, after", first)
+    assert re.fullmatch(rf".*LimitError: Mine\.{what} = (nan|-5\.0|-inf): expected .*", last)
+    assert "--debug" in debug
+
+
+@pytest.mark.parametrize(("assigned", "held"), [("rate_bps = 0.0", True), ("window_bytes = float('inf')", False)])
+def test_what_is_assigned_is_held_to_what_is_set(tmp_path: Path, assigned: str, held: bool) -> None:
+    file = file_of(tmp_path, "holds", f"self.{assigned}")
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), native=False)
+    assert (status, "LimitError" in told) == (int(held), held), told
+
+
+def test_a_part_of_a_protocol_is_held_to_it_too(tmp_path: Path) -> None:
+    """Of the smallest of two windows one that is not a number would be none."""
+    point = ReactionPoint(NetworkPath(1e9, 10_000, 1000, 1058, 80))
+    whole = CompositeReactionPoint(point.path, [point])
+    for what, value in (("window_bytes", math.nan), ("window_bytes", -1.0), ("rate_bps", math.nan), ("rate_bps", 0.0)):
+        before = getattr(point, what)
+        setattr(point, what, value)
+        with pytest.raises(LimitError, match=rf"ReactionPoint.{what} = "):
+            whole.follow()
+        setattr(point, what, before)
+    assert pickle.loads(pickle.dumps(LimitError("told", point))).args == ("told",)
+
+
+@pytest.mark.parametrize("body", ["raise SystemExit", "raise SystemExit(0)", "import sys; sys.exit('done')"])
+def test_a_protocol_that_exits_has_raised(tmp_path: Path, body: str) -> None:
+    """Its status would be the command's, without results and without a word."""
+    file = file_of(tmp_path, "exits", body)
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), native=False)
+    assert status == 1
+    assert "protocol 'exits' of " in told
+    assert "SystemExit" in told
+    file = file_of(tmp_path, "leaves")
+    Path(file).write_text(Path(file).read_text().replace("Mine(path)", "exit(0)"))
+    status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), native=False)
+    assert status == 2
+    assert "does not fit: " in told
 
 
 def test_methods_of_its_own_have_other_names(tmp_path: Path) -> None:

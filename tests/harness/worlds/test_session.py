@@ -11,6 +11,7 @@ from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
 from harness.worlds.session import Session
+from host_agents.assignments import Assignment
 
 COUNTS = {"packets_sent": 2, "retransmitted": 1, "timeouts": 0, "naks": 0, "cnps": 0}
 SENT = Sent(size_bytes=1000, first_sent_ns=5, completed_ns=90, columns=COUNTS)
@@ -24,7 +25,7 @@ class Hosts:
     """Everything that a session asks of its hosts, in order."""
 
     def __init__(self, traffic: Traffic, os_overhead_ns: int = 0) -> None:
-        self.asked: list[tuple[int, Connect | Post]] = []
+        self.asked: list[tuple[int, Connect | Post | Assignment]] = []
         self.session = Session(
             traffic,
             lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
@@ -34,7 +35,7 @@ class Hosts:
         )
         self.session.begin()
 
-    def taken(self) -> list[tuple[int, Connect | Post]]:
+    def taken(self) -> list[tuple[int, Connect | Post | Assignment]]:
         asked, self.asked = self.asked, []
         return asked
 
@@ -43,10 +44,12 @@ def test_flows_are_handed_over_when_they_are_due_receivers_first() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 50), Flow(1, 2, 2000, 10, stop_ns=99)]))
     assert (hosts.session.next_start_ns, hosts.taken()) == (10, [])
     hosts.session.start_due(10)
-    assert hosts.taken() == [(2, Connect(2, "1", 10)), (1, Connect(2, "2", 10)), (1, Post(2, 1, 2000, 10, 99))]
+    post = Post(2, 1, 2000, 10, 99, only=True)
+    assert hosts.taken() == [(2, Connect(2, "1", 10)), (1, Connect(2, "2", 10)), (1, post)]
     assert hosts.session.next_start_ns == 50
     hosts.session.start_due(1000)
-    assert hosts.taken() == [(1, Connect(3, "0", 50)), (0, Connect(3, "1", 50)), (0, Post(3, 0, 1000, 50, None))]
+    post = Post(3, 0, 1000, 50, None, only=True)
+    assert hosts.taken() == [(1, Connect(3, "0", 50)), (0, Connect(3, "1", 50)), (0, post)]
     assert hosts.session.next_start_ns is None
 
 
@@ -71,16 +74,16 @@ def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> No
     ]  # fmt: skip
     assert {(request.time_ns, request.priority) for _, request in asked if isinstance(request, Connect)} == {(0, 4)}
     assert [(host, request) for host, request in asked if isinstance(request, Post)] == [
-        (0, Post(2, 0, 10, 0, None, (7, (0, 1))))
+        (0, Post(2, 0, 10, 0, None, (7, (0, 1)), only=True))
     ]
     hosts.session.start_due(50)
-    assert hosts.taken() == [(1, Post(3, 1, 10, 50, None, (7, (0, 1))))]
+    assert hosts.taken() == [(1, Post(3, 1, 10, 50, None, (7, (0, 1)), only=True))]
 
 
 def test_the_operating_system_has_a_message_before_the_nic() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 50, stop_ns=90)]), os_overhead_ns=25)
     hosts.session.start_due(50)
-    assert hosts.taken()[-1] == (0, Post(2, 0, 1000, 75, 115))
+    assert hosts.taken()[-1] == (0, Post(2, 0, 1000, 75, 115, only=True))
 
 
 def test_a_flow_is_done_whatever_word_comes_first() -> None:
@@ -136,7 +139,7 @@ def test_a_workload_answers_with_flows() -> None:
     assert hosts.session.next_start_ns == 60
     hosts.taken()
     hosts.session.start_due(60)
-    assert hosts.taken()[-1] == (1, Post(3, 1, 1000, 60, None))
+    assert hosts.taken()[-1] == (1, Post(3, 1, 1000, 60, None, only=True))
 
 
 def test_a_transfer_to_several_is_done_when_each_has_all_of_it() -> None:
@@ -146,7 +149,7 @@ def test_a_transfer_to_several_is_done_when_each_has_all_of_it() -> None:
     assert asked == [
         *((receiver, Connect(2, "0", 0, joins="1+2+3")) for receiver in (1, 2, 3)),
         (0, Connect(2, "1+2+3", 0, members=("1", "2", "3"))),
-        (0, Post(2, 0, 1000, 0, None)),
+        (0, Post(2, 0, 1000, 0, None, only=True)),
     ]
     (record,) = hosts.session.records
     hosts.session.note(0, Completed(0, SENT))
@@ -163,9 +166,9 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
     assert [host for host, request in hosts.taken() if isinstance(request, Post)] == [1, 2]
     hosts.session.note(0, delivered(2, 0, 60, 0))
     hosts.session.note(1, Completed(0, SENT))
-    assert not hosts.session.finished
+    before = hosts.session.finished
     hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
-    assert hosts.session.finished
+    assert (before, hosts.session.finished) == (False, True)
     (record,) = hosts.session.records
     assert (record.first_sent_ns, record.completed_ns) == (3, 95)
     assert (record.columns["packets_sent"], record.columns["retransmitted"]) == (4, 2)

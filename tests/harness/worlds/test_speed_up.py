@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
-from harness.measure.cost import planned
-from harness.measure.window_cost import (
+from harness.bench.cost import planned
+from harness.bench.window_cost import (
     FRAME_BYTES,
     MeetingCost,
     Shared,
@@ -43,7 +45,7 @@ def test_terms_are_what_two_runs_of_two_say() -> None:
     assert long.two.crossing_frames == 400_000
     found = terms_of(short, long, meetings)
     expected = (0.2e-6, 10e-9, 5e-6, 1e-6, 1.1)
-    assert found == Terms(*map(pytest.approx, expected))
+    assert found == Terms(*cast(Any, map(pytest.approx, expected)))
     assert cpu_s(long.work, Shares((0.5, 0.5), crossing=0.25), found) == pytest.approx(4.0 + 0.08 + 0.01 + 600 * 5e-6)
 
 

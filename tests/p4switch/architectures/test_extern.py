@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from p4switch import extensions, fit, registry
+from p4switch.architectures.extern import ExternType
+from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import compile_program, passes
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.engine import build_traced, load
+from p4switch.engine import build, build_traced, load
+from p4switch.engine.objects import values
 from p4switch.trace import Decoder, Trace
 from p4switch.trace import events as ev
 
 FILE = Path(__file__).with_name("parity.py")
+TALLY_FILE = Path(__file__).with_name("tally.py")
 PROGRAM = """\
 #include <v1model.p4>
 extern void parity(out bit<8> result, in bit<16> value);
@@ -37,6 +41,26 @@ control I(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) 
             sm.egress_spec = 3;  // never
         }
     }
+}
+control E(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) { apply {} }
+control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+
+
+TALLY_PROGRAM = """\
+#include <v1model.p4>
+extern Tally { Tally(bit<32> size); void add(in bit<32> index, in bit<16> value, out bit<32> sum); }
+header h_t { bit<32> cell; bit<16> value; bit<32> sum; }
+struct headers { h_t h; }
+struct metadata {}
+parser P(packet_in packet, out headers hdr, inout metadata meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout metadata meta) { apply {} }
+control I(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) {
+    Tally(4) sums;
+    apply { sm.egress_spec = 1; sums.add(hdr.h.cell, hdr.h.value, hdr.h.sum); }
 }
 control E(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) { apply {} }
 control D(packet_out packet, in headers hdr) { apply { packet.emit(hdr); } }
@@ -116,3 +140,67 @@ def test_it_is_fitted(path: Path) -> None:
     assert (vertex.reads, vertex.writes) == ({"h.value"}, {"h.odd"})
     (reader,) = program.graph.successors(vertex)
     assert "h.odd" in reader.looks_up
+
+
+@pytest.fixture
+def tally(tmp_path: Path) -> Iterator[Path]:
+    extensions.load(TALLY_FILE)
+    path = tmp_path / "tally.p4"
+    path.write_text(TALLY_PROGRAM)
+    yield path
+    registry.forget(str(TALLY_FILE))
+    extensions._loaded.pop(TALLY_FILE, None)
+
+
+def _frame(cell: int, value: int, total: int = 0) -> bytes:
+    return cell.to_bytes(4, "big") + value.to_bytes(2, "big") + total.to_bytes(4, "big")
+
+
+def test_an_object_keeps_what_its_file_says_and_the_control_plane_has_it(tally: Path) -> None:
+    document = compile_program(tally).json
+    (instance,) = document["extern_instances"]
+    assert (instance["name"], instance["type"]) == ("I.sums", "Tally")
+    switch = load().Switch(str(build(document)))
+    for value, total in ((5, 5), (7, 12)):
+        assert switch.process(0, _frame(2, value)) == [(1, _frame(2, value, total))]
+    assert switch.process(0, _frame(3, 9)) == [(1, _frame(3, 9, 9))]
+    assert switch.process(0, _frame(4, 9)) == [(1, _frame(4, 9))]  # there is no such cell
+    kind = EXTERNS.find("Tally")
+    assert issubclass(kind, ExternType)
+    assert values(kind, switch.object_read("I.sums", 2)) == {"sum": 12, "times": 2}
+    switch.object_write("I.sums", 2, switch.object_read("I.sums", 3))
+    assert switch.process(0, _frame(2, 1)) == [(1, _frame(2, 1, 10))]
+    switch.reset()
+    assert switch.process(0, _frame(2, 1)) == [(1, _frame(2, 1, 1))]
+    with pytest.raises(ValueError, match=r"I\.sums has 4 cells; there is no cell 4"):
+        switch.object_read("I.sums", 4)
+    with pytest.raises(ValueError, match="the program has no extern object I"):
+        switch.object_read("I", 0)
+    with pytest.raises(ValueError, match="expected a cell of 16 bytes, got 2"):
+        switch.object_write("I.sums", 0, b"ab")
+
+
+def test_an_object_is_traced_in_its_own_words(tally: Path) -> None:
+    traced = build_traced(compile_program(tally).json)
+    switch = load().Switch(str(traced.library))
+    switch.set_tracing(True)
+    switch.process(0, _frame(1, 3))
+    switch.process(0, _frame(1, 4))
+    trace = Trace(Decoder(traced)(switch.traced()[0]))
+    told = trace.of(ev.ExternTold)
+    assert [(event.extern, event.index, event.text) for event in told] == [
+        ("I.sums", 1, "3 of 1"), ("I.sums", 1, "7 of 2"),
+    ]  # fmt: skip
+    assert "I.sums[1]: 7 of 2" in trace.text()
+
+
+def test_tests_of_a_program_with_an_object_pass(tally: Path) -> None:
+    pytest.importorskip("z3", reason="z3 is not installed")
+    from p4switch.testgen import generate
+
+    _, result = generate(tally, seconds=60)
+    switch = load().Switch(str(build(compile_program(tally).json)))
+    for test in result.tests:
+        switch.reset()
+        assert test.run.packet is not None
+        assert switch.process(test.run.port, test.run.packet) == test.run.outputs

@@ -43,14 +43,14 @@ def test_no_name_and_no_line_of_the_source_breaks_it() -> None:
 def test_it_names_what_it_comes_from() -> None:
     text = generated(compile_program("p4src/ecn.p4").json).text
     for name in (
-        "state_parse_ipv4:;",
-        "H_ipv4 = 14,",
-        "p->m.standard_metadata.egress_spec = a->port & 0x1ff;  /* forwarding.p4:47: ",
-        "if (p4_ld8(p->H + H_ipv4 + 8) <= 1) {  /* forwarding.p4:107: hdr.ipv4.ttl <= 1 */",
-        "p->valid[V_ipv4]",
-        "keys_ipv4_lpm",
+        r"state_parse_ipv4:;",
+        r"H_ipv4 = 14,",
+        r"p->m\.standard_metadata\.egress_spec = a->port & 0x1ff;  /\* forwarding\.p4:\d+: ",
+        r"if \(p4_ld8\(p->H \+ H_ipv4 \+ 8\) <= 1\) {  /\* forwarding\.p4:\d+: hdr\.ipv4\.ttl <= 1 \*/",
+        r"p->valid\[V_ipv4\]",
+        r"keys_ipv4_lpm",
     ):
-        assert name in text, name
+        assert re.search(name, text), name
 
 
 def test_what_it_initialises_is_named() -> None:

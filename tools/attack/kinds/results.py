@@ -1,13 +1,17 @@
-"""Result folders of others: refused in one line, or reported; nothing of them is run, nothing written elsewhere."""
+"""Result folders of others: refused in one line, or taken; nothing of them is run, written elsewhere, or shown."""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
-from collections.abc import Sequence
+import stat
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import p4cc
+from p4switch.errors import UserError
 from tools.attack import hostile
 from tools.attack.attack import Attack, Finding
 from tools.attack.calling import call
@@ -17,6 +21,7 @@ RUN = (
     "workload.size_bytes=20000",
 )  # fmt: skip
 _EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n"
+_SECRET = b"what-nobody-else-may-read"
 
 
 class Results(Attack):
@@ -27,9 +32,12 @@ class Results(Attack):
         super().__init__(folder, corpus)
         os.environ["P4CC_NATIVE"] = "0"  # nothing runs for long here
         self._good = folder / "good"
-        made = call([*RUN, "--trace", "0", "--out", str(self._good)])
+        made = call([*RUN, "--trace", "0", "--coverage", "--out", str(self._good)])
         if made.status != 0:
             raise Finding(f"{made.command}: {made.err}")
+        (folder / "secrets").mkdir()
+        self._secret = folder / "secrets" / "secret"
+        self._secret.write_bytes(_SECRET)
         self._work = folder / "work"
 
     def attempt(self, rng: random.Random) -> int:
@@ -39,8 +47,20 @@ class Results(Attack):
         shutil.copytree(self._good, "runs")
         (run,) = (path.parent for path in Path("runs").glob("*/summary.json"))
         done = [self._change(run, rng) for _ in range(rng.choice((1, 1, 2, 3)))]
-        if rng.random() < 0.15:  # last: nobody reads a pipe
-            done.append(hostile.change_file(run, rng))
+        if rng.random() < 0.3:  # last: nobody reads a pipe
+            done.append(hostile.change_file(run, rng, self._secret))
+        if rng.random() < 0.03:
+            run.rename("elsewhere")
+            run.symlink_to(Path("elsewhere").absolute())
+            done.append("link to a run")
+        try:
+            rng.choice((self._report, self._report, self._take, self._save))(rng)
+            self._expect_nothing_else()
+        except Finding as finding:
+            raise Finding(f"{'; '.join(done)}: {finding}") from None
+        return 1
+
+    def _report(self, rng: random.Random) -> None:
         command = rng.choice(
             (
                 ["report", "runs", "--out", "out.html"],
@@ -50,25 +70,41 @@ class Results(Attack):
                 ["diff", "runs", str(self._good)],
             )
         )
-        try:
-            call(command).expect_one_line((0, 1, 2) if command[0] == "diff" else (0, 2))
-            self._expect_nothing_else()
-        except Finding as finding:
-            raise Finding(f"{'; '.join(done)}: {finding}") from None
-        return 1
+        call(command).expect_one_line((0, 1, 2) if command[0] == "diff" else (0, 2))
+
+    def _take(self, rng: random.Random) -> None:
+        """A run that is made again where the folder does not serve; 1: its report, or a check, failed."""
+        how = rng.choice(([], ["--coverage"], ["--trace", "0"], ["--no-report"]))
+        where = ["--resume", "runs"] if rng.random() < 0.3 else ["--reuse", "runs", "--out", "out"]
+        call([*RUN, *how, *where]).expect_one_line((0, 1, 2))
+
+    def _save(self, rng: random.Random) -> None:
+        def all_of_it(results: p4cc.Results) -> p4cc.Results:
+            return results
+
+        select: Callable[[p4cc.Results], p4cc.Results] = rng.choice((all_of_it, lambda results: results.select(seed=1)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                select(p4cc.load("runs")).save("out")
+            except UserError as error:
+                if not str(error).isprintable():
+                    raise Finding(f"save: not one line: {str(error)!r:.300}") from None
 
     def _change(self, run: Path, rng: random.Random) -> str:
         what = rng.random()
         files = {name: run / f"{name}.json" for name in ("summary", "provenance", "performance")}
         try:
-            if what < 0.4:
+            if what < 0.35:
                 return hostile.change_json(files[rng.choice(("summary", "summary", "provenance", "performance"))], rng)
-            if what < 0.6:
+            if what < 0.5:
                 return hostile.change_toml(run / "scenario.toml", rng)
-            if what < 0.9:
+            if what < 0.8:
                 return hostile.change_table(rng.choice(sorted(run.glob("*.parquet"))), rng)
-            if what < 0.95:
+            if what < 0.88:
                 return self._trace(run / "trace.jsonl", rng)
+            if what < 0.95:
+                return hostile.change_coverage(run / "coverage.json", rng, self._secret)
             return self._extension(run)
         except (OSError, ValueError, IndexError, UnicodeError) as error:  # a change before has left nothing to change
             return type(error).__name__
@@ -90,10 +126,17 @@ class Results(Attack):
         return "extensions"
 
     def _expect_nothing_else(self) -> None:
-        left = {path.name for path in self._work.iterdir()} - {"runs", "out", "out.html", "evil.py"}
+        left = {path.name for path in self._work.iterdir()} - {"runs", "out", "out.html", "evil.py", "elsewhere"}
         if left:
             raise Finding(f"left {sorted(left)}")
-        if set(os.listdir(self.folder)) - {"good", "work"}:
+        if {*os.listdir(self.folder), *os.listdir(self._secret.parent)} - {"good", "work", "secrets", "secret"}:
             raise Finding(f"left {os.listdir(self.folder)}")
-        if Path("out").is_dir() and any(not path.is_file() or path.is_symlink() for path in Path("out").rglob("*")):
-            raise Finding("out has other things than files")
+        for path in (Path("out.html"), Path("out"), *Path("out").rglob("*")):
+            if not os.path.lexists(path) or stat.S_ISDIR(path.lstat().st_mode):
+                continue
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise Finding(f"{path} is no regular file")
+            if path.stat().st_mode & 0o7022:
+                raise Finding(f"{path} has the mode {path.stat().st_mode:o}")
+            if _SECRET in path.read_bytes():
+                raise Finding(f"{path} has what only this user may read", {path.name: path.read_bytes()})

@@ -20,10 +20,10 @@ from typing import Any
 
 import psutil
 
+from harness.bench.training_cost import KINDS, FlowRun, flow_cost
+from harness.bench.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
 from harness.control import programs
 from harness.measure.summary import performance
-from harness.measure.training_cost import KINDS, FlowRun, flow_cost
-from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check, load
@@ -78,7 +78,7 @@ import json, sys
 from dataclasses import asdict
 from harness.worlds.native_hosts import use_native_hosts
 use_native_hosts()
-from harness.measure import cost
+from harness.bench import cost
 print(json.dumps(asdict(getattr(cost, sys.argv[1])(*map(json.loads, sys.argv[2:])))))
 """
 _ALL_REDUCES = ("3cpo-fig10", "3cpo-fig13")  # scenarios: networks of 64 and of 128 hosts

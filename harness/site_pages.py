@@ -14,7 +14,7 @@ import topologies
 from harness import workloads
 from harness.cli import cli
 from harness.control import programs
-from harness.measure.probes import REGISTRY as PROBES
+from harness.plan.probes import REGISTRY as PROBES
 from harness.reference import keys
 from harness.reference.comments import summary
 from harness.reference.glossary import glossary, of_reports

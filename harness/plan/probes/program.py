@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.control import program_state
 from harness.control.pipelines import compiled
-from harness.measure.probes.base import SwitchProbe, Values, register
+from harness.plan.probes.base import SwitchProbe, Values, register
 
 if TYPE_CHECKING:
     from harness.plan.run import Run

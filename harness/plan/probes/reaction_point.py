@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from harness.measure.probes.base import HostProbe, Values, register
+from harness.plan.probes.base import HostProbe, ProbedHost, Values, register
 from p4switch.errors import UserError, suggest
 from p4switch.numbers import integral
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
-    from harness.worlds.host_session import HostSession
 
 
 @register("reaction_point")
@@ -40,7 +39,7 @@ class ReactionPointProbe(HostProbe):
     def values(self, run: Run) -> tuple[str, ...]:
         return (self.reads.rpartition(".")[2],)
 
-    def read(self, host: HostSession) -> Iterator[Values]:
+    def read(self, host: ProbedHost) -> Iterator[Values]:
         get = attrgetter(self.reads)
         for number, point in host.reaction_points():
             value = get(point)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from harness.bench import cost
+from harness.bench.training_cost import KINDS, FlowRun
 from harness.commands import bench
-from harness.measure import cost
-from harness.measure.training_cost import KINDS, FlowRun
 from harness.plan.resolve import plan
 from host_agents import registry
 from p4switch.engine import pipeline_cost

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import pandas as pd
 from pydantic import BeforeValidator, Field
@@ -22,7 +22,7 @@ from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
-    from harness.worlds.host_session import HostSession
+    from host_agents.cc.base import ReactionPoint
     from p4switch.p4runtime.client import Client
 
 EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
@@ -77,6 +77,13 @@ class SwitchProbe(Probe):
         """The rows of one switch, without time and switch. Raises UserError."""
 
 
+class ProbedHost(Protocol):
+    """As much of a host as its probes read."""
+
+    def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
+        """Of the connections on which it is sending, by number."""
+
+
 class HostProbe(Probe):
     """Read beside the NIC. `hosts` is a pattern of their names, as of files. It goes to the process of the host."""
 
@@ -86,12 +93,12 @@ class HostProbe(Probe):
         return fnmatchcase(host, self.hosts)
 
     @abstractmethod
-    def read(self, host: HostSession) -> Iterator[Values]:
+    def read(self, host: ProbedHost) -> Iterator[Values]:
         """The rows of one host, without time and host."""
 
 
 REGISTRY: Registry[type[Probe]] = Registry(
-    "probe kind", group="p4cc.probes", package="harness.measure.probes", base=Probe
+    "probe kind", group="p4cc.probes", package="harness.plan.probes", base=Probe
 )
 register = REGISTRY.register
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from harness.measure.probes.base import Probe, Values, probes_of
+from harness.plan.probes.base import Probe, Values, probes_of
 
 if TYPE_CHECKING:
     from harness.plan.run import Run

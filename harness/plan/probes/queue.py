@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from harness.measure.probes.base import Index, Probe, register
+from harness.plan.probes.base import Index, Probe, register
 from p4switch.errors import UserError, suggest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.control import program_state
 from harness.control.pipelines import compiled
-from harness.measure.probes.base import Index, SwitchProbe, Values, register
+from harness.plan.probes.base import Index, SwitchProbe, Values, register
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:

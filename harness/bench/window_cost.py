@@ -66,7 +66,7 @@ class _Timed(Workers):
         return stays
 
     def _join(self, memory: Any) -> None:
-        self._fabric.join(self.rank, self.count, self._owners, told=self._on_told, exchange=self._exchange)
+        self._fabric.join(self.rank, self.count, self._owners, told=self._told, exchange=self._exchange)
         self._since_ns = time.thread_time_ns()
 
     def gather(self, value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from harness.measure.collective_record import (
+from harness.workloads.collective_record import (
     CollectiveReport,
     OperationRow,
     collective_tables,

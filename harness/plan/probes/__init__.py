@@ -8,10 +8,10 @@ switches = "tor*"
 interval_ns = 10_000
 """
 
-from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse, probes_of
-from harness.measure.probes.cells import CounterProbe
-from harness.measure.probes.program import ProgramProbe
-from harness.measure.probes.queue import QueueProbe
+from harness.plan.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse, probes_of
+from harness.plan.probes.cells import CounterProbe
+from harness.plan.probes.program import ProgramProbe
+from harness.plan.probes.queue import QueueProbe
 
 __all__ = [
     "REGISTRY", "CounterProbe", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse", "probes_of",

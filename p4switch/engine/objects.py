@@ -1,0 +1,55 @@
+"""State of extern objects: arrays of cells whose members the class of the extern declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch.engine.cnodes import initialiser
+from p4switch.engine.value import c_member, storage_bytes
+
+if TYPE_CHECKING:
+    from p4switch.architectures.extern import ExternType
+
+
+@dataclass(frozen=True)
+class Object:
+    """`size` cells, which are structs."""
+
+    number: int
+    name: str
+    kind: type[ExternType]
+    size: int
+    label: str  # in names of C
+
+    def cell(self, index: str) -> str:
+        """The cell at a C expression; index `size` is a spare cell."""
+        return f"((object_{self.label} *)(void *)sw->objects[{self.number}])[{index}]"
+
+
+def types(objects: Sequence[Object]) -> str:
+    """Return the structs of their cells."""
+    return "\n".join(
+        f"typedef struct {{ {' '.join(c_member(width, name) for name, width in each.kind.cell)} }} object_{each.label};"
+        for each in objects
+    )
+
+
+def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[str]:
+    """Return the initialisers of `p4_object_info`; `quoted` has names as C strings."""
+    return [
+        initialiser({"name": quoted[each.name], "size": each.size, "stride": f"sizeof(object_{each.label})"})
+        for each in objects
+    ]
+
+
+def values(kind: type[ExternType], data: bytes) -> dict[str, int]:
+    """Return the members of a cell from its memory, as `Switch.object_read` and traces have it."""
+    found, at = {}, 0
+    for name, width in kind.cell:
+        size = storage_bytes(width)
+        at = -(-at // min(size, 8)) * min(size, 8)
+        found[name] = int.from_bytes(data[at : at + size], "little")
+        at += size
+    return found
