@@ -85,22 +85,23 @@ class Turns:
     def settle(self, end_ns: int) -> None:
         """Let hosts go on that are held before `end_ns`.
 
-        The fabric knows until when no host reports anything more; turns before that are the same at all workers.
+        The fabric knows until when no host reports anything more; turns before that are the same at
+        all workers. Starts come before the reports of their instant, and so need to know of earlier
+        ones only: a frame of the same instant may wait at a host that is held for its start.
         """
         self._note_rest()
         known_ns = self._fabric.known_ns
         while True:
             start_ns = self._session.next_start_ns
             held_ns = self._held[0][0] if self._held else NEVER
-            now_ns = held_ns if start_ns is None else min(start_ns, held_ns)
-            if known_ns <= min(now_ns, end_ns - 1):
-                known_ns = self._fabric.meet()
-            elif now_ns >= end_ns:
-                return
-            elif now_ns == start_ns:
-                self._start(now_ns)
-            else:
+            if start_ns is not None and start_ns <= min(held_ns, known_ns) and start_ns < end_ns:
+                self._start(start_ns)
+            elif held_ns < min(known_ns, end_ns):
                 self._note(*heappop(self._held))
+            elif known_ns < end_ns:
+                known_ns = self._fabric.meet()
+            else:
+                return
 
     def _keep(self, time_ns: int, host: int, event: Event) -> bool:
         """Keep an event until it is its host's turn. Return whether the host waits for that."""

@@ -15,8 +15,11 @@ from harness.plan.scenario import check
 from harness.workloads import Flow, Traffic, allreduce, alltoall
 from harness.workloads.schedule import ScheduleTraffic
 from harness.worlds import virtual
+from harness.worlds.host_session import Post
+from harness.worlds.parallel import Alone
 from harness.worlds.session import Session
 from harness.worlds.turns import Turns
+from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
 
@@ -176,3 +179,48 @@ def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPa
     assert recording.ended == "done"
     assert len(settled) > 50
     assert counting[0].meetings < 1.5 * len(settled), "more than one and a half in a window in which hosts are held"
+
+
+class _Waiting:
+    """A fabric of several workers, of which one host may report something at 10 ns at the earliest."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.known_ns = 10
+        self.meetings = 0
+        self.gone_on: list[tuple[int, int]] = []
+
+    def hold(self, host: int, time_ns: int | None) -> None: ...
+    def careful_from(self, time_ns: int) -> None: ...
+
+    def turn(self, host: int, time_ns: int) -> None:
+        self.now_ns = time_ns
+
+    def go_on(self, host: int, time_ns: int | None) -> None:
+        self.gone_on.append((self.now_ns, host))
+
+    def meet(self) -> int:
+        self.meetings += 1
+        assert self.meetings < 3, "workers meet for ever"
+        self.known_ns = 10 if not self.gone_on else NEVER
+        return self.known_ns
+
+
+def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
+    """What the host may report then comes after the start, for which it is held."""
+    fabric = _Waiting()
+    traffic = alltoall._WindowedAllToAll(3, 1000, 1)
+    for flow in traffic.flows:
+        flow.start_ns = 10
+
+    def carry(host: int, request: object) -> None:
+        if isinstance(request, Post):
+            turns.take(host)
+
+    session = Session(traffic, lambda *ends: ("a", "b"), carry, [])
+    turns = Turns(cast(Fabric, fabric), session, Alone(), lambda flow: 1)
+    session.begin()
+    turns.begin()
+    turns.settle(20)
+    assert fabric.gone_on == [(10, 0), (10, 1), (10, 2)]
+    assert fabric.meetings == 1
