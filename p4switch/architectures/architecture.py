@@ -56,8 +56,7 @@ class Architecture:
 
     def package(self, decl: ast.PackageDecl) -> type[Package] | None:
         """Return the package that `decl` declares, if the architecture has it."""
-        found = self.packages.get(decl.name)
-        return found if found is not None and found.is_declared_by(decl) else None
+        return self.packages.get(decl.name) if _said(decl) in ("", self.name) else None
 
     def package_of(self, program: ast.Program) -> type[Package] | None:
         """Return the package of `main`, if the architecture has it."""
@@ -70,9 +69,19 @@ ARCHITECTURES: Registry[Architecture] = Registry(
 )
 
 
+def _said(decl: ast.PackageDecl) -> str:
+    """Return the architecture that the declaration of a package names, in `@pkginfo`, if it names one."""
+    pairs = [pair for a in decl.annotations if a.name == "pkginfo" for pair in a.key_values()]
+    return next((text.strip('"').lower() for key, text in pairs if key == "arch"), "")
+
+
 def architecture_of(program: ast.Program) -> Architecture | None:
-    """Return the architecture that has the package of `main`."""
-    return next((a for a in ARCHITECTURES.all().values() if a.package_of(program) is not None), None)
+    """Return the architecture that the package of `main` names, or else the one that has it."""
+    decl = program.facts.package(program.main)
+    if decl is None:
+        return None
+    named = ARCHITECTURES.get(_said(decl))
+    return named or next((a for a in ARCHITECTURES.all().values() if a.package(decl) is not None), None)
 
 
 def include_folders() -> list[Path]:

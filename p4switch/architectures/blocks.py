@@ -9,7 +9,7 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.compiler import ast
-from p4switch.ir.graph import drop_needless, reverse_postorder, successors
+from p4switch.ir.graph import reverse_postorder, successors
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.elaborate import Block
@@ -20,7 +20,6 @@ def lower_parser(low: Lowering, name: str, block: Block) -> None:
     """Add a parser to the program; its parameters are bound."""
     start = low.code = ir.Block()
     low.parsers.run_parser(block, ir.Block())
-    drop_needless(start, set(low.rewinds))
     low.out.parsers.append(ir.Parser(name, start))
 
 

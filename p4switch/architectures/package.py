@@ -51,11 +51,6 @@ class Package(ABC):
     def __init__(self, low: Lowering) -> None:
         self.low = low
 
-    @classmethod
-    def is_declared_by(cls, decl: ast.PackageDecl) -> bool:
-        """Return whether `decl`, which has the name of this package, is that of its architecture."""
-        return True
-
     @abstractmethod
     def begin(self, blocks: list[Block]) -> None:
         """Allocate what outlives the blocks: headers, metadata."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-U64_TYPE, I64_TYPE = "uint64_t", "int64_t"
+U64_TYPE = "uint64_t"
 _INT_MAX = (1 << 31) - 1
 _WORD = (1 << 64) - 1
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from p4switch.bits.domain import fits, width
 from p4switch.bits.operators import ARITHMETIC, COMPARISONS, SATURATING, SHIFTS
@@ -22,14 +22,18 @@ class CheckError(AssertionError):
     """What is wrong with a program, and where."""
 
 
-def check(program: pr.Program) -> None:
-    """Raise CheckError for a program that refers to what is not there, or whose types do not agree."""
-    _Checker(program).run()
+def check(program: pr.Program, gone: Collection[type[ops.Operation]] = ()) -> None:
+    """Raise CheckError for a program that refers to what is not there, or whose types do not agree.
+
+    `gone` are the operations that passes have spelled out.
+    """
+    _Checker(program, gone).run()
 
 
 class _Checker:
-    def __init__(self, program: pr.Program) -> None:
+    def __init__(self, program: pr.Program, gone: Collection[type[ops.Operation]]) -> None:
         self._program = program
+        self.gone = gone
         self.stacks = {ref.name: (ref, names) for ref, names in program.stacks}
         self.unions = {ref.name for ref, _ in program.unions}
         self.headers = {h.name for h in program.headers}
@@ -299,6 +303,11 @@ class _Operations(OperationVisitor[None]):
         if not self._checker.in_parser:
             raise self._checker.fail(f"{operation(op)} outside of a parser")
         self._declared(op)
+
+    def composite(self, op: ops.CompositeOperation) -> None:
+        self._declared(op)
+        if type(op) in self._checker.gone:
+            raise self._checker.fail(f"{operation(op)}: a pass before has spelled these out")
 
     def extern(self, op: ops.ExternOperation) -> None:
         self._declared(op)

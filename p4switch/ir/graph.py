@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from p4switch import ir
 
 
@@ -48,38 +50,9 @@ def actions(program: ir.Program) -> list[ir.Action]:
     return list(dict.fromkeys(action for table in tables(program) for action in table.actions))
 
 
-def drop_needless(start: ir.Block, rewinds: set[ir.MoveStack]) -> None:
-    """Drop those of `rewinds` from the code that begins with `start` before which nothing has moved on in the stack."""
-    order = reverse_postorder(start)
-    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # stacks in which something may have moved on
-    changed = True
-    while changed:
-        changed = False
-        for block in order:
-            moved = set(before[block])
-            for op in block.ops:
-                _note_move(op, moved, rewinds)
-            for target in successors(block):
-                if not moved <= before[target]:
-                    before[target] |= moved
-                    changed = True
-    for block in order:
-        moved, kept = before[block], []
-        for op in block.ops:
-            if not (isinstance(op, ir.MoveStack) and op in rewinds and op.stack.name not in moved):
-                kept.append(op)
-            _note_move(op, moved, rewinds)
-        block.ops = kept
-
-
-def _note_move(op: ir.Operation, moved: set[str], rewinds: set[ir.MoveStack]) -> None:
-    """Change `moved` by what `op` does to where `next` of a stack is."""
-    if isinstance(op, ir.MoveStack):
-        if op in rewinds:
-            moved.discard(op.stack.name)
-        elif op.by > 0:
-            moved.add(op.stack.name)
-    elif isinstance(op, ir.CopyStack):
-        moved.add(op.dst.name)
-    elif isinstance(op, ir.Extract) and op.header.where == "next":
-        moved.add(op.header.stack)
+def code(program: ir.Program) -> Iterator[ir.Block]:
+    """The blocks of parsers, pipelines, actions and deparsers."""
+    starts = [part.start for part in program.parsers] + [part.start for part in program.pipelines]
+    starts += [action.body for action in actions(program)] + [part.body for part in program.deparsers]
+    for start in starts:
+        yield from reverse_postorder(start)

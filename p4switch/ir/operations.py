@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
-from p4switch.ir.expressions import Expr, HeaderRef, Place, Reference, StackRef, UnionRef, Valid
+from p4switch.compiler.types import INT
+from p4switch.ir.expressions import Const, Expr, HeaderRef, Place, Reference, StackRef, UnionRef, Valid
 
 if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
@@ -286,6 +287,139 @@ class Verify(Operation):
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.verify(self)
+
+
+# Composite ones
+
+
+class CompositeOperation(Operation, abstract=True):
+    """An operation that a pass spells out in others, so that no tool sees one."""
+
+    __slots__ = ()
+    _constants = ("effects", "name")
+    name: ClassVar[str]  # in the text of a program
+
+    def accept(self, visitor: OperationVisitor[Result]) -> Result:
+        return visitor.composite(self)
+
+    @property
+    @abstractmethod
+    def arguments(self) -> list[Argument]:
+        """Those that its text has."""
+
+
+@dataclass(slots=True, eq=False)
+class AssignSlice(CompositeOperation):
+    """Bits `high` to `low` of a number are assigned to, the others stay."""
+
+    dst: Place
+    high: int
+    low: int
+    src: Expr
+    span: int | None = None
+    effects = NOTHING
+    name = "assign_slice"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.dst, self.src
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.dst,)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [self.dst, Const(self.high, INT), Const(self.low, INT), self.src]
+
+
+@dataclass(slots=True, eq=False)
+class FillHeader(CompositeOperation):
+    """A header becomes valid and gets a value for each of its fields; no value reads what is assigned before it."""
+
+    header: HeaderRef
+    fields: list[tuple[Place, Expr]]
+    span: int | None = None
+    effects = NOTHING
+    name = "fill_header"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return tuple(value for _, value in self.fields)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.header,)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [self.header, [value for _, value in self.fields]]
+
+
+@dataclass(slots=True, eq=False)
+class Invalidate(CompositeOperation):
+    """`setInvalid`: a header and, where it is a member of a union, the `others` become invalid."""
+
+    header: HeaderRef
+    others: list[HeaderRef]
+    span: int | None = None
+    effects = NOTHING
+    name = "invalidate"
+    reads = ()
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return Valid(self.header), *map(Valid, self.others)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [self.header, *self.others]
+
+
+@dataclass(slots=True, eq=False)
+class AssignHeader(CompositeOperation):
+    """A header becomes what another is and, where it is a member of a union, the `others` become invalid.
+
+    `src` is none of the others.
+    """
+
+    dst: HeaderRef
+    src: HeaderRef
+    others: list[HeaderRef]
+    span: int | None = None
+    effects = NOTHING
+    name = "assign_header"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return (self.src,)
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return self.dst, *map(Valid, self.others)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [self.dst, self.src, *self.others]
+
+
+@dataclass(slots=True, eq=False)
+class RewindStack(CompositeOperation):
+    """`next` of a stack is its first element again: how a variable of a parser begins, each time anew."""
+
+    stack: StackRef
+    span: int | None = None
+    effects = NOTHING
+    name = "rewind"
+    reads = ()
+
+    @property
+    def writes(self) -> tuple[Written, ...]:
+        return (self.stack,)
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return [self.stack]
 
 
 # Of externs

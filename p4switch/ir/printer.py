@@ -125,6 +125,9 @@ class _Operations(OperationVisitor[str]):
     def extern(self, op: ops.ExternOperation) -> str:
         return f"{op.primitive}({', '.join(map(_argument, op.arguments))})"
 
+    def composite(self, op: ops.CompositeOperation) -> str:
+        return f"{op.name}({', '.join(map(_argument, op.arguments))})"
+
 
 _OPERATIONS = _Operations()
 

@@ -85,3 +85,7 @@ class OperationVisitor(Generic[Result]):
 
     @abstractmethod
     def extern(self, op: operations.ExternOperation) -> Result: ...
+
+    def composite(self, op: operations.CompositeOperation) -> Result:
+        """Called only by what looks at programs between passes."""
+        raise AssertionError(f"a pass spells {op.name} out before a tool sees the program")

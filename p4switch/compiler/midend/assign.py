@@ -267,9 +267,7 @@ class Assignments:
             for element in place.elements:
                 self.reset(element)
             if self.low.site.parses:
-                # `next` is its first element again: the target counts down as it takes elements out.
-                self.low.rewinds.append(ir.MoveStack(place.ref, -place.ref.size))
-                self.low.emit(self.low.rewinds[-1])
+                self.low.emit(ir.RewindStack(place.ref))
         elif isinstance(place, StructValue):
             for inner in place.fields.values():
                 self.reset(inner)
@@ -288,9 +286,7 @@ class Assignments:
         ]
 
     def invalidate(self, header: ir.HeaderRef, span: int | None = None) -> None:
-        """Make `header` invalid; of a union all members (language specification, section 8.20)."""
-        for each in sorted([header, *self.siblings(header)], key=lambda h: h.position):
-            self.low.emit(ir.SetInvalid(each, span))
+        self.low.emit(ir.Invalidate(header, self.siblings(header), span))
 
     def in_place(self, header: ir.HeaderRef, span: int | None = None) -> ir.HeaderRef:
         """Return `header` as one that operations can be done to: `last` of a stack as the element it is now."""
@@ -374,16 +370,12 @@ class Assignments:
         base, high, low = dst.base, dst.high, dst.low
         if isinstance(base, SlicePlace):
             self._assign_slice(SlicePlace(base.base, base.low + high, base.low + low), src, span)
-            return
-        whole = self.read(base)
-        assert isinstance(whole, EXPRS)
-        assert isinstance(whole.type, types.Bits)
-        t = types.Bits(whole.type.width)
-        mask = ((1 << (high - low + 1)) - 1) << low
-        shifted = fold.make("<<", t, fold.cast(src, t), ir.Const(low, types.INT)) if low else fold.cast(src, t)
-        kept = fold.make("&", t, fold.cast(whole, t), fold.const(~mask, t))
-        inserted = fold.make("&", t, shifted, fold.const(mask, t))
-        self._assign_one(base, fold.cast(fold.make("|", t, kept, inserted), whole.type), span)
+        elif isinstance(base, PLACES):
+            self.low.emit(ir.AssignSlice(base, high, low, src, span))
+        else:
+            whole = self.read(base)
+            assert isinstance(whole, EXPRS)
+            self._assign_one(base, fold.with_slice(whole, high, low, src), span)
 
     def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
         if not isinstance(src, EXPRS):
@@ -406,9 +398,9 @@ class Assignments:
                 return
             target = self.footprint(dst)
             values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
-            self.low.emit(ir.SetValid(dst, span))
-            for name, value in values.items():
-                self._assign_one(header_field(dst, name), value, span)
+            places = {name: header_field(dst, name) for name in values}
+            fields = [(place, values[name]) for name, place in places.items() if isinstance(place, PLACES)]
+            self.low.emit(ir.FillHeader(dst, fields, span))
             return
         assert isinstance(src, ir.HeaderRef)
         src = self.in_place(src, span)
@@ -422,9 +414,7 @@ class Assignments:
             assert isinstance(copy, ir.HeaderRef)
             self.low.emit(ir.CopyHeader(copy, src, span))
             src = copy
-        for sibling in siblings:  # a copy of an invalid header leaves no member valid
-            self.low.emit(ir.SetInvalid(sibling, span))
-        self.low.emit(ir.CopyHeader(dst, src, span))
+        self.low.emit(ir.AssignHeader(dst, src, siblings, span))
 
     def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:
         if isinstance(src, HeaderValue):

@@ -81,6 +81,16 @@ def slice_(expr: ir.Expr, high: int, low: int) -> ir.Expr:
     return make("slice", types.Bits(high - low + 1), expr, ir.Const(high, types.INT), ir.Const(low, types.INT))
 
 
+def with_slice(whole: ir.Expr, high: int, low: int, src: ir.Expr) -> ir.Expr:
+    """Return the number `whole` with `src` in bits `high` to `low`."""
+    assert isinstance(whole.type, types.Bits)
+    t = types.Bits(whole.type.width)
+    mask = ((1 << (high - low + 1)) - 1) << low
+    shifted = make("<<", t, cast(src, t), ir.Const(low, types.INT)) if low else cast(src, t)
+    kept = make("&", t, cast(whole, t), const(~mask, t))
+    return cast(make("|", t, kept, make("&", t, shifted, const(mask, t))), whole.type)
+
+
 def conjunction(conditions: list[ir.Expr]) -> ir.Expr:
     result: ir.Expr = TRUE
     for c in conditions:

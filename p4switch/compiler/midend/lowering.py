@@ -52,7 +52,6 @@ class Lowering:
         self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
         self._storable: set[types.Type] = set()
-        self.rewinds: list[ir.MoveStack] = []  # of stacks in the parser whose variable begins anew
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
         self.copies = Assignments(self)
         self.expressions = Expressions(self)

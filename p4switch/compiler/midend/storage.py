@@ -51,8 +51,8 @@ class Storage:
         self.program = program
         self._taken: dict[str, int] = {SCALARS: 0}
         self._scalar_names: dict[str, int] = {}
-        self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
         self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union it is a member of
+        self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
 
     @staticmethod
     def _unique(taken: dict[str, int], name: str) -> str:

@@ -93,6 +93,8 @@ def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     architecture, main = program.architecture, program.main
     of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
     expected = [f"'{name}' of {p.include}" for a in of for name, p in a.packages.all().items()]
+    if architecture is not None and not expected:
+        raise _error(program, main, f"programs for {architecture.name} are type-checked, and not compiled yet")
     if main is None:
         raise _error(program, None, f"no package is instantiated: expected one as main, {' or '.join(expected)}")
     known = None if architecture is None else architecture.package_of(program)

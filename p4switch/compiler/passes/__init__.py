@@ -12,7 +12,15 @@ from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.compiler.frontend import deep_recursion
 from p4switch.compiler.midend.whole import Lowered, lower
-from p4switch.compiler.passes import one_site_per_table, parser_conditions, simplify
+from p4switch.compiler.passes import (
+    header_values,
+    one_site_per_table,
+    parser_conditions,
+    rewinds,
+    simplify,
+    slices,
+    unions,
+)
 from p4switch.compiler.passes.base import Pass
 from p4switch.ir import checker
 from p4switch.ir.printer import print_program
@@ -20,7 +28,33 @@ from p4switch.ir.printer import print_program
 LOWER = "lower"
 _LOWER_HELP = "calls, structs, stacks and externs become operations over scalars"
 
-PASSES = (Pass("simplify", "jumps are threaded; blocks that always follow each other are one", simplify.run),)
+PASSES = (
+    Pass(
+        "slices",
+        "assignments to slices become assignments of whole numbers",
+        slices.run,
+        frozenset({ir.AssignSlice}),
+    ),
+    Pass(
+        "header-values",
+        "headers that get a value for each field are assigned field by field",
+        header_values.run,
+        frozenset({ir.FillHeader}),
+    ),
+    Pass(
+        "unions",
+        "what makes a member of a header union valid or invalid makes the others invalid",
+        unions.run,
+        frozenset({ir.Invalidate, ir.AssignHeader}),
+    ),
+    Pass(
+        "rewinds",
+        "variables of parsers that are stacks begin anew where they have moved on",
+        rewinds.run,
+        frozenset({ir.RewindStack}),
+    ),
+    Pass("simplify", "jumps are threaded; blocks that always follow each other are one", simplify.run),
+)
 BMV2 = (
     Pass("parser-conditions", "conditions in parsers become selects", parser_conditions.run),
     Pass("one-site-per-table", "tables applied in several places continue alike", one_site_per_table.run),
@@ -50,10 +84,13 @@ def inspect(program: ast.Program, name: str, check: bool) -> str:
     Raises CompileError for what the target cannot do.
     """
     texts: dict[str, str] = {}
+    gone: set[type[ir.Operation]] = set()
+    forms = {each.name: each.gone for each in (*PASSES, *BMV2)}
 
     def watch(done: str, after: ir.Program) -> None:
+        gone.update(forms.get(done, ()))
         if check:
-            checker.check(after)
+            checker.check(after, gone)
         if done == name:
             texts[done] = print_program(after)
 

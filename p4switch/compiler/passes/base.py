@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from p4switch import ir
+from p4switch.ir.graph import code
 
 
 @dataclass(frozen=True)
@@ -18,3 +20,15 @@ class Pass:
     name: str
     help: str
     run: Callable[[ir.Program], None]
+    gone: frozenset[type[ir.Operation]] = frozenset()
+    """The operations of which there is none after it, nor after any later pass."""
+
+
+Op = TypeVar("Op", bound=ir.Operation)
+
+
+def spell_out(program: ir.Program, kind: type[Op], spelled: Callable[[Op], list[ir.Operation]]) -> None:
+    """Put in the place of each operation of a `kind` what `spelled` returns for it."""
+    for block in code(program):
+        if any(isinstance(op, kind) for op in block.ops):
+            block.ops = [new for op in block.ops for new in (spelled(op) if isinstance(op, kind) else [op])]

@@ -23,6 +23,9 @@ Callee = TypeVar("Callee", bound=Generic)
 _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 
+_OPEN_BITS = 32
+"""Of a number without a width where the type is `_`."""
+
 
 class Calls:
     def __init__(self, ctx: Checking) -> None:
@@ -218,13 +221,18 @@ class Calls:
             self.ctx.arguments.check_values(e.args)
             return e
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
-        inference = Inference(type_params, self.types)
+        # What the type of the object leaves open with `_`, each call says for itself.
+        left_open = [t.decl for t in outer.values() if isinstance(t, types.TypeVar) and t.decl.name == "_"]
+        inference = Inference([*type_params, *left_open], self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
             self.ctx.arguments.check_values(e.args)
             return e
         wanted = [types.substitute(self.types[p], outer) for p in decl.params]
         returned = types.VOID if isinstance(decl, ast.ActionDecl) else types.substitute(self.types[decl], outer)
         values = self.ctx.arguments.infer(what, decl.params, wanted, matched, inference)
+        for param in left_open:
+            if isinstance(inference.bound.get(param), types.InfInt):
+                inference.bound[param] = types.Bits(_OPEN_BITS)
         if expected is not None and inference.missing():
             inference.unify(returned, expected)
         self.ctx.arguments.ignore_omitted(wanted, values, inference)

@@ -101,14 +101,17 @@ def paired_params(
     known: Types,
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
     """The parameters of two object types side by side, with their types; None if they do not go together. Optional
-    ones that are wanted may be missing in what is given."""
+    ones that are wanted may be missing in what is given: those whose names it does not have, or else the last ones."""
     left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
     right = list(zip(given.decl.params, specialised_params(given, known), strict=True))
     if len(left) > len(right):
         names = {p.name for p, _ in right}
         left = [(p, t) for p, t in left if p.name in names or not (p.optional or p.default is not None)]
     if len(left) != len(right):
-        return None
+        kept, dropped = wanted.decl.params[: len(right)], wanted.decl.params[len(right) :]
+        if len(kept) != len(right) or not all(p.optional for p in dropped):
+            return None
+        left = list(zip(kept, specialised_params(wanted, known)[: len(right)], strict=True))
     return [(wp, wt, gp, gt) for (wp, wt), (gp, gt) in zip(left, right, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
@@ -148,11 +149,11 @@ class Instances:
             if decl.methods or decl.instances:
                 self.ctx.error(decl, f"{t} has no abstract methods")
             return
-        abstract = {(m.name, len(m.params)): m for m in t.decl.methods if m.abstract}
+        abstract = [m for m in t.decl.methods if m.abstract]
         if (decl.methods or decl.instances) and not abstract:
             self.ctx.error(decl, f"{t} has no abstract methods")
             return
-        given: set[tuple[str, int]] = set()
+        given: set[ast.Method] = set()
         with self.ctx.scope():
             this = self.typed(ast.Instantiation(decl.pos, "this", decl.type_expr, []), t)
             self.ctx.declare(this)
@@ -160,23 +161,30 @@ class Instances:
                 self.declare(instance)
             for f in decl.methods:
                 self.ctx.declarations.function_body(f, Place.METHOD)
-                key = (f.name, len(f.params))
-                m = abstract.get(key)
+                m = _implemented(f, abstract)
                 if m is None:
                     self.ctx.error(f, f"{t} has no abstract method {f.name!r}")
                     continue
-                if key in given:
+                if m in given:
                     self.ctx.error(f, f"method {f.name!r} is implemented twice")
-                given.add(key)
+                given.add(m)
                 self._same_signature(f, m, t)
-        missing = [key for key in abstract if key not in given]
+        missing = [m for m in abstract if m not in given and m.annotation("optional") is None]
         if missing:
-            self.ctx.error(decl, f"abstract method {missing[0][0]!r} of {t} is not implemented")
+            self.ctx.error(decl, f"abstract method {missing[0].name!r} of {t} is not implemented")
 
     def _same_signature(self, f: ast.FunctionDecl, m: ast.Method, t: types.Extern) -> None:
         bound = dict(zip(t.decl.type_params, t.args, strict=True))
-        wanted = [(p.direction, types.substitute(self.types[p], bound)) for p in m.params]
+        wanted = [(p.direction, types.substitute(self.types[p], bound)) for p in m.params[: len(f.params)]]
         given = [(p.direction, self.types[p]) for p in f.params]
         unknown = any(isinstance(x, (types.Unknown, types.TypeVar)) for _, x in wanted + given)
         if not unknown and (wanted != given or types.substitute(self.types[m], bound) != self.types[f]):
             self.ctx.error(f, f"method {f.name!r} does not have the parameters and return type that {t} declares")
+
+
+def _implemented(f: ast.FunctionDecl, abstract: Sequence[ast.Method]) -> ast.Method | None:
+    """Return the abstract method that `f` implements: it may leave out the last parameters if they are optional."""
+    named = [m for m in abstract if m.name == f.name]
+    exact = [m for m in named if len(m.params) == len(f.params)]
+    fitting = [m for m in named if all(p.optional for p in m.params[len(f.params) :]) and len(m.params) > len(f.params)]
+    return next(iter([*exact, *fitting]), None)

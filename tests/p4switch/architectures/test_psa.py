@@ -11,6 +11,8 @@ from p4switch.compiler import Compiled, compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.engine import build, load
 from p4switch.stf.many import run_test
+from tests.p4switch.p4runtime.test_cells import counter
+from tests.p4switch.p4runtime.test_engine import Bench
 
 SKELETON = """\
 #include <psa.p4>
@@ -293,3 +295,25 @@ def test_what_the_target_has_not_is_refused_in_a_line(tmp_path: Path, blocks: di
     first = str(caught.value).splitlines()[0]
     assert first.endswith(f"error: {message}")
     assert first.startswith(str(tmp_path / "program.p4") + ":")
+
+
+def test_tables_and_counters_over_p4runtime(tmp_path: Path) -> None:
+    program = write(
+        tmp_path,
+        INGRESS="""
+            Counter<bit<32>, bit<8>>(4, PSA_CounterType_t.PACKETS) cells;
+            action go(PortId_t port) { send_to_port(ostd, port); cells.count(1); }
+            table where {
+                key = { hdr.h.kind : exact; istd.ingress_port : ternary; }
+                actions = { go; NoAction; }
+            }
+            apply { where.apply(); }""",
+    )
+    bench = Bench(program)
+    c = bench.controller
+    assert bench.installed[-1].process(1, b"\x07\x00") == []
+    c.insert(c.entry("where", {"hdr.h.kind": 7, "istd.ingress_port": (1, 0xFF)}, ("go", {"port": 300}), priority=1))
+    assert bench.installed[-1].process(1, b"\x07\x00") == [(300, b"\x07\x00")]
+    assert bench.installed[-1].process(2, b"\x07\x00") == []
+    (cell,) = c.read(counter(c, 1))
+    assert cell.data.packet_count == 1

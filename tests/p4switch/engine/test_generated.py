@@ -62,6 +62,6 @@ def test_what_it_initialises_is_named() -> None:
 
 
 def test_nobody_has_to_read_much() -> None:
-    """ecn.p4 took 2,044 lines before there was a printer."""
+    """ecn.p4 took 2,044 lines before there was a printer, and 508 with it; there is room for more of the program."""
     lines = generated(compile_program("p4src/ecn.p4").json).text.splitlines()
-    assert len(lines) <= 2044 / 4
+    assert len(lines) <= 2044 / 3

@@ -1,0 +1,22 @@
+"""At most one member of a header union is valid (language specification, section 8.20): what makes one valid or invalid
+makes the others invalid, too."""
+
+from __future__ import annotations
+
+from p4switch import ir
+from p4switch.compiler.passes.base import spell_out
+
+
+def run(program: ir.Program) -> None:
+    spell_out(program, ir.Invalidate, _invalidate)
+    spell_out(program, ir.AssignHeader, _assign)
+
+
+def _invalidate(op: ir.Invalidate) -> list[ir.Operation]:
+    every = sorted([op.header, *op.others], key=lambda header: header.position)
+    return [ir.SetInvalid(header, op.span) for header in every]
+
+
+def _assign(op: ir.AssignHeader) -> list[ir.Operation]:
+    # A copy of an invalid header leaves no member valid.
+    return [*(ir.SetInvalid(header, op.span) for header in op.others), ir.CopyHeader(op.dst, op.src, op.span)]

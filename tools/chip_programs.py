@@ -1,0 +1,79 @@
+"""Says how far the compiler gets with the programs for switch chips in fetched sources.
+
+    python -m tools.chip_programs FOLDER ... [-D NAME[=VALUE]] [--arch tna]
+
+A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for v1model. Its folder
+and all above it are searched for includes, up to FOLDER. Each has a row: the program, how far it came, the first error.
+It is `parsed` if it was read, `checked` if it has no error of type, and `compiled` if there is JSON of it.
+Without --arch each is tried as one for TNA, and if it has errors of type as one for T2NA.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from p4switch.compiler.bmv2 import to_json
+from p4switch.compiler.frontend import deep_recursion, parse_and_check
+from p4switch.compiler.passes import lowered
+from p4switch.errors import UserError
+from p4switch.sources import arch_option, define_option
+
+_CHIPS = ("tna", "t2na")
+_MAIN = re.compile(r"\)\s*main\s*;")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def programs(folder: Path) -> list[Path]:
+    """Return the files that instantiate a package of something else than v1model."""
+    found = []
+    for path in sorted(folder.rglob("*.p4")):
+        text = _COMMENT.sub("", path.read_text(errors="replace"))
+        if _MAIN.search(text) and "V1Switch" not in text:
+            found.append(path)
+    return found
+
+
+def includes(program: Path, folder: Path) -> list[Path]:
+    """Return the folder of the program and all above it, up to `folder`."""
+    parents = [program.parent, *program.parent.parents]
+    return parents[: parents.index(folder) + 1]
+
+
+def outcome(program: Path, folder: Path, defines: dict[str, str], arch: str) -> tuple[str, str]:
+    """Return how far the compiler gets, and the first error."""
+    dirs = includes(program, folder)
+    how_far = "parsed"
+    try:
+        checked = parse_and_check(program, dirs, defines, arch)
+        how_far = "checked"
+        with deep_recursion():
+            to_json(lowered(checked))
+    except UserError as error:
+        return how_far, str(error).splitlines()[0]
+    return "compiled", ""
+
+
+@click.command(help=__doc__)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@define_option
+@arch_option
+def main(folders: tuple[Path, ...], define: dict[str, str], arch: str | None) -> None:
+    reached: Counter[str] = Counter()
+    for folder in map(Path.resolve, folders):
+        for program in programs(folder):
+            for chip in [arch] if arch else _CHIPS:
+                how_far, error = outcome(program, folder, define, chip)
+                if how_far != "parsed":
+                    break
+            reached[how_far] += 1
+            shown = error.replace(f"{folder}/", "")
+            click.echo(f"| `{program.relative_to(folder)}` | {chip} | {how_far} | {shown} |")
+    click.echo(f"{sum(reached.values())} programs: {', '.join(f'{n} {what}' for what, n in sorted(reached.items()))}")
+
+
+if __name__ == "__main__":
+    main()
