@@ -23,9 +23,9 @@ MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs t
 class SmallerQueue(Table):
     """The port of `switch` to `towards`, whose queue and thresholds are `fraction` of what they would be."""
 
-    switch: str
-    towards: str
-    fraction: float = Field(gt=0, le=1)
+    switch: str  # name of the switch that has the port
+    towards: str  # name of the node that the port leads to
+    fraction: float = Field(gt=0, le=1)  # of the queue and its thresholds
 
 
 @register("trim")
