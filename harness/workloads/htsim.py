@@ -11,11 +11,12 @@ A `oneshot` trigger starts its flows once, `multishot` starts the next of them e
 fires when it has been hit n times. Times are picoseconds in current files and were microseconds in older ones.
 
 `failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
-of the second tier, both from 0.
+of the second tier, both from 0. Routes go on using it, unlike in htsim, whose network lacks it: a warning says so.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from pydantic import Field
 
 from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import ends, read_lines, time_ns, whole
-from p4switch.errors import UserError
+from p4switch.errors import Doubt, UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
 _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
@@ -135,6 +136,13 @@ class _Reader:
         traffic = Traffic(self._started)
         if self._triggers:
             traffic = _Triggered(self._started, self._triggers, self._sent, self._received)
+        if self._failed:
+            warnings.warn(
+                f"{self._path}: {len(self._failed)} links are down from the beginning; htsim's network does not have "
+                "them, here switches' routes do, and packets that are hashed onto them are lost",
+                Doubt,
+                stacklevel=2,
+            )
         traffic.failed_links = tuple(self._failed)
         return traffic
 
