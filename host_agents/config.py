@@ -24,6 +24,19 @@ MAX_INCAST: Final = 255  # members of an incast that is announced
 
 
 @dataclass(frozen=True)
+class Peers:
+    """What a NIC may know of the ways to other NICs, where these have links that differ.
+
+    `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. `rates_bps` and `base_rtts_ns` are by
+    kind: the rate of that link, and the base RTTs to there as `NicConfig.base_rtts_ns` has them.
+    """
+
+    kind_of: dict[int, int]
+    rates_bps: tuple[int, ...]
+    base_rtts_ns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
 class NicConfig:
     """One NIC. Packet sizes are payload unless the name says wire.
 
@@ -72,6 +85,7 @@ class NicConfig:
     check_icrc: bool = False
     # What a frame takes of a link beyond its own bytes: preamble, FCS and gap; 0 where that is not charged.
     frame_overhead_bytes: int = 0
+    peers: Peers | None = None  # None: the links of all NICs are alike, or nothing is known of them
     last_hop_dscp: int = -1  # of packets that were trimmed on the port to their receiver; -1: they are not told apart
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 

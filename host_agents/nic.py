@@ -50,7 +50,7 @@ class Nic(Port):
         self._checks_icrc = config.check_icrc
         self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None
-        self._paths: dict[int, Path] = {}  # by the length of data's shim
+        self._paths: dict[tuple[int, int], Path] = {}  # by the length of data's shim and the peer's kind of link
         self._silent: NotificationPoint | None = None
         self._sending: Sending | None = None  # of the queue pair opened last
         # That outlive their queue pairs, by protocol, destination and partition key.
@@ -96,19 +96,7 @@ class Nic(Port):
         destination = wire.parse_address(peer_address)
         telemetry = protocol.info.telemetry
         shim_bytes = wire.SHIM_BYTES if telemetry else 0
-        path = self._paths.get(shim_bytes)
-        if path is None:
-            full = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3)
-            path = Path(
-                float(config.line_rate_bps),
-                config.base_rtt_ns,
-                config.mtu_bytes,
-                full,
-                config.cell_bytes,
-                config.base_rtts_ns,
-                config.frame_overhead_bytes,
-            )
-            self._paths[shim_bytes] = path
+        path = self._path_to(destination, shim_bytes)
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
         data_priority: int = config.data_priority if priority is None else priority
@@ -146,6 +134,30 @@ class Nic(Port):
             qp = QueuePair(self, qpn, frames, sending, point, first_psn)
         self.queue_pairs[qpn] = qp
         return qp
+
+    def _path_to(self, destination: int, shim_bytes: int) -> Path:
+        """What is known of the way to a NIC, or to a group, before anything is sent."""
+        config = self.config
+        peers = config.peers
+        kind = -1 if peers is None else peers.kind_of.get(destination, -1)
+        path = self._paths.get((shim_bytes, kind))
+        if path is None:
+            base_rtts_ns, base_rtt_ns, peer_bps = config.base_rtts_ns, config.base_rtt_ns, 0.0
+            if peers is not None and kind >= 0:
+                base_rtts_ns, peer_bps = peers.base_rtts_ns[kind], float(peers.rates_bps[kind])
+                base_rtt_ns = max(base_rtts_ns)
+            path = Path(
+                float(config.line_rate_bps),
+                base_rtt_ns,
+                config.mtu_bytes,
+                wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3),
+                config.cell_bytes,
+                base_rtts_ns,
+                config.frame_overhead_bytes,
+                peer_bps,
+            )
+            self._paths[shim_bytes, kind] = path
+        return path
 
     def close_qp(self, qp: QueuePair) -> None:
         """Forget a queue pair whose messages are complete; frames for it count as `unknown_qp` from now on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Address
@@ -37,7 +38,10 @@ class Switch:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex link; each direction has the whole rate and the same propagation delay."""
+    """A full-duplex link; each direction has the whole rate and the same propagation delay.
+
+    Of the frames in each direction it loses the share `loss` at random.
+    """
 
     a: str
     a_port: int
@@ -45,6 +49,7 @@ class Link:
     b_port: int
     rate_bps: int
     delay_ns: int
+    loss: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,13 +60,15 @@ class Neighbour:
     port: int
     rate_bps: int
     delay_ns: int
+    loss: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
     """A network; `topologies.checks` says what it has to be.
 
-    `name` and `parameters` say how it was made. Compared by identity.
+    `name` and `parameters` say how it was made. `host_numbers` has the indices of hosts by the numbers that a file
+    gives its nodes, where it does. Compared by identity.
     """
 
     name: str
@@ -69,6 +76,7 @@ class Topology:
     switches: tuple[Switch, ...]
     links: tuple[Link, ...]
     parameters: dict[str, object] = field(default_factory=dict)
+    host_numbers: Mapping[int, int] | None = None
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:
@@ -80,7 +88,7 @@ class Topology:
                 (link.a, link.a_port, link.b, link.b_port),
                 (link.b, link.b_port, link.a, link.a_port),
             ):
-                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns)
+                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns, link.loss)
         return ports
 
     @cached_property
@@ -119,23 +127,27 @@ class Builder:
 
     def host(self, address: str, switch: str, rate_bps: int, delay_ns: int) -> str:
         """A host at `address`, linked to `switch`; its name follows from the address."""
-        ip = IPv4Address(address)
-        name = "h" + "-".join(str(byte) for byte in ip.packed[1:])
-        self._hosts.append((ip, name))
-        self._next_port[name] = HOST_PORT
+        name = self.node("h" + "-".join(str(byte) for byte in IPv4Address(address).packed[1:]), address)
         self.link(switch, name, rate_bps, delay_ns)
         return name
 
-    def link(self, a: str, b: str, rate_bps: int, delay_ns: int) -> None:
+    def node(self, name: str, address: str) -> str:
+        """A host of this name at `address`, which has no link yet."""
+        self._hosts.append((IPv4Address(address), name))
+        self._next_port[name] = HOST_PORT
+        return name
+
+    def link(self, a: str, b: str, rate_bps: int, delay_ns: int, loss: float = 0.0) -> None:
         if len(self._links) == MAX_LINKS:
             raise UserError(f"topology {self._name!r}: over {MAX_LINKS:,} links; expected a smaller network")
-        self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns))
+        self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns, loss))
 
     def _port(self, node: str) -> int:
         port = self._next_port[node]
         self._next_port[node] = port + 1
         return port
 
-    def build(self, parameters: dict[str, object]) -> Topology:
+    def build(self, parameters: dict[str, object], host_numbers: Mapping[int, int] | None = None) -> Topology:
+        """The network; `host_numbers` as in `Topology`."""
         hosts = tuple(Host(name, index, ip) for index, (ip, name) in enumerate(sorted(self._hosts)))
-        return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters)
+        return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters, host_numbers)

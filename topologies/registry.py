@@ -5,20 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, Field
+from pathlib import Path
+from typing import Any
 
 from p4switch.errors import validate
-from p4switch.numbers import integral
 from p4switch.registry import Registry
 from p4switch.tables import Table
 from topologies.checks import check
+from topologies.links import Delay, LinkRule, Rate, with_rules
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
-
-Rate = Annotated[int, BeforeValidator(integral), Field(gt=0, le=10**14)]
-Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
 
 
 class TopologyParameters(Table):
@@ -28,10 +24,18 @@ class TopologyParameters(Table):
     link_delay_ns: Delay = 1000  # propagation, one way, of each link
     # A P4 switch in each NIC, for what must happen in front of the hosts' own links, too (topologies/nic_switches.py).
     nic_switches: bool = False
+    # What some links have of their own, whatever the topology gives them (topologies/links.py).
+    links: list[LinkRule] = []
 
     @abstractmethod
     def build(self) -> Topology: ...
 
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that the network is read from."""
+        return ()
+
+
+__all__ = ["REGISTRY", "Delay", "Rate", "TopologyParameters", "build", "names", "parameters", "register"]
 
 REGISTRY: Registry[type[TopologyParameters]] = Registry(
     "topology", group="p4cc.topologies", package="topologies", base=TopologyParameters
@@ -44,17 +48,28 @@ parameters = REGISTRY.find
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
     checked = validate(parameters(name), values, where)
-    return _built(checked) if REGISTRY.origin(name) else _kept(type(checked), checked.model_dump_json())
+    if REGISTRY.origin(name):
+        return _built(checked)
+    return _kept(type(checked), checked.model_dump_json(), tuple(map(_stamp, checked.files())))
 
 
 def _built(checked: TopologyParameters) -> Topology:
-    topology = check(checked.build())
+    topology = with_rules(check(checked.build()), checked.links)
     return check(with_nic_switches(topology)) if checked.nic_switches else topology
 
 
+def _stamp(file: Path) -> tuple[int, int, int]:
+    """What changes when a file does."""
+    try:
+        now = file.stat()
+    except (OSError, ValueError):
+        return 0, 0, 0
+    return now.st_ino, now.st_size, now.st_mtime_ns
+
+
 @lru_cache(maxsize=8)
-def _kept(model: type[TopologyParameters], values: str) -> Topology:
-    """With parameters that are `values` in JSON. They alone decide what our own topologies are: equal ones are one, and
-    so are the routes that are kept of it.
+def _kept(model: type[TopologyParameters], values: str, stamps: tuple[tuple[int, int, int], ...]) -> Topology:
+    """With parameters that are `values` in JSON. They and the files they name alone decide what our own topologies are:
+    equal ones are one, and so are the routes that are kept of it.
     """
     return _built(model.model_validate_json(values))

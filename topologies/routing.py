@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Network
 from types import MappingProxyType
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from topologies.model import Host, Neighbour, Topology
 from topologies.shortest_paths import Ports, shortest_paths
+
+_UNREACHED = -1  # in the place of a set of ports
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,15 @@ class _Routes:
         ]
         # By number: a set of many ports is not compared with each prefix.
         level = {
-            rack.prefix: kinds[there]
+            rack.prefix: kinds[there] if sets[kinds[there]] or rack.switch == switch else _UNREACHED
             for rack, there in zip(self._whole, self._columns.tolist(), strict=True)
-            if sets[kinds[there]]
         }
+        for rack in self._own.get(switch, ()):
+            del level[rack.prefix]
         for length in (24, 16):
             exceptions, level = _aggregate(level)
             found += [_route(prefix, length, sets[kind]) for prefix, kind in exceptions]
-        return found + [_route(prefix, 8, sets[kind]) for prefix, kind in level.items()]
+        return found + [_route(prefix, 8, sets[kind]) for prefix, kind in level.items() if kind != _UNREACHED]
 
 
 @lru_cache(maxsize=8)
@@ -111,7 +114,8 @@ def _route(prefix: int, length: int, ports: Ports) -> Route:
 def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
     """Covers prefixes that agree by one 8 bits shorter; returns those that differ from theirs, and the covers.
 
-    A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist.
+    A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist. Nothing
+    covers a prefix that cannot be reached: what is for it would go round between switches.
     """
     children: dict[int, list[int]] = {}
     for prefix in level:
@@ -120,9 +124,15 @@ def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, 
     covers: dict[int, int] = {}
     for cover, prefixes in children.items():
         kind, count = Counter(level[prefix] for prefix in prefixes).most_common(1)[0]
-        if count > 1:
+        if any(level[prefix] == _UNREACHED for prefix in prefixes):
+            covers[cover] = _UNREACHED
+        elif count > 1:
             covers[cover] = kind
-        exceptions += [(prefix, level[prefix]) for prefix in prefixes if covers.get(cover) != level[prefix]]
+        exceptions += [
+            (prefix, level[prefix])
+            for prefix in prefixes
+            if level[prefix] not in (covers.get(cover), _UNREACHED)
+        ]
     return exceptions, covers
 
 
@@ -169,11 +179,46 @@ def base_rtt_ns(
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 
 
+@dataclass(frozen=True, eq=False)
+class BaseRtts:
+    """The largest base RTTs between hosts, whose links are of some kinds: each has a rate and a delay.
+
+    `kinds` has the kind of each host's link, by index, and `rates_bps` is by kind. `between` has, of two kinds, the
+    largest base RTT through so many switches, by their number from 0; 0: no two such hosts are so far apart. It has no
+    two kinds of which there are no two hosts.
+    """
+
+    kinds: tuple[int, ...]
+    rates_bps: tuple[int, ...]
+    between: Mapping[tuple[int, int], tuple[int, ...]]
+
+    @cached_property
+    def filling(self) -> Mapping[int | None, int]:
+        """The largest base RTT between hosts that fill a link, by its kind; None: a link between switches.
+
+        Those are the pairs of hosts, one of them on the link, whose slower end is the fastest that there is.
+        """
+        best: dict[int | None, tuple[int, int]] = {}
+        for pair, rtts_ns in self.between.items():
+            found = min(self.rates_bps[one] for one in pair), max(rtts_ns)
+            for kind in (None, *pair):
+                best[kind] = max(best.get(kind, found), found)
+        return {kind: rtt_ns for kind, (_, rtt_ns) in best.items()}
+
+    @cached_property
+    def by_switches(self) -> Mapping[int, int]:
+        """The largest between any two hosts, by the number of switches between them."""
+        found: dict[int, int] = {}
+        for rtts_ns in self.between.values():
+            for switches, rtt_ns in enumerate(rtts_ns):
+                if rtt_ns:
+                    found[switches] = max(rtt_ns, found.get(switches, 0))
+        return MappingProxyType(found)
+
+
 @lru_cache(maxsize=64)
-def base_rtts_ns(
-    topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
-) -> Mapping[int, int]:
-    """The largest base RTT between any two hosts, by the number of switches between them."""
+def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0) -> BaseRtts:
+    """Return the base RTTs of a network: of packets and ACKs that take so many bytes of a link."""
     # Hosts on one switch with equal links are alike: what counts is how many there are of each kind.
     kinds = Counter((up.node, up.rate_bps, up.delay_ns) for up in map(topology.uplink, topology.hosts))
     firsts = {(up.node, up.rate_bps, up.delay_ns): up for up in map(topology.uplink, topology.hosts)}
@@ -184,13 +229,29 @@ def base_rtts_ns(
     between += paths.costs(lambda link: _wire_ns(link, ack_bytes)).T
     own = np.array([_wire_ns(firsts[kind], data_bytes) + _wire_ns(firsts[kind], ack_bytes) for kind in kinds])
     alone = np.array([count == 1 for count in kinds.values()])
-    largest: dict[int, int] = {}
+    link_kinds = {kind: number for number, kind in enumerate(dict.fromkeys((rate, delay) for _, rate, delay in kinds))}
+    link_kind = np.array([link_kinds[rate, delay] for _, rate, delay in kinds])
+    largest: dict[tuple[int, int], dict[int, int]] = {}
     for i, column in enumerate(at):
         hops = switches[column, at]
         rtts_ns = own[i] + own + between[column, at]
         if alone[i]:
             hops[i] = 0
-        for some in np.unique(hops[hops > 0]).tolist():
-            rtt_ns = int(rtts_ns[hops == some].max()) + 2 * some * switch_latency_ns
-            largest[some] = max(rtt_ns, largest.get(some, 0))
-    return MappingProxyType(largest)
+        there = hops > 0
+        groups, group = np.unique(link_kind[there] * (hops.max(initial=0) + 1) + hops[there], return_inverse=True)
+        most = np.zeros(len(groups), np.int64)
+        np.maximum.at(most, group, rtts_ns[there])
+        for (kind, some), rtt_ns in zip(
+            (divmod(code, int(hops.max(initial=0)) + 1) for code in groups.tolist()), most.tolist(), strict=True
+        ):
+            of_pair = largest.setdefault((int(link_kind[i]), kind), {})
+            of_pair[some] = max(rtt_ns + 2 * some * switch_latency_ns, of_pair.get(some, 0))
+    by_pair = {
+        pair: tuple(found.get(some, 0) for some in range(max(found) + 1)) for pair, found in largest.items() if found
+    }
+    ups = map(topology.uplink, topology.hosts)
+    return BaseRtts(
+        tuple(link_kinds[up.rate_bps, up.delay_ns] for up in ups),
+        tuple(rate for rate, _ in link_kinds),
+        MappingProxyType(by_pair),
+    )

@@ -48,6 +48,7 @@ from topologies import Switch, Topology, routes
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
+from topologies.routing import BaseRtts
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
@@ -68,6 +69,7 @@ class Settings:
     frame_overhead_bytes: int = 0
     seed: int = 1
     base_rtt_ns: int = SwitchView.base_rtt_ns
+    base_rtts: BaseRtts | None = None  # of hosts by their links
     packet_bytes: int = SwitchView.packet_bytes
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
@@ -95,7 +97,25 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         network=topology,
         groups=settings.groups,
         collectives=settings.collectives,
+        port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
     )
+
+
+def _port_base_rtts_ns(topology: Topology, switch: Switch, rtts: BaseRtts | None) -> dict[int, int]:
+    """The base RTT of hosts that can fill a port's link, by port; a NIC's own switch has the host's link twice."""
+    if rtts is None:
+        return {}
+    if len(rtts.rates_bps) == 1:
+        return dict.fromkeys(topology.ports[switch.name], rtts.filling[None])
+    hosts = topology.host_by_name
+    beside = next((hosts[there.node] for there in topology.ports[switch.name].values() if there.node in hosts), None)
+    found = {}
+    for port, there in topology.ports[switch.name].items():
+        host = hosts.get(there.node)
+        if host is None and beside is not None and switch.name == f"nic-{beside.name}":
+            host = beside
+        found[port] = rtts.filling[None if host is None else rtts.kinds[host.index]]
+    return found
 
 
 def _behind(topology: Topology, there: Neighbour) -> PortView:

@@ -29,7 +29,8 @@ DROPPED, ABSORBED, MADE = "dropped", "absorbed", "made"
 PIPELINES = ("ingress", "egress")
 _TERM = {DROPPED: "drop", ABSORBED: "absorbed", MADE: "made"}  # in the ledger, before the name
 _OTHERS = (  # reasons that are the world's
-    "program_ingress", "program_egress", "buffer", "no_port", "link_down", "hops", "endless", "in_switch", "socket",
+    "program_ingress", "program_egress", "buffer", "no_port", "link_down", "link_loss", "hops", "endless",
+    "in_switch", "socket",
 )  # fmt: skip
 
 

@@ -108,6 +108,8 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     yield f"routes: shortest paths; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
     yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
+    for name, (protocol, balancing) in run.group_senders.items():
+        yield f"group {name}: protocol {protocol.name}, load balancer {balancing.name}"
     yield from _cost(run, foreseen)
 
 

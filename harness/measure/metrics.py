@@ -80,21 +80,21 @@ class EmptyNetwork:
     """What flows would meet in an otherwise empty network: how long they take, and how many links they cross."""
 
     def __init__(self, run: Run) -> None:
-        telemetry = run.protocol.info.telemetry
         self._run = run
-        self._header_bytes = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
-        self._growth_bytes = INT_RECORD_BYTES if telemetry else 0
         self._paths: dict[tuple[int, int], list[Neighbour]] = {}
 
     def fct_ns(self, flow: Flow, size_bytes: int) -> float:
         """When the last of the flow's receivers has so much."""
         run = self._run
+        telemetry = run.protocol_of(flow).info.telemetry
+        header_bytes = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
+        growth_bytes = INT_RECORD_BYTES if telemetry else 0
         slowest_ns = 0.0
         for destination in flow.destinations:
             links = self._path(flow.source, destination)
             latency_ns = run.scenario.switch.latency_ns * (len(links) - 1)
             fct_ns = empty_network_fct_ns(
-                links, size_bytes, run.scenario.nic.mtu_bytes, self._header_bytes, self._growth_bytes
+                links, size_bytes, run.scenario.nic.mtu_bytes, header_bytes, growth_bytes
             )
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
         return slowest_ns

@@ -9,6 +9,7 @@ rates.parquet      throughput and limits of queue pairs over time
 links.parquet      what each direction of each link did over time; harness/measure/links.py
 summary.json       figures and checks; performance.json: what the run cost on this machine
 provenance.json    what made the run, of what, where and when; harness/measure/provenance.py
+network.toml       the network, where the scenario has it from a file: links as topology "edges" reads them
 
 A folder with several runs has runs.json beside theirs: the names of their folders, in the order in which the runs were
 planned.
@@ -20,7 +21,7 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -45,9 +46,11 @@ from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
 from p4switch.printable import printable
-from topologies import Topology
+from topologies import Topology, edges
+from topologies.from_files import FileTopology
 
 _PROVENANCE = "provenance.json"
+_NETWORK = "network.toml"
 _ORDER = "runs.json"
 _NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
@@ -63,13 +66,20 @@ def files(
     over_time = {name: series.table() for name, series in recording.series.items()}
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
     told = provenance.of_run(made_of or inputs(run), asdict(how or How()), run.seed)
+    name, _ = named("topology", run.scenario.topology)
     return {
         **{f"{name}{TABLE}": _parquet(table) for name, table in tables.items()},
+        **({_NETWORK: edges.written(run.topology).encode()} if _is_from_file(name) else {}),
         "scenario.toml": resolved_text(run),
         _PROVENANCE: _json(told),
         "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance(recording)),
     }
+
+
+def _is_from_file(topology: str) -> bool:
+    """Whether a topology, by name, is read from a file."""
+    return issubclass(topologies.parameters(topology), FileTopology)
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
@@ -172,9 +182,14 @@ class Result:
 
     @cached_property
     def topology(self) -> Topology:
-        """The network. Its file has to be loaded, where it is the user's own. Raises UserError."""
+        """The network. Its Python file has to be loaded, where it is the user's own. Raises UserError.
+
+        What was read from a file of the user's is in the folder: no other file that the folder names is read.
+        """
         name, values = named("topology", self._scenario[1].topology)
-        return topologies.build(name, values)
+        if not _is_from_file(name):
+            return topologies.build(name, values)
+        return replace(topologies.build("edges", {"file": str(self.folder / _NETWORK)}), name=name)
 
     @cached_property
     def link_changes(self) -> list[LinkChange]:

@@ -96,6 +96,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
             else {"isolation": isolation(recording, run.scenario.record.rate_interval_ns, flows, messages)}
         ),
         **({"sizes": by_size(run, flows)} if run.scenario.record.sizes else {}),
+        **({"groups": by_group(run, flows)} if run.scenario.groups else {}),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
         **({} if recording.agreement is None else {"agreement": recording.agreement}),
     }
@@ -145,12 +146,7 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
     for each in run.scenario.record.sizes:
         most_bytes = math.inf if each.most_bytes is None else each.most_bytes
         own = flows[flows["size_bytes"].between(each.least_bytes, most_bytes)]
-        found[each.name] = {
-            "flows": len(own),
-            "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
-            "flow_rate_bps": distribution(_flow_rates_bps(own)),
-            "slowdown": distribution(own["slowdown"]),
-        }
+        found[each.name] = _of_some(own)
         if MAX_LATENCY in own:
             found[each.name][MAX_LATENCY] = distribution(own[MAX_LATENCY].where(own[MAX_LATENCY] >= 0))
         for name in (MEAN_LINKS, SHORTEST_LINKS):
@@ -159,6 +155,26 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
         if MEAN_WEIGHT in own:
             found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[MEAN_WEIGHT])
     return found
+
+
+def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
+    """Figures of the flows of each group of the scenario's, and of those of its own workload, if it has any."""
+    names = [group.name for group in run.scenario.groups]
+    found = {name: flows[flows["group"] == name] for name in names}
+    rest = flows[~flows["group"].isin(names)]
+    if len(rest):
+        found["workload"] = rest
+    return {name: {**_of_some(own), "fct_ns": distribution(own["fct_ns"])} for name, own in found.items()}
+
+
+def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
+    """Figures of a part of a run's flows."""
+    return {
+        "flows": len(flows),
+        "flows_delivered": int((flows["delivered_ns"] >= 0).sum()),
+        "flow_rate_bps": distribution(_flow_rates_bps(flows)),
+        "slowdown": distribution(flows["slowdown"]),
+    }
 
 
 def _flow_rates_bps(flows: pd.DataFrame) -> pd.Series[float]:

@@ -21,6 +21,11 @@ _LISTS: dict[str, Registry[Any]] = dict(registry.KINDS)
 _TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOADS}
 
 
+def _absolute(file: str, folder: Path) -> str:
+    """The path of a network's file; what cannot be one stays as it is, and is an error where it is read."""
+    return file if "\0" in file else str(folder.resolve() / Path(file).expanduser())
+
+
 def loaded(scenario: Scenario, folder: Path) -> Scenario:
     """A scenario in which each reference is a name, and its file is among `extensions`; all of them are loaded.
 
@@ -46,6 +51,18 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
         table = getattr(scenario, key)
         if isinstance(table.get("name"), str):
             changes[key] = {**table, "name": named(kind, table["name"])}
+    network = scenario.topology.get("file")
+    if isinstance(network, str):
+        changes["topology"] = {**changes.get("topology", scenario.topology), "file": _absolute(network, folder)}
+    changes["groups"] = [
+        group.model_copy(
+            update={
+                "cc": group.cc and named(_LISTS["cc"], group.cc),
+                "lb": group.lb and named(_LISTS["lb"], group.lb),
+            }
+        )
+        for group in scenario.groups
+    ]
     if scenario.program is not None:
         changes["program"] = p4_file(scenario.program, folder)
     if "load_balancing" in scenario.switch.model_fields_set:  # what is not written stays unwritten

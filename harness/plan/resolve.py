@@ -22,7 +22,7 @@ from harness.plan.host_errors import as_user_error
 from harness.plan.recorded import with_columns, with_probes
 from harness.plan.references import loaded
 from harness.plan.run import Run, named
-from harness.plan.scenario import Scenario, Variant, check, merge, sound_part
+from harness.plan.scenario import Scenario, TrafficGroup, Variant, check, merge, sound_part
 from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry
 from host_agents.registry import LoadBalancing, Protocol
@@ -90,7 +90,7 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         for network_check in checks.NETWORK:
             network_check(first)
-        key = repr((varied.topology, varied.workload, first.attack, first.seed))
+        key = repr((varied.topology, varied.workload, varied.groups, first.attack, first.seed))
         if key not in summaries:
             summaries[key] = TrafficSummary.of(first.traffic())
         if failed := [event for event in summaries[key].failed if event not in varied.events]:
@@ -126,10 +126,27 @@ def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
     for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
         if not is_file(lb):
             mistakes.attempt(partial(_load_balancing, found, lb))
+    for group in found.groups:
+        mistakes.attempt(partial(_check_group, found, group))
     own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
     for name, values in found.programs.items():
         mistakes.attempt(partial(_check_program, own, name, values))
     return found
+
+
+def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
+    where = f"groups.{group.name}"
+    _check_table(f"{where}.workload", group.workload, workloads.parameters)
+    _sender(scenario, group, scenario.cc[0], scenario.lb[0])
+
+
+def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
+    """What a group's flows are sent with, in a run with this congestion control and load balancer."""
+    if group.parameters:
+        assert group.cc is not None
+        own = scenario.model_copy(update={"protocols": {**scenario.protocols, group.cc: group.parameters}})
+        return _protocol(own, group.cc), _load_balancing(scenario, group.lb or lb)
+    return _protocol(scenario, group.cc or cc), _load_balancing(scenario, group.lb or lb)
 
 
 def _check_table(key: str, table: Mapping[str, Any], of_named: Callable[[str], type[BaseModel]]) -> None:
@@ -167,13 +184,8 @@ def _resolve(
     protocol = _protocol(scenario, cc)
     as_user_error(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _load_balancing(scenario, lb)
-    program = programs.program(scenario.program or protocol.info.program)
-    needed = protocol.info.program
-    if not program.does_the_work_of(needed):
-        fitting = [p for p in programs.names() if programs.program(p).does_the_work_of(needed)]
-        raise UserError(
-            f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
-        )
+    senders = {group.name: _sender(scenario, group, cc, lb) for group in scenario.groups}
+    program = _program_of(scenario, [protocol, *(own for own, _ in senders.values())])
     parameters = _program_parameters(scenario, program)
     if agreed := needs.agreement(scenario, protocol, program, parameters):
         scenario = needs.supplied(scenario, agreed)
@@ -181,14 +193,47 @@ def _resolve(
     scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters, topology))
     scenario = needs.supplied(scenario, needs.without_limit(scenario))
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
-    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names)
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, senders)
     for check_run in checks.RUN:
         check_run(run)
+    for group, (own, own_balancing) in senders.items():
+        try:
+            for check_run in checks.RUN:
+                check_run(replace(run, protocol=own, load_balancing=own_balancing))
+        except UserError as error:
+            raise UserError(f"groups.{group}: {error}") from None
     return run
 
 
+def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
+    """The program of a run: the scenario's, or one that does the work of all that its protocols need."""
+    needed = list(dict.fromkeys(protocol.info.program for protocol in protocols))
+    wanted = scenario.program or needed[0]
+    program = programs.program(wanted)
+    lacking = [need for need in needed if not program.does_the_work_of(need)]
+    if not lacking:
+        return program
+    fitting = [p for p in programs.names() if all(map(programs.program(p).does_the_work_of, needed))]
+    if fitting and scenario.program is None:
+        return programs.program(fitting[0])
+    whose = next(protocol.name for protocol in protocols if protocol.info.program == lacking[0])
+    if len(needed) == 1 or fitting:
+        raise UserError(
+            f"program {program.name!r} does not fit protocol {whose!r}; expected {' or '.join(map(repr, fitting))}"
+        )
+    raise UserError(
+        f"groups: cc {protocols[0].name!r} needs program {needed[0]!r}, and cc {whose!r} {lacking[0]!r}; no program "
+        "does the work of both"
+    )
+
+
 def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
-    return program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    """Of a program that has another's stages and parameters, what the scenario says of that one holds, too."""
+    values: dict[str, Any] = {}
+    for name in program.parameters.contains:
+        if issubclass(program.parameters, programs.program(name).parameters):
+            values |= scenario.programs.get(name, {})
+    return program.checked({**values, **scenario.programs.get(program.name, {})}, f"programs.{program.name}")
 
 
 def resolved(run: Run) -> Scenario:
@@ -210,10 +255,26 @@ def resolved(run: Run) -> Scenario:
                     "columns": list(run.columns),
                 }
             ),
+            "groups": [_resolved_group(run, group) for group in run.scenario.groups],
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: as_written(run.program_parameters)},
             "workers": None,  # no result hangs on it
+        }
+    )
+
+
+def _resolved_group(run: Run, group: TrafficGroup) -> TrafficGroup:
+    """A group with all that it leaves to the run."""
+    protocol, balancing = run.group_senders[group.name]
+    name, values = named(f"groups.{group.name}.workload", group.workload)
+    workload = as_written(workloads.parameters(name).model_validate(values))
+    return group.model_copy(
+        update={
+            "cc": protocol.name,
+            "parameters": protocol.resolved(),
+            "lb": balancing.name,
+            "workload": {"name": name, **workload},
         }
     )
 

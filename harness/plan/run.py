@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -19,32 +20,45 @@ from harness.control.programs import Program, ProgramParameters
 from harness.plan.frame_sizes import ACK_BYTES, COLLECTIVE_BYTES, HEADER_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
-from harness.plan.scenario import LinkEvent, Scenario
+from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
 from harness.workloads.attack import Attack, attacked
+from harness.workloads.mixed import Mixed, Part, hosts_like, network_of
 from host_agents import registry
-from host_agents.config import NicConfig
+from host_agents.config import NicConfig, Peers
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, suggest
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
+from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
 @dataclass(frozen=True)
 class LinkChange:
-    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate.
+    """What becomes of link number `link` of the topology at `time_ns`; None: that stays.
 
     The rate is that of both directions, or of `direction` alone: 0 from the link's end `a` to `b`, 1 the other way.
     """
 
     time_ns: int
     link: int
-    up: bool | None
-    rate_bps: int | None
+    up: bool | None = None
+    rate_bps: int | None = None
+    delay_ns: int | None = None
+    loss: float | None = None
     direction: Literal[0, 1] | None = None
+
+
+@dataclass(frozen=True)
+class RouteChange:
+    """At `time_ns` routes do without the links `now`, by their numbers, instead of those `before`."""
+
+    time_ns: int
+    before: frozenset[int]
+    now: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,8 @@ class Run:
     program_parameters: ProgramParameters
     switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
+    # What the scenario's groups send with, by name.
+    group_senders: Mapping[str, tuple[Protocol, LoadBalancing]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
     probes: tuple[ProbeSettings, ...] = ()  # those of the scenario's that this run has something for
 
@@ -93,10 +109,24 @@ class Run:
         return "-".join(parts)
 
     @property
+    def protocols(self) -> list[Protocol]:
+        """The protocols of all flows: the run's, and those of the scenario's groups."""
+        return [self.protocol, *(protocol for protocol, _ in self.group_senders.values())]
+
+    def protocol_of(self, flow: workloads.Flow) -> Protocol:
+        """Return the protocol that a flow is sent with."""
+        return self.group_senders[flow.part][0] if flow.part in self.group_senders else self.protocol
+
+    @property
+    def telemetry(self) -> bool:
+        """Whether any flow's packets have a shim for what switches tell."""
+        return any(protocol.info.telemetry for protocol in self.protocols)
+
+    @property
     def data_bytes(self) -> int:
-        """A full data packet as it leaves the host."""
+        """A full data packet as it leaves the host, the largest of all protocols'."""
         payload = self.scenario.nic.mtu_bytes
-        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
+        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.telemetry else 0)
 
     @cached_property
     def packet_bytes(self) -> int:
@@ -114,7 +144,7 @@ class Run:
             defines[LOSS] = str(loss_ppm)
         kind = registry.KINDS["cc"]
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
-        opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
+        opcodes = [*(registry.resolve(name).opcodes for name in outside), *(cc.opcodes for cc in self.protocols)]
         folders = packet_includes.include_path(*opcodes)
         return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
 
@@ -154,7 +184,8 @@ class Run:
     @property
     def per_packet(self) -> bool:
         """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
-        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+        balancers = [self.load_balancing, *(balancer for _, balancer in self.group_senders.values())]
+        return any(balancer.info.per_packet for balancer in balancers) or self.switch_load_balancer.per_packet
 
     @property
     def reliability(self) -> str:
@@ -173,11 +204,29 @@ class Run:
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
         """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
+        by_hops = self.base_rtts.by_switches
+        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @property
+    def base_rtts(self) -> BaseRtts:
+        """The base RTTs of the network, by the links of the hosts."""
         charged = self.scenario.link_bytes
-        by_hops = topologies.routing.base_rtts_ns(
+        return topologies.routing.base_rtts(
             self.topology, charged(self.data_bytes), charged(ACK_BYTES), self.scenario.switch.latency_ns
         )
-        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @cached_property
+    def _peers(self) -> list[Peers | None]:
+        """What NICs may know of the ways to others, by their kind of link; None: all are alike."""
+        rtts = self.base_rtts
+        kinds = range(len(rtts.rates_bps))
+        if len(kinds) == 1:
+            return [None]
+        kind_of = {int(host.address): kind for host, kind in zip(self.topology.hosts, rtts.kinds, strict=True)}
+        return [
+            Peers(kind_of, rtts.rates_bps, tuple(rtts.between.get((own, kind), (0,)) for kind in kinds))
+            for own in kinds
+        ]
 
     @property
     def rto_ns(self) -> int:
@@ -200,7 +249,12 @@ class Run:
         return [
             config,
             *(
-                replace(config, address=str(host.address), line_rate_bps=self.topology.uplink(host).rate_bps)
+                replace(
+                    config,
+                    address=str(host.address),
+                    line_rate_bps=self.topology.uplink(host).rate_bps,
+                    peers=self._peers[self.base_rtts.kinds[host.index]],
+                )
                 for host in others
             ),
         ]
@@ -218,7 +272,8 @@ class Run:
             control_priority=settings.control_priority,
             pfc=scenario.switch.pfc.enabled,
             reliability=self.reliability,
-            cc_scope=self.cc_scope,
+            # With groups each protocol has its own, unless the scenario says one.
+            cc_scope=settings.cc_scope if self.group_senders else self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
             ack_every_bytes=settings.ack_every_bytes,
             rto_ns=self.rto_ns,
@@ -230,6 +285,7 @@ class Run:
             seed=self.seed,
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes,
+            peers=self._peers[self.base_rtts.kinds[host.index]],
             last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
@@ -252,8 +308,31 @@ class Run:
         return found
 
     def link_changes(self) -> list[LinkChange]:
-        """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
+        """What happens to links during the run, in order of time. Raises UserError for a link there is not."""
         return link_changes(self.topology, self.scenario.events)
+
+    def route_changes(self) -> list[RouteChange]:
+        """What the controller does about links that go down and come up, in order of time."""
+        after_ns = self.scenario.reroute_after_ns
+        if after_ns is None:
+            return []
+        found: list[RouteChange] = []
+        down: set[int] = set()
+        before: frozenset[int] = frozenset()
+        changes = [change for change in self.link_changes() if change.up is not None]
+        for time_ns, together in itertools.groupby(changes, key=lambda change: change.time_ns):
+            for change in together:
+                (down.discard if change.up else down.add)(change.link)
+            if before != down:
+                found.append(RouteChange(time_ns + after_ns, before, frozenset(down)))
+                before = found[-1].now
+        return found
+
+    @cached_property
+    def shortest_delay_ns(self) -> int:
+        """The least delay that a link has at any time."""
+        changed = [change.delay_ns for change in self.link_changes() if change.delay_ns is not None]
+        return min(*changed, *(link.delay_ns for link in self.topology.links))
 
     @cached_property
     def attack(self) -> Attack | None:
@@ -282,10 +361,30 @@ class Run:
             raise UserError(f"attack.piece_bytes: should be less than over_bytes, {over_bytes}, got {piece_bytes}")
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
+    def _part(self, group: TrafficGroup) -> Part:
+        """The traffic of a group of the scenario's. Raises UserError."""
+        where = f"groups.{group.name}"
+        hosts = hosts_like(self.topology, group.hosts, where)
+        name, values = named(f"{where}.workload", group.workload)
+        network = self._group_networks.get(group.name)
+        if network is None:
+            network = self._group_networks[group.name] = network_of(self.topology, hosts)
+        traffic = workloads.build(name, values, network, self.seed, self.folder, group.name)
+        return Part(group.name, traffic, hosts, group.start_ns, group.priority)
+
+    @cached_property
+    def _group_networks(self) -> dict[str, Topology]:
+        """Those that the workloads of groups see, kept because what follows from a network is kept with it."""
+        return {}
+
     def traffic(self) -> workloads.Traffic:
         """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        if self.scenario.groups:
+            traffic = Mixed([Part("", traffic), *map(self._part, self.scenario.groups)])
+        if not traffic.flows and not traffic.assignments:
+            raise UserError("workload 'none': expected groups, which have flows")
         several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
         for ends in {(flow.sources, flow.destinations) for flow in several}:
             self.addresses(*ends)
@@ -293,25 +392,47 @@ class Run:
 
 
 def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkChange]:
-    """What a scenario's events do to a network's links. Raises UserError for a link there is not."""
-    return [_link_change(topology, i, event) for i, event in enumerate(events)]
+    """What a scenario's events do to a network's links, in order of time. Raises UserError for a link there is not."""
+    places = [_links_of(topology, i, event) for i, event in enumerate(events)]
+    down: dict[int, set[str]] = {}  # by link: the nodes that are down, "" for the link itself
+    found: list[LinkChange] = []
+    for i, event in sorted(enumerate(events), key=lambda pair: pair[1].time_ns):
+        for number in places[i]:
+            up = None
+            if event.up is not None:
+                causes = down.setdefault(number, set())
+                before = bool(causes)
+                (causes.discard if event.up else causes.add)(event.switch or event.host or "")
+                up = None if before == bool(causes) else not causes
+            rate_bps = event.rate_bps
+            if event.rate_fraction is not None:
+                rate_bps = max(1, round(event.rate_fraction * topology.links[number].rate_bps))
+            direction: Literal[0, 1] | None = None
+            if event.towards is not None:
+                direction = 0 if event.towards == topology.links[number].b else 1
+            change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss, direction)
+            if change != LinkChange(event.time_ns, number):
+                found.append(change)
+    return found
 
 
-def _link_change(topology: Topology, index: int, event: LinkEvent) -> LinkChange:
-    a, b = event.link
-    found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
-    if event.parallel >= len(found):
-        raise UserError(
-            f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
-            f"{topology.name!r}, which has {len(found)} between them"
-        )
-    number = found[event.parallel]
-    rate_bps = topology.links[number].rate_bps
-    rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
-    direction: Literal[0, 1] | None = None
-    if event.towards is not None:
-        direction = 0 if event.towards == topology.links[number].b else 1
-    return LinkChange(event.time_ns, number, event.up, rate, direction)
+def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
+    """The numbers of the links that an event is about."""
+    where = f"events.{index}"
+    if event.link is not None:
+        a, b = event.link
+        found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
+        if event.parallel >= len(found):
+            raise UserError(
+                f"{where}: there is no link {a} - {b} with number {event.parallel} in topology "
+                f"{topology.name!r}, which has {len(found)} between them"
+            )
+        return [found[event.parallel]]
+    key, known = ("switch", topology.switch_by_name) if event.host is None else ("host", topology.host_by_name)
+    name = event.switch or event.host or ""
+    if name not in known:
+        raise UserError(f"{where}.{key}: topology {topology.name!r} has none called {name!r}; {suggest(name, known)}")
+    return [i for i, link in enumerate(topology.links) if name in (link.a, link.b)]
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

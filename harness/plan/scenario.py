@@ -26,6 +26,7 @@ from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table, as_written
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
+from topologies.links import Delay, Loss, Pattern, Rate
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -166,21 +167,41 @@ class Record(Table):
 
 
 class LinkEvent(Table):
-    """A link goes down or up, or gets another rate. The switches' tables stay: ECMP keeps hashing onto a dead link."""
+    """A link, or each link of a switch or a host, goes down or up, or becomes another one.
+
+    Routes follow as `reroute_after_ns` says. What programs hold of a link's rate (thresholds, limits) stays.
+    """
 
     time_ns: Nanoseconds = 0  # when it happens
-    link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the names of the nodes at its ends
+    # The names of the nodes at the ends of a link; instead of `switch` and `host`.
+    link: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
-    up: bool | None = None  # true: the link comes up; false: it goes down
+    switch: str | None = None  # a switch's name: of all its links
+    host: str | None = None  # a host's name: of all its links
+    # true: up; false: down. A link is down as long as an event of its own, or of a node at one of its ends, has it so.
+    up: bool | None = None
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
-    towards: str | None = None  # one of the two nodes: only what is sent to it has that rate
+    rate_bps: Rate | None = None  # instead of rate_fraction
+    towards: str | None = None  # one of the link's two nodes: only what is sent to it has that rate
+    delay_ns: Delay | None = None  # propagation, one way; what is on its way already is not overtaken
+    loss: Loss | None = None  # share of the frames of each direction that are lost at random
 
     @model_validator(mode="after")
-    def _one_change(self) -> Self:
-        if (self.up is None) == (self.rate_fraction is None):
-            raise ValueError("should have either up or rate_fraction")
-        if self.towards is not None and (self.rate_fraction is None or self.towards not in self.link):
-            raise ValueError("towards should name one of the link's ends, and go with rate_fraction")
+    def _one_place(self) -> Self:
+        if sum(place is not None for place in (self.link, self.switch, self.host)) != 1:
+            raise ValueError("should have one of link, switch and host")
+        return self
+
+    @model_validator(mode="after")
+    def _some_change(self) -> Self:
+        if self.rate_fraction is not None and self.rate_bps is not None:
+            raise ValueError("should have either rate_fraction or rate_bps")
+        if all(change is None for change in (self.up, self.rate_fraction, self.rate_bps, self.delay_ns, self.loss)):
+            raise ValueError("should have at least one of up, rate_fraction, rate_bps, delay_ns and loss")
+        if self.towards is not None and (
+            (self.rate_fraction is None and self.rate_bps is None) or self.towards not in (self.link or ())
+        ):
+            raise ValueError("towards should name one of the link's ends, and go with rate_fraction or rate_bps")
         return self
 
 
@@ -207,6 +228,28 @@ class Attack(Table):
     def _one_size(self) -> Self:
         if self.piece_bytes is not None and self.pieces is not None:
             raise ValueError("should have either piece_bytes or pieces")
+        return self
+
+
+class TrafficGroup(Table):
+    """Further traffic of a run, on all hosts or on some, with a protocol of its own: a tenant, or what is in the way.
+
+    Its flows carry its name.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[^.\s]{1,40}$")]  # what results call it
+    workload: dict[str, Any]  # the traffic: `name`, and what that takes; its hosts count from 0
+    hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of hosts, or patterns of names; none: all
+    cc: str | None = None  # the congestion control of its flows; none: the run's
+    parameters: dict[str, Any] = {}  # of this congestion control, in place of those in `protocols`
+    lb: str | None = None  # the load balancer of its flows; none: the run's
+    priority: Priority | None = None  # the class of its data; none: `nic.data_priority`, or as the workload has it
+    start_ns: Nanoseconds = 0  # so much later than the workload says
+
+    @model_validator(mode="after")
+    def _own_parameters(self) -> Self:
+        if self.parameters and self.cc is None:
+            raise ValueError("should have cc, whose parameters these are")
         return self
 
 
@@ -247,6 +290,8 @@ class Scenario(Table):
     framing: bool | Literal["flits"] = False
     topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`), and what that takes
     workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`), and what that takes
+    # Further traffic beside that of `workload`, each group with hosts, a protocol, a class of its own.
+    groups: list[TrafficGroup] = []
     # A user who breaks up flows. None: no flow is called an attacker's or a victim's.
     attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
@@ -256,7 +301,18 @@ class Scenario(Table):
     load_balancers: dict[str, dict[str, Any]] = {}  # parameters of load balancers, by name
     programs: dict[str, dict[str, Any]] = {}  # parameters of P4 programs, by name
     events: list[LinkEvent] = []  # what happens to links during the run
+    # How long after a link goes down or comes up the controller has new routes in all switches; 0: none at the events'
+    # own time. None: routes stay as they are, and ECMP keeps hashing onto a dead link.
+    reroute_after_ns: Nanoseconds | None = None
     variants: list[Variant] = []  # ways to run it, each in all combinations of cc, lb and seeds
+
+    @model_validator(mode="after")
+    def _distinct_groups(self) -> Self:
+        if len({group.name for group in self.groups}) < len(self.groups):
+            raise ValueError("groups should have different names")
+        if self.groups and self.attack is not None:
+            raise ValueError("should have either groups or attack")
+        return self
 
     @property
     def framing_bytes(self) -> int:

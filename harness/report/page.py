@@ -98,8 +98,9 @@ _ROWS = (
 )
 
 
-# The same of each class of flows by size, whose name comes before: words, key in the class, and so on.
-_ROWS_OF_SIZES = (
+_PARTS = ("groups", "sizes")  # of summaries: figures of parts of the flows, by name
+# The same of each group of flows and each class by size, whose name comes before: words, key in there, and so on.
+_ROWS_OF_PARTS = (
     ("flows delivered", "flows_delivered", 1, 0, None),
     ("slowdown median", "slowdown.p50", 1, 2, min),
     ("slowdown 99%", "slowdown.p99", 1, 2, min),
@@ -114,15 +115,15 @@ _MOST_DIGITS = 4
 
 
 def _rows(variants: Sequence[Variant]) -> list[_Row]:
-    """Those of every run, then those of the classes of flows by size that any of these has."""
+    """Those of every run, then those of the groups of flows and classes by size that any of these has."""
     summaries = [result.summary for variant in variants for result in variant.results]
-    classes = dict.fromkeys(name for summary in summaries for name in summary.get("sizes", {}))
-    return [*_ROWS, *(row for name in classes for row in _rows_of_size(name))]
+    parts = dict.fromkeys((kind, name) for kind in _PARTS for summary in summaries for name in summary.get(kind, {}))
+    return [*_ROWS, *(row for kind, name in parts for row in _rows_of_part(kind, name))]
 
 
-def _rows_of_size(name: str) -> list[_Row]:
-    """Those of the class of this name."""
-    return [_Row(f"{name}: {words}", At(f"sizes.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_SIZES]
+def _rows_of_part(kind: str, name: str) -> list[_Row]:
+    """Those of the group or class of this name."""
+    return [_Row(f"{name}: {words}", At(f"{kind}.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_PARTS]
 
 
 def _written(row: _Row, value: Estimate | None) -> str:

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 MAX_SIZE_BYTES = 2**40
 MAX_TIME_NS = 2**61
+ENDLESS_BYTES = 2**39  # of a flow that ends with the run, or is stopped: at 100 Gb/s more than ten seconds
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=MAX_TIME_NS)]
 
 Role = Literal["attacker", "victim"]
+
+NONE = "none"  # the workload of a scenario whose flows are those of its groups
 
 MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
@@ -60,6 +63,7 @@ class Flow:
     role: Role | None = None  # where the scenario tells attackers from victims
     whole: Flow | None = None  # what this is a piece of
     pieces: int = 1  # of which this flow consists
+    part: str = ""  # the scenario's group that it is of; "": the scenario's own workload
 
     def __copy__(self) -> Flow:
         """As without this, in a tenth of the time: an attack copies each of a workload's flows."""
@@ -205,11 +209,17 @@ names = REGISTRY.names
 parameters = REGISTRY.find
 
 
-def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path) -> Traffic:
-    """The traffic of one run: the same for the same seed, whatever else differs. Raises UserError."""
-    model = validate(parameters(name), values, "workload")
-    traffic = model.generate(Setting(topology, random.Random(f"workload {seed}"), folder))
-    if not traffic.flows and not traffic.assignments:
+def build(
+    name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path, group: str = ""
+) -> Traffic:
+    """The traffic of one run: the same for the same seed, whatever else differs. Raises UserError.
+
+    That of a `group` of the scenario has random numbers of its own. Workload `none` alone may have no flows.
+    """
+    model = validate(parameters(name), values, f"groups.{group}.workload" if group else "workload")
+    rng = random.Random(f"workload {seed} {group}" if group else f"workload {seed}")
+    traffic = model.generate(Setting(topology, rng, folder))
+    if not traffic.flows and not traffic.assignments and name != NONE:
         raise UserError(f"workload {name!r} has no flows")
     if isinstance(model, TimedParameters) and model.start_at_zero:
         _moved_to_zero(traffic)

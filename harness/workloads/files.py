@@ -1,95 +1,47 @@
-"""Reading traffic files of other simulators, and the one parser of the numbers in them.
+"""Reading traffic files of other simulators: their lines, numbers and hosts.
 
-A number is decimal digits, and is looked at before it is converted: `1e999999` would take all memory, and five thousand
-digits or a digit of another script would be a mistake of Python's rather than of the file's.
+Numbers go through `p4switch.foreign_files`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated
+
+from pydantic import Field
 
 from harness.workloads.base import MAX_SIZE_BYTES, MAX_TIME_NS, Setting
+from p4switch import foreign_files
 from p4switch.errors import UserError
+from p4switch.foreign_files import decimal, opened, read_text, real, told
 
-_MAX_BYTES = 1 << 30
-_MOST_DIGITS = 20  # of a whole number: 2^64 has as many
-_MOST_CHARACTERS = 28  # of a number with a point: as many digits are exact
-_MOST_EXPONENT = 30
-_WHOLE = re.compile(r"-?[0-9]+")
-_REAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
-_SHOWN = 40  # characters of a word that is none
+Classes = dict[Annotated[str, Field(pattern=r"^[0-9]{1,10}$")], Annotated[int, Field(ge=0, le=7)]]
+"""The class of data by the priority that a file gives a flow, as decimal digits."""
 
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file of at most 1 GiB. Raises UserError, also for what goes wrong while it is read."""
-    try:
-        if path.exists() and not path.is_file():
-            raise UserError(f"{path}: expected a regular file")
-        if path.stat().st_size > _MAX_BYTES:
-            raise UserError(f"{path}: expected a file of at most {_MAX_BYTES} bytes")
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
-    except ValueError:  # a name with a zero in it, or what is not UTF-8
-        raise UserError(f"{path}: not a text file") from None
-
-
-def read_text(path: Path) -> str:
-    """The content of a text file. Raises UserError where it is none, a device for instance, or has over 1 GiB."""
-    with opened(path) as file:
-        return file.read().decode()
+__all__ = ["Classes", "ends", "host", "opened", "read_lines", "read_text", "real", "time_ns", "whole"]
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line numbers from 1 and the words of each line, as they are read. Raises UserError for what is no text file."""
     try:
-        with opened(path) as file:
-            for number, line in enumerate(file, 1):
-                yield number, line.decode().split()
+        yield from foreign_files.read_words(path)
     except UserError as error:
         raise UserError(f"workload.file: {error}") from None
 
 
 def whole(where: str, word: str, what: str = "a number", most: int = MAX_SIZE_BYTES, least: int = 0) -> int:
     """Return the whole number that a word is, below `most`. Raises UserError that begins with `where`."""
-    if _WHOLE.fullmatch(word) is not None and len(word) <= _MOST_DIGITS and least <= (value := int(word)) < most:
-        return value
-    raise UserError(f"{where}: expected {what} from {least} to {most - 1}, got {_told(word)}")
+    return foreign_files.whole(where, word, what, most, least)
 
 
 def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
     """Return a time in `unit_ns` as whole nanoseconds, what is beyond them cut off. Raises UserError."""
-    value = _decimal(word)
+    value = decimal(word)
     if value is None or (found_ns := value * unit_ns) >= MAX_TIME_NS:
-        raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {_told(word)}")
+        raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {told(word)}")
     return int(found_ns)
-
-
-def real(where: str, word: str, what: str) -> float:
-    """Return a number that is not negative, and may have a point and an exponent. Raises UserError."""
-    value = _decimal(word)
-    if value is None:
-        raise UserError(f"{where}: expected {what}, got {_told(word)}")
-    return float(value)
-
-
-def _decimal(word: str) -> Decimal | None:
-    """None: it is no such number, or has more digits, or a larger exponent, than any that is meant."""
-    found = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
-    if found is None or abs(int(found["exponent"] or 0)) > _MOST_EXPONENT:
-        return None
-    return Decimal(word)
-
-
-def _told(word: str) -> str:
-    return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."
 
 
 def host(where: str, index: int, setting: Setting) -> int:

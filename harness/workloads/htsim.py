@@ -7,15 +7,17 @@
     5->7 id 2 trigger 1 size 2000000
     trigger id 1 oneshot
 
-A `oneshot` trigger starts its flows once, `multishot` starts the next of them each time, a `barrier` with `count n`
-fires when it has been hit n times. Times are picoseconds in current files and were microseconds in older ones.
+A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its flows once,
+`multishot` starts the next of them each time, a `barrier` with `count n` fires when it has been hit
+n times. Times are picoseconds in current files and were microseconds in older ones.
 
 `failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
-of the second tier, both from 0.
+of the second tier, both from 0. Routes go on using it, unlike in htsim, whose network lacks it: a warning says so.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,9 +26,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
-from harness.workloads.files import ends, read_lines, time_ns, whole
-from p4switch.errors import UserError
+from harness.workloads.base import ENDLESS_BYTES, Flow, Setting, TimedParameters, Traffic, expect_flows, register
+from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
+from p4switch.errors import Doubt, UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
 _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
@@ -40,11 +42,12 @@ _MOST_NUMBER = 1 << 32  # of hosts, flows and triggers, as htsim has them
 
 @register("htsim")
 class HtsimMatrix(TimedParameters):
-    """`file` is relative to the scenario. Priorities are not used."""
+    """`file` is relative to the scenario. Priorities become classes as `classes` says; else they are not used."""
 
     file: str  # a connection matrix (.cm), relative to the scenario
     time_unit: Literal["ps", "ns", "us"] = "ps"  # of the file's start times
     size_bytes: Annotated[int, Field(gt=0)] | None = None  # of every flow; None: what the file says
+    classes: Classes = {}  # the class of data by the file's `prio`, as "3"; those that are not here: the NIC's
 
     def generate(self, setting: Setting) -> Traffic:
         return _Reader(self, setting).read()
@@ -101,6 +104,7 @@ class _Reader:
         self._per_ns = _PER_NS[matrix.time_unit]
         self._size_bytes = matrix.size_bytes
         self._setting = setting
+        self._classes = matrix.classes
         self._all: list[Flow] = []  # keeps them alive: they are known by identity
         self._started: list[Flow] = []
         self._triggers: dict[int, _Trigger] = {}
@@ -135,6 +139,13 @@ class _Reader:
         traffic = Traffic(self._started)
         if self._triggers:
             traffic = _Triggered(self._started, self._triggers, self._sent, self._received)
+        if self._failed:
+            warnings.warn(
+                f"{self._path}: {len(self._failed)} links are down from the beginning; htsim's network does not have "
+                "them, here switches' routes do, and packets that are hashed onto them are lost",
+                Doubt,
+                stacklevel=2,
+            )
         traffic.failed_links = tuple(self._failed)
         return traffic
 
@@ -143,13 +154,13 @@ class _Reader:
         values = self._pairs(where, words[1:])
         if "size" not in values or ("start" in values) == ("trigger" in values):
             raise UserError(f"{where}: expected a size, and either a start or a trigger")
-        size_bytes = whole(where, values["size"], "a size in bytes", least=1)
+        size_bytes = whole(where, values["size"], "a size in bytes") or ENDLESS_BYTES
         if self._size_bytes is not None:
             size_bytes = self._size_bytes
         hosts = ends(where, self._integer(where, source), self._integer(where, destination), self._setting)
         flow = Flow(*hosts, size_bytes, time_ns(where, values.get("start", "0"), self._per_ns))
-        for key in ("id", "prio"):
-            self._integer(where, values.get(key, "0"))
+        self._integer(where, values.get("id", "0"))
+        flow.priority = self._classes.get(str(self._integer(where, values.get("prio", "0"))))
         expect_flows("file", len(self._all) + 1)
         self._all.append(flow)
         if "trigger" in values:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from harness.workloads.base import (
+    ENDLESS_BYTES,
     Flow,
     Setting,
     Size,
@@ -17,7 +18,6 @@ from harness.workloads.base import (
     expect_incast,
     register,
 )
-from harness.workloads.streams import ENDLESS_BYTES
 
 
 @register("incasts")

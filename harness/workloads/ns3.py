@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
-from harness.workloads.files import ends, read_lines, time_ns, whole
+from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
 from p4switch.errors import Doubt, UserError
 
 _EXPECTED = "source destination priority port bytes start"
@@ -21,10 +21,16 @@ _MOST_COUNT = 1 << 64
 
 @register("ns3")
 class Ns3Flows(TimedParameters):
-    """`file` is relative to the scenario. Node n of the file is host n - `first_host`. Priorities are not used."""
+    """`file` is relative to the scenario. Priorities become classes as `classes` says; else they are not used.
+
+    Node n of the file is host n - `first_host`, or, if that is not given, the host that has this number in the file of
+    the topology; where that has none, it is host n.
+    """
 
     file: str  # a flow list, relative to the scenario
-    first_host: Annotated[int, Field(ge=0)] = 0  # the number that the file gives to the first host
+    # The number that the file gives to the first host; none: as the topology's file numbers them, or 0.
+    first_host: Annotated[int, Field(ge=0)] | None = None
+    classes: Classes = {}  # the class of data by the file's priority, as "3"; those that are not here: the NIC's
 
     def generate(self, setting: Setting) -> Traffic:
         """As HPCC's simulator reads it: as many flows as the count says, whatever follows."""
@@ -45,8 +51,17 @@ class Ns3Flows(TimedParameters):
     def _flow(self, where: str, words: list[str], setting: Setting) -> Flow:
         if len(words) != len(_EXPECTED.split()):
             raise UserError(f"{where}: expected {_EXPECTED!r}, got {' '.join(words)!r:.80}")
-        source, destination, _, _ = (whole(where, word, most=_MOST_NUMBER) for word in words[:4])
+        source, destination, priority, _ = (whole(where, word, most=_MOST_NUMBER) for word in words[:4])
         size_bytes = whole(where, words[4], "a size in bytes", least=1)
         start_ns = time_ns(where, words[5], _SECOND_NS)
-        hosts = ends(where, source - self.first_host, destination - self.first_host, setting)
-        return Flow(*hosts, size_bytes, start_ns)
+        hosts = ends(where, self._host(where, source, setting), self._host(where, destination, setting), setting)
+        return Flow(*hosts, size_bytes, start_ns, priority=self.classes.get(str(priority)))
+
+    def _host(self, where: str, node: int, setting: Setting) -> int:
+        """The index of a host by the file's number; what is none is seen when ends are."""
+        numbers = setting.topology.host_numbers
+        if self.first_host is not None or numbers is None:
+            return node - (self.first_host or 0)
+        if node not in numbers:
+            raise UserError(f"{where}: node {node} is no host of topology {setting.topology.name!r}")
+        return numbers[node]

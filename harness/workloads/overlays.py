@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from harness.workloads.base import (
+    ENDLESS_BYTES,
     Flow,
     Setting,
     Size,
@@ -21,7 +22,6 @@ from harness.workloads.base import (
     expect_hosts,
     register,
 )
-from harness.workloads.streams import ENDLESS_BYTES
 from p4switch.tables import Table
 
 

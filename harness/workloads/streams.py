@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from harness.workloads.base import (
+    ENDLESS_BYTES,
     Flow,
     Setting,
     Size,
@@ -20,8 +21,6 @@ from harness.workloads.base import (
 )
 from p4switch.errors import UserError
 from p4switch.tables import Table
-
-ENDLESS_BYTES = 2**39  # at 100 Gb/s more than ten seconds
 
 
 class Stream(Table):

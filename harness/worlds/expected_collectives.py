@@ -32,7 +32,7 @@ from host_agents.assignments import (
 from host_agents.framing import FLIT_BYTES
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
-from topologies.routing import base_rtts_ns
+from topologies.routing import base_rtts
 from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree
 
@@ -188,7 +188,9 @@ class _Links:
         self.slots = sum(group.slots for group in self._groups.values())
         # By kind, of the paths over so many switches.
         self._rtts_ns = {
-            kind: base_rtts_ns(run.topology, self._request[kind], self._answer[kind], run.scenario.switch.latency_ns)
+            kind: base_rtts(
+                run.topology, self._request[kind], self._answer[kind], run.scenario.switch.latency_ns
+            ).by_switches
             for kind in self._request
         }
 

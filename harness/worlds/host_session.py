@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from host_agents.collective.program import Program
 from host_agents.messages import Delivery, IncastGroup, Message, QpStats
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
+from host_agents.registry import LoadBalancing, Protocol
 
 # Of the run's session to a host. Times are ns of the model.
 
@@ -29,7 +30,8 @@ class Connect(NamedTuple):
     """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
 
     `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
-    `priority`: the class of its data; None: the NIC's.
+    `priority`: the class of its data; None: the NIC's. `part`: the scenario's group that it is of, which may have a
+    protocol of its own.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Connect(NamedTuple):
     members: tuple[str, ...] = ()
     joins: str | None = None
     priority: int | None = None
+    part: str = ""
 
 
 class Post(NamedTuple):
@@ -113,9 +116,18 @@ class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
     def __init__(
-        self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[Column], samples: bool = True
+        self,
+        nic: Nic,
+        tell: Callable[[Event], object],
+        columns: Sequence[Column],
+        samples: bool = True,
+        senders: Mapping[str, tuple[Protocol, LoadBalancing]] | None = None,
     ) -> None:
-        """`columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called."""
+        """`columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called.
+
+        `senders`: what the scenario's groups send with, by name; else it is what the NIC has.
+        """
+        self._senders = senders or {}
         self._getters = getters()
         self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in of_senders(columns)]
         sources = [source for _, source in of_receivers(columns)]
@@ -138,8 +150,15 @@ class HostSession:
         if not self._samples and len(self._to_retire) > 1:
             self._retire(self._to_retire[:-1])  # the last one may be the one that makes this call
             del self._to_retire[:-1]
+        protocol, balancing = self._senders.get(request.part, (None, None))
         self._queue_pairs[number] = self.nic.open_qp(
-            request.peer_address, number, number, priority=request.priority, members=request.members
+            request.peer_address,
+            number,
+            number,
+            priority=request.priority,
+            protocol=protocol,
+            load_balancing=balancing,
+            members=request.members,
         )
         if request.joins is not None:
             self.nic.join(request.joins)

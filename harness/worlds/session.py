@@ -274,10 +274,12 @@ class Session:
         several = len(flow.destinations) > 1
         for host in flow.destinations:
             joins = destination if several else None
-            self._carry(host, Connect(connection.number, source, time_ns, joins=joins, priority=flow.priority))
+            back = Connect(connection.number, source, time_ns, joins=joins, priority=flow.priority, part=flow.part)
+            self._carry(host, back)
         members = tuple(self._addresses(flow.sources, (host,))[1] for host in flow.destinations) if several else ()
         for host in flow.sources:
-            self._carry(host, Connect(connection.number, destination, time_ns, members, priority=flow.priority))
+            there = Connect(connection.number, destination, time_ns, members, priority=flow.priority, part=flow.part)
+            self._carry(host, there)
         return connection
 
     # What became of them

@@ -23,6 +23,7 @@ from harness.columns.queues import DEPTH
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
+from harness.control.rerouting import Rerouting
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
@@ -46,7 +47,7 @@ from harness.plan.probes import HostProbe, Probe, QueueProbe, SwitchProbe, probe
 from harness.plan.probes.base import Values
 from harness.plan.probes.cells import CellProbe
 from harness.plan.probes.readings import Readings
-from harness.plan.run import LinkChange, Run
+from harness.plan.run import LinkChange, RouteChange, Run
 from harness.workloads import Flow
 from harness.workloads.collective_record import collective_tables
 from harness.worlds import building, reports
@@ -182,10 +183,12 @@ class VirtualWorld:
         elif workers > 1:
             self._crew = crew(self.fabric, by_node, count, self._on_told, late)
         if follows:
-            self._paths, self._shortest_ns = Paths(run), min(link.delay_ns for link in run.topology.links)
+            self._paths, self._shortest_ns = Paths(run), run.shortest_delay_ns
             self._turns = Turns(self.fabric, self._session, self._crew, self._least_ns)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
+        for rerouted in run.route_changes():
+            self.fabric.at(rerouted.time_ns, partial(self._reroute, rerouted))
         self._ports = self._sample_queues()
         self._sampled_by = np.array([ranks[switch] for switch in self._ports["switch"]], np.int64)
         places = ports_of(run.topology)
@@ -209,7 +212,7 @@ class VirtualWorld:
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
             tell, samples = partial(self._note, host.index), run.scenario.record.rate_interval_ns > 0
-            self._hosts.append(HostSession(nic, tell, run.flow_columns, samples))
+            self._hosts.append(HostSession(nic, tell, run.flow_columns, samples, run.group_senders))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
             self._tell_built(1)
 
@@ -226,10 +229,12 @@ class VirtualWorld:
             run.scenario.framing_bytes,
             run.seed,
             run.base_rtt_ns(),
+            run.base_rtts,
             run.data_bytes,
             groups=run.groups,
             collectives=run.collectives,
         )
+        self._rerouting = Rerouting(run.topology, built.program, run.program_parameters, common)
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
@@ -281,6 +286,7 @@ class VirtualWorld:
         hosts = self.run_plan.topology.host_by_name
         self._rates_bps = [0] * len(hosts)  # of hosts' links, at most
         changes = self.run_plan.link_changes()
+        run_seed = self.run_plan.seed << 32  # links are numbered from there
         for link in self.run_plan.topology.links:
             number = self.fabric.connect(
                 self._nodes[link.a],
@@ -289,6 +295,8 @@ class VirtualWorld:
                 0 if link.b in hosts else link.b_port,
                 rate_bps=link.rate_bps,
                 delay_ns=link.delay_ns,
+                loss=link.loss,
+                seed=run_seed,
             )
             assert number == len(self.links)
             self.links.append((link.a, link.b))
@@ -304,6 +312,15 @@ class VirtualWorld:
             self.fabric.set_link_up(change.link, change.up)
         if change.rate_bps is not None:
             self.fabric.set_link_rate(change.link, change.rate_bps, direction=change.direction)
+        if change.delay_ns is not None:
+            self.fabric.set_link_delay(change.link, change.delay_ns)
+        if change.loss is not None:
+            self.fabric.set_link_loss(change.link, change.loss)
+
+    def _reroute(self, change: RouteChange, now_ns: int) -> None:
+        for switch in self.run_plan.topology.switches:
+            if self._crew.has(self._nodes[switch.name]):
+                self._clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
 
     def _sample_queues(self) -> pd.DataFrame:
         """Of which ports."""

@@ -35,9 +35,13 @@ class Path:
         cell_bytes: int,
         base_rtts_ns: tuple[int, ...] = (),
         frame_overhead_bytes: int = 0,
+        bottleneck_bps: float = 0.0,
     ) -> None:
         self.line_rate_bps = line_rate_bps
-        self.base_rtt_ns = base_rtt_ns  # the largest base RTT of the network
+        # The slower one of the two ends' links; 0: nothing is known of the other end.
+        self.bottleneck_bps = min(bottleneck_bps, line_rate_bps) if bottleneck_bps > 0.0 else line_rate_bps
+        # The largest base RTT of the network, between ends with links such as these two have.
+        self.base_rtt_ns = base_rtt_ns
         self.mtu_bytes = mtu_bytes  # payload of a full packet
         self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
         self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
@@ -70,8 +74,8 @@ class Path:
 
     @property
     def bdp_bytes(self) -> float:
-        """Bandwidth-delay product: line rate times base RTT."""
-        return self.line_rate_bps * self.base_rtt_ns / 8e9
+        """Bandwidth-delay product: the rate of the slower end times the base RTT."""
+        return self.bottleneck_bps * self.base_rtt_ns / 8e9
 
 
 class Feedback:

@@ -45,7 +45,10 @@ class CompositeReactionPoint(ReactionPoint):
     def may_send(self, inflight_bytes: int) -> bool:
         if not inflight_bytes < self.window_bytes:
             return False
-        return all(part.may_send(inflight_bytes) for part in self.parts)
+        for part in self.parts:  # noqa: SIM110  # asked for every packet, and a generator costs more
+            if not part.may_send(inflight_bytes):
+                return False
+        return True
 
     def on_start(self, now_ns: int) -> None:
         for part in self.parts:
@@ -67,11 +70,15 @@ class CompositeReactionPoint(ReactionPoint):
         self.follow()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        if not self.parts:
+            return
         for part in self.parts:
             part.on_sent(now_ns, wire_bytes)
         self.follow()
 
     def on_ack(self, feedback: Feedback) -> None:
+        if not self.parts:
+            return
         for part in self.parts:
             part.on_ack(feedback)
         self.follow()

@@ -83,7 +83,7 @@ class Nscc(ReactionPoint):
         self.update_ns = p.update_base_rtts * network_ns
         targets = p.target_delay_base_rtts if p.trimming else p.target_delay_untrimmed_base_rtts
         self.target_ns = targets * network_ns
-        scaled = scale(path.line_rate_bps, network_ns, path.mtu_bytes, p.reference_rate_bps, p.reference_rtt_ns)
+        scaled = scale(path.bottleneck_bps, network_ns, path.mtu_bytes, p.reference_rate_bps, p.reference_rtt_ns)
         self.fair_increase_bytes = scaled.increase_bytes(p.fair_increase_packets)
         # Bytes per ns of delay: alpha.
         self.proportional_increase = scaled.increase_bytes(p.proportional_increase_packets) / p.reference_rtt_ns
@@ -270,7 +270,7 @@ class Nscc(ReactionPoint):
     def _set_base_rtt(self, base_ns: float) -> None:
         """The flow's base RTT, and what follows from it."""
         self.base_ns = base_ns
-        most_bytes = self.parameters.most_window_bdp * self.path.line_rate_bps * base_ns / 8e9
+        most_bytes = self.parameters.most_window_bdp * self.path.bottleneck_bps * base_ns / 8e9
         self.most_window_bytes = max(most_bytes, self.least_window_bytes)
 
 

@@ -20,7 +20,9 @@ class Live:
         """interface None: the CPU port."""
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
         """The link; rate 0: no limit."""
-    def change_link(self, number: int, time_ns: int, up: bool, rate_bps: int) -> None:
+    def change_link(
+        self, number: int, time_ns: int, up: bool, rate_bps: int, delay_ns: int, loss: float, seed: int
+    ) -> None:
         """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
     def set_traffic(self, **settings: Any) -> None:
         """The traffic manager: keywords, and meanings, of `Fabric.add_switch`."""

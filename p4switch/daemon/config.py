@@ -42,12 +42,18 @@ class PfcSettings(_Model):
 
 
 class LinkChange(_Model):
-    """From `time_ns` of the switch's clock on, a port's link is up or not, and has this rate (0: no limit)."""
+    """From `time_ns` of the switch's clock on, a port's link is up or not, and has this rate (0: no limit) and delay.
+
+    Of what is sent it loses the share `loss` at random, which follows from the first `seed` that the port is given.
+    """
 
     time_ns: Annotated[int, Field(ge=0, lt=2**63)]
     port: int
     up: bool = True
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
+    delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0
 
 
 class LinkChanges(_Model):

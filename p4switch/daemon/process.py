@@ -245,7 +245,15 @@ class SwitchProcess:
         assert self._changes_file is not None
         try:
             for change in read_changes(self._changes_file):
-                self.live.change_link(change.port, change.time_ns, change.up, change.rate_bps)
+                self.live.change_link(
+                    change.port,
+                    change.time_ns,
+                    change.up,
+                    change.rate_bps,
+                    change.delay_ns,
+                    change.loss,
+                    change.seed,
+                )
         except (UserError, ValueError) as error:
             _LOG.error("%s", error)
 

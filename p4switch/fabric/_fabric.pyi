@@ -125,6 +125,8 @@ class Fabric:
         rate_bps: int,
         delay_ns: int,
         rate_back_bps: int | None = None,  # b to a; default: rate_bps
+        loss: float = 0.0,  # share of the frames, PFC frames included, that are lost at random (LINK_LOSS)
+        seed: int = 0,  # what is lost follows from it, from the link's number and from the direction
     ) -> int:
         """A full-duplex link; direction 0 is a to b, 1 is b to a."""
 
@@ -219,6 +221,11 @@ class Fabric:
         """Down: what is on the wire and in the queues to it is lost (LINK_DOWN), as is what is sent until it is up."""
     def set_link_rate(self, link: int, rate_bps: int, *, direction: Literal[0, 1] | None = None) -> None:
         """From the next frame on. None: both directions."""
+    def set_link_delay(self, link: int, delay_ns: int) -> None:
+        """From the next frame on, which does not get ahead of those that are on their way. Where workers share the
+        network, each says so at the same time."""
+    def set_link_loss(self, link: int, loss: float) -> None:
+        """From the next frame on; see `connect`."""
 
     # -- what was recorded ------------------------------------------------------------------------------------------
     def port_stats(self) -> dict[str, bytes]:
@@ -249,8 +256,9 @@ class Fabric:
         first_delivered_ns, last_delivered_ns (-1: never)."""
     def conservation(self) -> dict[str, int]:
         """Packets: entered + copied == delivered + drop_<reason>... + queued + on_wire, or there is a bug.
-        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops, endless. copied == cloned +
-        multicast, as the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, link_loss, hops, endless.
+        copied == cloned + multicast, as the pipelines count them.
+        PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
         queued, on_wire and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side
         less right side: 0."""
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:

@@ -169,6 +169,21 @@ def test_a_link_that_fails_loses_what_is_on_it_and_what_is_sent_into_it() -> Non
     assert numbers == [0, 1, 7, 8, 9]
 
 
+def test_a_link_that_loses_at_random_loses_what_its_seed_says() -> None:
+    def numbers(seed: int) -> list[int]:
+        a, _ = pair()
+        send(a, 20_000, 2000)
+        a.driver.change_link(True, RATE_BPS, None, 0.3, seed)
+        a.driver.run(wall(60_000))
+        a.driver.flush(lambda: wall(60_000))
+        assert a.driver.sent == 20
+        assert a.driver.lost_at_random + len(a.wire.sent) == 20
+        return [int.from_bytes(frame[51:54], "big") for frame in a.wire.sent]
+
+    assert 0 < len(numbers(1)) < 20
+    assert numbers(1) == numbers(1) != numbers(2)
+
+
 def test_a_link_that_slows_down() -> None:
     a, _ = pair()
     send(a, 2000, 2000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,51 @@ def test_what_a_failed_link_loses_is_the_same_in_both_worlds(both: Both, tmp_pat
     assert mininet.summary["fct_ns"]["mean"] == pytest.approx(fct_ns, rel=0.15)
 
 
-def planned(*events: dict[str, Any]) -> Run:
+ROUTES = """
+title = "a spine fails, the controller routes round it, links lose packets"
+cc = ["dcqcn"]
+reroute_after_ns = 40_000
+[topology]
+name = "leaf-spine"
+hosts_per_leaf = 1
+links = [{ between = ["leaf*", "spine1"], loss = 0.02 }, { nodes = ["h0-0-2"], loss = 0.01 }]
+[workload]
+name = "permutation"
+size_bytes = 500_000
+[nic]
+rto_ns = 100_000
+reliability = "selective-repeat"
+[[events]]
+time_ns = 20_000
+switch = "spine0"
+up = false
+[[events]]
+time_ns = 30_000
+link = ["leaf0", "spine1"]
+delay_ns = 3_000
+"""
+
+
+@needs_mininet
+def test_new_routes_and_random_losses_are_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    scenario = tmp_path / "routes.toml"
+    scenario.write_text(ROUTES)
+    (virtual,), (mininet,) = both(str(scenario))
+    for result in (virtual, mininet):
+        assert result.summary["flows_delivered"] == result.summary["flows"] == 2
+        assert result.summary["conservation"]["balance"] == 0
+        assert result.summary["drops"]["link_loss"] > 5
+    lost = virtual.summary["drops"].get("link_down", 0)
+    assert mininet.summary["drops"].get("link_down", 0) == pytest.approx(lost, rel=0.2, abs=20)
+
+
+def planned(*events: dict[str, Any], links: Sequence[dict[str, Any]] = ()) -> Run:
     return plan(
         "x",
         check(
             {
                 "cc": "dcqcn",
-                "topology": {"name": "dumbbell", "pairs": 1},
+                "topology": {"name": "dumbbell", "pairs": 1, "links": list(links)},
                 "workload": {"name": "permutation"},
                 "events": list(events),
             }
@@ -92,6 +131,17 @@ class TestPortChanges:
                 (20, False, 25 * 10**9),
                 (30, True, 25 * 10**9),
             ]
+
+    def test_a_link_that_loses_begins_to_when_the_run_does(self) -> None:
+        from harness.worlds.mininet.network import port_changes
+
+        run = planned({"time_ns": 20, "link": ["s0", "s1"], "delay_ns": 7}, links=[{"nodes": ["s1"], "loss": 0.5}])
+        rows = port_changes(run)["s0"]
+        assert [(row.time_ns, row.up, row.delay_ns, row.loss) for row in rows] == [
+            (0, True, 1000, 0.5),
+            (20, True, 7, 0.5),
+        ]
+        assert len({row.seed for row in (*rows, *port_changes(run)["s1"])}) == 3  # each direction has its own
 
     def test_a_hosts_link_changes_at_both_ends(self) -> None:
         from harness.worlds.mininet.network import port_changes

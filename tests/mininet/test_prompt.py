@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -94,10 +93,15 @@ def test_what_ends_the_run_in_the_midst_ends_it() -> None:
     assert opened == []
     assert while_running(lambda: "done", 5.0, opened.append) == "done"
     held = threading.Event()
-    assert while_running(lambda: str(held.wait(20)), 0.0, lambda over: (opened.append(over), held.set())) == "True"
+
+    def opens(over: bool) -> None:
+        opened.append(over)
+        held.set()
+
+    assert while_running(lambda: str(held.wait(20)), 0.0, opens) == "True"
     assert opened == [True, False]
     with pytest.raises(KeyboardInterrupt):
-        while_running(lambda: str(time.sleep(0.1)), 0.0, _interrupted)
+        while_running(lambda: str(threading.Event().wait(0.1)), 0.0, _interrupted)
 
 
 def _interrupted(over: bool) -> None:

@@ -75,14 +75,14 @@ def test_base_rtt_of_one_switch_is_the_sum_of_its_parts() -> None:
     a, b = topology.hosts[:2]
     # 100 Gb/s is 12.5 bytes a nanosecond: 1000 bytes take 80 ns on each of two links, 100 bytes take 8.
     assert routing.base_rtt_ns(topology, a, b, 1000, 100) == 2 * (1000 + 80) + 2 * (1000 + 8)
-    assert routing.base_rtts_ns(topology, 1000, 100) == {1: 4176}
-    assert routing.base_rtts_ns(topology, 1000, 100, 400) == {1: 4976}
+    assert routing.base_rtts(topology, 1000, 100).by_switches == {1: 4176}
+    assert routing.base_rtts(topology, 1000, 100, 400).by_switches == {1: 4976}
 
 
 def test_largest_base_rtt_is_between_pods() -> None:
     topology = topologies.build("fat-tree", {"k": 4})
     pairs = [(a, b) for a in topology.hosts for b in topology.hosts if a is not b]
-    assert max(routing.base_rtts_ns(topology, 1058, 62).values()) == max(
+    assert max(routing.base_rtts(topology, 1058, 62).by_switches.values()) == max(
         routing.base_rtt_ns(topology, a, b, 1058, 62) for a, b in pairs
     )
 
@@ -96,7 +96,7 @@ def test_base_rtts_are_those_of_the_paths(name: str, parameters: dict[str, int])
         if a is not b:
             hops = len(routing.path(topology, a, b)) - 1
             expected[hops] = max(expected.get(hops, 0), routing.base_rtt_ns(topology, a, b, 1058, 62, 300))
-    found = routing.base_rtts_ns(topology, 1058, 62, 300)
+    found = routing.base_rtts(topology, 1058, 62, 300).by_switches
     if len(topology.hosts) <= 40:
         assert found == expected
     assert all(found[hops] >= rtt_ns for hops, rtt_ns in expected.items())
@@ -116,7 +116,7 @@ def test_what_cannot_be_reached_has_neither_route_nor_path() -> None:
         builder.host(address, switch, 10**9, 0)
     topology = builder.build({})
     assert lookup(topologies.routes(topology, "left"), IPv4Address("10.1.0.2")) == ()
-    assert list(routing.base_rtts_ns(topology, 1000, 100)) == [1]
+    assert list(routing.base_rtts(topology, 1000, 100).by_switches) == [1]
     assert routing.apart(topology) == (topology.hosts[0], topology.hosts[2])
     assert routing.apart(topologies.build("fat-tree", {"k": 4})) is None
     with pytest.raises(ValueError, match="no way from left on to right"):

@@ -28,6 +28,12 @@ ALL = [
     ("leaf-spine", {}),
     ("leaf-spine", {"leaves": 3, "spines": 4, "links_per_spine": 2}),
     ("blades", {}),
+    ("torus", {}),
+    ("torus", {"sizes": [3, 2, 4], "hosts_per_switch": 2}),
+    ("dragonfly", {}),
+    ("dragonfly", {"groups": 3, "switches_per_group": 4, "global_links": 1}),
+    ("rails", {}),
+    ("rails", {"servers": 5, "servers_per_unit": 2, "gpus_per_server": 4, "spines": 2}),
     ("random", {}),
     ("random", {"switches": 1, "hosts": 2}),
     ("blades", {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 1}),
@@ -172,3 +178,45 @@ def test_random_networks_are_connected_and_made_of_what_was_asked_for(seed: int)
     assert {link.rate_bps for link in topology.links} <= {10_000_000_000, 25_000_000_000}
     assert topology.links == topologies.build("random", wanted).links
     assert topology.links != topologies.build("random", {**wanted, "seed": seed + 1}).links
+
+
+def test_a_torus_is_the_product_of_rings() -> None:
+    topology = topologies.build("torus", {"sizes": [3, 2, 5]})
+    rings = [nx.cycle_graph(3), nx.path_graph(2), nx.cycle_graph(5)]
+    expected = nx.cartesian_product(nx.cartesian_product(*rings[:2]), rings[2])
+    switches = topology.switch_by_name
+    found = nx.Graph((link.a, link.b) for link in topology.links if link.a in switches and link.b in switches)
+    assert nx.is_isomorphic(found, expected)
+
+
+@pytest.mark.parametrize(("groups", "a", "h"), [(9, 4, 2), (5, 4, 2), (3, 4, 1), (13, 4, 3), (2, 1, 1)])
+def test_a_dragonflys_groups_are_all_joined_and_no_switch_has_too_many_links(groups: int, a: int, h: int) -> None:
+    topology = topologies.build("dragonfly", {"groups": groups, "switches_per_group": a, "global_links": h})
+    between: dict[frozenset[str], int] = {}
+    of_switch: dict[str, int] = {}
+    for link in topology.links:
+        ends = [end[1:].split("-")[0] for end in (link.a, link.b)]
+        if link.a.startswith("s") and link.b.startswith("s") and ends[0] != ends[1]:
+            between[frozenset(ends)] = between.get(frozenset(ends), 0) + 1
+            for end in (link.a, link.b):
+                of_switch[end] = of_switch.get(end, 0) + 1
+    assert len(between) == groups * (groups - 1) // 2
+    assert set(between.values()) == {a * h // (groups - 1)}
+    assert max(of_switch.values()) <= h
+    paths = topologies.routing.base_rtts(topology, 1000, 100).by_switches
+    assert max(paths) <= 4  # local, global, local
+
+
+def test_gpus_of_one_place_are_on_one_rail() -> None:
+    topology = topologies.build("rails", {"servers": 32, "servers_per_unit": 16})
+    for rank, host in enumerate(topology.hosts):
+        assert topology.uplink(host).node == f"rail{rank // 8 // 16}-{rank % 8}"
+    one, same, other = topology.hosts[0], topology.hosts[8], topology.hosts[9]
+    assert [len(path(topology, one, there)) for there in (same, other)] == [2, 4]
+
+
+def test_dragonflies_and_tori_that_cannot_be() -> None:
+    with pytest.raises(UserError, match="8 global links of a group do not reach 9 other groups"):
+        topologies.build("dragonfly", {"groups": 10})
+    with pytest.raises(UserError, match="should make at most 65536 switches"):
+        topologies.build("torus", {"sizes": [1024, 1024]})

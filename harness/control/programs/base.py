@@ -41,11 +41,11 @@ class SwitchView:
     `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
     manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
     tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
-    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data
-    packet as it leaves a host. `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are
-    those of the compiled program, by the names that entries may use. `network` is for what has to fit on several
-    switches, like `tree` and the multicast `groups` that are to be forwarded to and the `collectives`, groups whose
-    operations switches combine.
+    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `port_base_rtts_ns` that of the
+    hosts that can fill a port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the
+    experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled program, by the names
+    that entries may use. `network` is for what has to fit on several switches, like `tree` and the multicast `groups`
+    that are to be forwarded to and the `collectives`, groups whose operations switches combine.
     """
 
     device_id: int
@@ -67,6 +67,11 @@ class SwitchView:
     network: Topology | None = None
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
+    port_base_rtts_ns: Mapping[int, int] = field(default_factory=dict)
+
+    def bdp_bytes(self, port: int) -> float:
+        """Return the rate of a port's link times the base RTT of those who can fill it."""
+        return self.port_rates_bps[port] * self.port_base_rtts_ns.get(port, self.base_rtt_ns) / 8e9
 
     def link_bytes(self, frame_bytes: int) -> int:
         """What a link charges a frame of so many bytes, Ethernet to ICRC."""

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from harness.control.programs.base import ProgramParameters, SwitchView, register
 from harness.control.programs.entries import Entry
 from harness.control.programs.forwarding import forwarding_entries
 from harness.control.programs.marking import Probability, marking_entries, red
+from p4switch.numbers import integral
+from p4switch.tables import Table
+
+
+class RateThresholds(Table):
+    """Thresholds of ports of one rate, as vendors list them: in place of those that the defaults are scaled to."""
+
+    rate_bps: Annotated[int, BeforeValidator(integral), Field(gt=0)]  # of the ports
+    kmin_bytes: Annotated[int, BeforeValidator(integral), Field(ge=0)]  # queue from which on packets are marked by lot
+    kmax_bytes: Annotated[int, BeforeValidator(integral), Field(ge=0)]  # queue from which on all packets are marked
+    pmax: Probability = 0.2  # probability of a mark just below Kmax
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.kmin_bytes > self.kmax_bytes:
+            raise ValueError(f"kmin_bytes should not exceed kmax_bytes ({self.kmax_bytes})")
+        return self
 
 
 @register("ecn")
@@ -23,6 +42,7 @@ class EcnParameters(ProgramParameters):
     pmax: Probability = 0.2  # probability of a mark just below Kmax
     # Thresholds are for a port of this rate and grow with a port's rate; None: they are the same for all ports.
     reference_rate_bps: int | None = Field(100_000_000_000, gt=0)
+    rates: list[RateThresholds] = []  # thresholds of ports of some rates, each with its own
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -30,9 +50,19 @@ class EcnParameters(ProgramParameters):
             raise ValueError(f"kmin_bytes should not exceed kmax_bytes ({self.kmax_bytes})")
         return self
 
+    @model_validator(mode="after")
+    def _distinct_rates(self) -> Self:
+        if len({each.rate_bps for each in self.rates}) < len(self.rates):
+            raise ValueError("rates should have each rate_bps once")
+        return self
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         actions = {}
+        own = {each.rate_bps: each for each in self.rates}
         for port, rate_bps in switch.port_rates_bps.items():
+            if (listed := own.get(rate_bps)) is not None:
+                actions[port] = red(listed.kmin_bytes, listed.kmax_bytes, listed.pmax, switch.cell_bytes)
+                continue
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
             actions[port] = red(self.kmin_bytes * scale, self.kmax_bytes * scale, self.pmax, switch.cell_bytes)
         return [*forwarding_entries(switch), *marking_entries(switch, actions)]

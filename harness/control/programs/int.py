@@ -24,17 +24,22 @@ class IntParameters(ProgramParameters):
         link_rate_code(rate_bps)
 
     def entries(self, switch: SwitchView) -> list[Entry]:
-        entries = forwarding_entries(switch)
-        links = {} if switch.network is None else path_ids(switch.network).links[switch.name]
-        for port, rate_bps in sorted(switch.port_rates_bps.items()):
-            params = {
-                "link_rate_code": link_rate_code(rate_bps),
-                "link_id": links.get(port, 0),
-                "tick_ns_q8": tick_ns_q8(switch),
-                "frame_overhead_bytes": switch.frame_overhead_bytes & 0xFFFF,
-            }
-            entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
-        return entries
+        return [*forwarding_entries(switch), *telemetry_entries(switch)]
+
+
+def telemetry_entries(switch: SwitchView) -> list[Entry]:
+    """Return the entries of `p4src/include/telemetry.p4`: what a record says of each port's link."""
+    entries: list[Entry] = []
+    links = {} if switch.network is None else path_ids(switch.network).links[switch.name]
+    for port, rate_bps in sorted(switch.port_rates_bps.items()):
+        params = {
+            "link_rate_code": link_rate_code(rate_bps),
+            "link_id": links.get(port, 0),
+            "tick_ns_q8": tick_ns_q8(switch),
+            "frame_overhead_bytes": switch.frame_overhead_bytes & 0xFFFF,
+        }
+        entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
+    return entries
 
 
 def link_rate_code(rate_bps: int) -> int:

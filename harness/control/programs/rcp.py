@@ -37,7 +37,7 @@ class RcpParameters(ProgramParameters):
             )
         entries = forwarding_entries(switch)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
-            bdp_bytes = max(1, round(rate_bps * switch.base_rtt_ns / 8e9))
+            bdp_bytes = max(1, round(switch.bdp_bytes(port)))
             bytes_per_tick = rate_bps * float(switch.tick_ns) / 8e9
             link = {
                 "capacity_kbps": rate_bps // 1000,

@@ -23,9 +23,9 @@ MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs t
 class SmallerQueue(Table):
     """The port of `switch` to `towards`, whose queue and thresholds are `fraction` of what they would be."""
 
-    switch: str
-    towards: str
-    fraction: float = Field(gt=0, le=1)
+    switch: str  # name of the switch that has the port
+    towards: str  # name of the node that the port leads to
+    fraction: float = Field(gt=0, le=1)  # of the queue and its thresholds
 
 
 @register("trim")
@@ -92,7 +92,7 @@ class TrimParameters(ProgramParameters):
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
             part = self._part(switch, port)
-            usual = self.queue_bytes * scale if self.queue_bytes else rate_bps * switch.base_rtt_ns / 8e9
+            usual = self.queue_bytes * scale if self.queue_bytes else switch.bdp_bytes(port)
             limit = round(usual * part)
             kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)

@@ -109,7 +109,11 @@ class Agent:
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )
-        self.host = HostSession(self.nic, connection.send, c.columns)
+        senders = {
+            name: (registry.resolve(cc, parameters), registry.resolve_load_balancer(lb, lb_parameters))
+            for name, cc, parameters, lb, lb_parameters in c.senders
+        }
+        self.host = HostSession(self.nic, connection.send, c.columns, senders=senders)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,
@@ -152,7 +156,7 @@ class Agent:
             self.driver.flush(time.monotonic_ns)
 
     def _change_link(self, change: PortChange, _now_ns: int) -> None:
-        self.driver.change_link(change.up, change.rate_bps)
+        self.driver.change_link(change.up, change.rate_bps, change.delay_ns, change.loss, change.seed)
 
     # What the coordinator asks for
 
@@ -204,9 +208,10 @@ class Agent:
             arrivals=self._arrivals,
             readings=self._readings,
             nic=nics.counts(self.nic.stats),
-            frames_sent=port.frames_sent + driver.unsent + driver.lost,
+            frames_sent=port.frames_sent + driver.unsent + driver.lost + driver.lost_at_random,
             frames_unsent=driver.unsent,
             frames_lost=driver.lost,
+            frames_lost_at_random=driver.lost_at_random,
             frames_received=port.frames_received,
             pauses_received=port.pauses_received,
             send_failed=port.send_failed,

@@ -21,6 +21,26 @@ Action = Callable[[int], object]  # called with the model time that it was sched
 LAG_BUCKETS = 40
 
 
+class LinkChance:
+    """Whether a link loses the next frame: drawn as the switches' links draw it (splitmix64 of the seed)."""
+
+    def __init__(self, seed: int) -> None:
+        self.loss = 0.0
+        self._state = seed
+        self._state = self._draw()
+
+    def loses(self) -> bool:
+        """Draw for one frame."""
+        return self.loss > 0 and self._draw() >> 11 < int(self.loss * (1 << 53))
+
+    def _draw(self) -> int:
+        mask = (1 << 64) - 1
+        self._state = z = (self._state + 0x9E3779B97F4A7C15) & mask
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+        return z ^ z >> 31
+
+
 class Port(Protocol):
     """A raw socket. Times are wall-clock ns (CLOCK_MONOTONIC)."""
 
@@ -44,6 +64,7 @@ class Driver:
         self.received = 0
         self.bad_icrc = 0
         self.lost = 0  # because the link was down
+        self.lost_at_random = 0  # while it was up
         self.delivered_bytes: dict[int, int] = {}  # on the wire, framing included, by local queue pair
         self.lag_log2_ns = [0] * LAG_BUCKETS
         self.lag_sum_ns = 0
@@ -51,6 +72,7 @@ class Driver:
         self._port = port
         self._rate_bps = rate_bps
         self._up = True
+        self._chance: LinkChance | None = None  # None: it has lost nothing yet
         self._delay_ns = delay_ns
         self._framing_bytes = framing_bytes
         self._dilation = dilation
@@ -66,8 +88,19 @@ class Driver:
         """Has `action` called at a model time; what is due at once comes in the order in which it was scheduled."""
         heappush(self._schedule, (max(time_ns, self.now_ns), next(self._order), action))
 
-    def change_link(self, up: bool, rate_bps: int) -> None:
-        """From now on. What is on a link when it goes down is lost, and so is what is sent into it."""
+    def change_link(
+        self, up: bool, rate_bps: int, delay_ns: int | None = None, loss: float = 0.0, seed: int = 0
+    ) -> None:
+        """Give the link these properties from now on; None: the delay that it has.
+
+        What is on a link when it goes down is lost, and so is what is sent into it. What it loses at random follows
+        from the first `seed` that it is given. No frame gets ahead of those that were sent over a longer way.
+        """
+        self._delay_ns = self._delay_ns if delay_ns is None else delay_ns
+        if loss and self._chance is None:
+            self._chance = LinkChance(seed)
+        if self._chance is not None:
+            self._chance.loss = loss
         self._free_ns += self._free_part > 0  # the part was in units of the old rate
         self._free_part = 0
         self._rate_bps = rate_bps
@@ -156,11 +189,13 @@ class Driver:
         work = framing.link_bytes(len(frame), self._framing_bytes) * 8_000_000_000 + self._free_part
         self._free_ns += work // self._rate_bps
         self._free_part = work % self._rate_bps
-        arrival = self._free_ns + (self._free_part > 0) + self._delay_ns
-        if self._up:
-            self._flight.append((self.wall_ns(arrival), frame))
-        else:
+        arrival = self.wall_ns(self._free_ns + (self._free_part > 0) + self._delay_ns)
+        if not self._up:
             self.lost += 1
+        elif self._chance is not None and self._chance.loses():
+            self.lost_at_random += 1
+        else:
+            self._flight.append((max(arrival, self._flight[-1][0]) if self._flight else arrival, frame))
         self.sent += 1
         if self.captured is not None:
             self.captured.append((begin, True, frame))

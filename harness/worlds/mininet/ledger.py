@@ -28,8 +28,8 @@ _PFC_COLUMNS = (
     "headroom_max_bytes",
 )
 _DROPS = (
-    "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_hops",
-    "drop_endless",
+    "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_link_loss",
+    "drop_hops", "drop_endless",
 )  # fmt: skip
 Port = tuple[str, int, str]  # switch, number, what it leads to
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
@@ -59,6 +59,7 @@ def conservation(counters: Counters, reports: Sequence[Finished], counted: Mappi
         name: sum(port[name] for port in ports) + sum(switch[name] for switch in counters.values()) for name in _DROPS
     }
     drops["drop_link_down"] += sum(report.frames_lost for report in reports)
+    drops["drop_link_loss"] += sum(report.frames_lost_at_random for report in reports)
     copied = cloned + multicast
     drops["drop_in_switch"] = 0
     if any("drop_in_switch" in switch for switch in counters.values()):  # no more is told

@@ -15,12 +15,18 @@ from host_agents.config import NicConfig
 
 
 class PortChange(NamedTuple):
-    """From `time_ns` on the link at a port of a switch or host is up or not, and has this rate. In model units."""
+    """What the link at a port of a switch or host is from `time_ns` on, in model units.
+
+    `delay_ns` has the latency of the switch at the other end. What is lost at random follows from `seed`.
+    """
 
     time_ns: int
     port: int
     up: bool
     rate_bps: int
+    delay_ns: int
+    loss: float
+    seed: int
 
 
 # To an agent, in this order: Configure, Verify, Start, any number of the session's Connect and Post, Freeze, Report.
@@ -46,6 +52,8 @@ class Configure:
     columns: tuple[Column, ...]  # of flows
     capture: bool
     changes: list[PortChange]
+    # What the scenario's groups send with: name, protocol, its parameters, load balancer, its parameters.
+    senders: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,7 @@ class Finished:
     frames_sent: int  # into the link, PFC frames never
     frames_unsent: int  # of those, the ones that have not reached its end
     frames_lost: int  # of those, the ones that the link lost when it was down
+    frames_lost_at_random: int  # of those, the ones that the link lost while it was up
     frames_received: int  # PFC frames apart
     pauses_received: int
     send_failed: int

@@ -8,12 +8,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.probes import QueueProbe
-from harness.plan.run import Run
+from harness.plan.run import LinkChange, Run
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
@@ -108,20 +108,32 @@ def _sample_interval_ns(run: Run) -> int:
 
 
 def port_changes(run: Run) -> dict[str, list[PortChange]]:
-    """What a scenario's events mean for each switch and host, by name, in order of time."""
-    links = run.topology.links
+    """What links are from some time on, for each switch and host, by name, in order of time.
+
+    What links lose at random is among that from time 0 on: before, the network is tried.
+    """
+    topology = run.topology
+    latency_ns = dict.fromkeys(topology.switch_by_name, run.scenario.switch.latency_ns)
     changes: dict[str, list[PortChange]] = defaultdict(list)
-    state: dict[tuple[int, int], tuple[bool, int]] = {}  # of a link's directions
-    for change in sorted(run.link_changes(), key=lambda change: change.time_ns):
-        link = links[change.link]
-        for direction, node, port in ((0, link.a, link.a_port), (1, link.b, link.b_port)):
+    state: dict[tuple[int, int], LinkChange] = {}  # of a link's directions
+    lossy = [LinkChange(0, number) for number, link in enumerate(topology.links) if link.loss]
+    for change in (*lossy, *run.link_changes()):
+        number = change.link
+        link = topology.links[number]
+        ends = ((link.a, link.a_port, link.b), (link.b, link.b_port, link.a))
+        for direction, (node, port, peer) in enumerate(ends):
+            usual = LinkChange(0, number, True, link.rate_bps, link.delay_ns, link.loss)
+            before = state.get((number, direction), usual)
+            changed = {name: value for name, value in vars(change).items() if value is not None}
             if change.direction not in (None, direction):
-                continue
-            up, rate_bps = state.get((change.link, direction), (True, link.rate_bps))
-            up = up if change.up is None else change.up
-            rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
-            state[change.link, direction] = (up, rate_bps)
-            changes[node].append(PortChange(change.time_ns, port, up, rate_bps))
+                changed.pop("rate_bps", None)
+            now = state[number, direction] = replace(before, **changed)
+            up, rate_bps = now.up is not False, now.rate_bps or link.rate_bps
+            # A switch's latency is as good as a longer link to it.
+            delay_ns = (link.delay_ns if now.delay_ns is None else now.delay_ns) + latency_ns.get(peer, 0)
+            seed = (run.seed << 32) + 2 * number + direction
+            if now != replace(before, time_ns=now.time_ns, direction=now.direction) or not change.time_ns:
+                changes[node].append(PortChange(now.time_ns, port, up, rate_bps, delay_ns, now.loss or 0.0, seed))
     return dict(changes)
 
 
@@ -193,7 +205,7 @@ def _interface(mtu: int) -> type[Any]:
 
 def max_frame_bytes(run: Run) -> int:
     """The longest frame that a link may carry: a full data packet with all telemetry."""
-    return run.data_bytes + (8 * 15 if run.protocol.info.telemetry else 0)
+    return run.data_bytes + (8 * 15 if run.telemetry else 0)
 
 
 @contextlib.contextmanager

@@ -157,6 +157,9 @@ class BuiltinSwitch(P4Switch):
                 "port": change.port,
                 "up": change.up,
                 "rate_bps": max(1, round(change.rate_bps / dilation)),
+                "delay_ns": change.delay_ns * dilation,
+                "loss": change.loss,
+                "seed": change.seed,
             }
             for change in changes
         ]

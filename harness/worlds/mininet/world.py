@@ -19,6 +19,7 @@ from harness import interruption
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
+from harness.control.rerouting import Rerouting
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.recording import Progress, Recording, Writing
@@ -35,6 +36,7 @@ from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.prompt import Prompt, while_running
+from harness.worlds.mininet.reroutes import Rerouter
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switch_kinds import switch_class
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan
@@ -83,7 +85,10 @@ class MininetWorld:
         self._class: type[P4Switch] = switch_class(switch)
         self._changes = port_changes(run)
         if self._changes and not self._class.changes_links:
-            raise UserError(f"events: links of switch {switch!r} stay as they are; expected --switch builtin")
+            raise UserError(
+                f"events: links of switch {switch!r} stay as they are, and lose nothing; expected --switch builtin, or "
+                "neither events nor links with loss"
+            )
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         if watcher is not None and not self._class.counts_meanwhile:
             raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")
@@ -169,11 +174,17 @@ class MininetWorld:
         self._readings = Readings()
         reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
         stack.callback(reader.close)
+        settings = self._controller_settings(next(iter(plans.values())))
+        rerouter = Rerouter(
+            run, addresses, Rerouting(run.topology, program.program, run.program_parameters, settings)
+        )
+        stack.callback(rerouter.close)
         meter = fidelity.Meter([os.getpid(), *pids])
         epoch_ns = self._epoch_ns(plans)
         for name, switch in net.switches.items():
             if changes := self._changes.get(name):
                 switch.schedule(changes, epoch_ns)
+        rerouter.start(epoch_ns, self.dilation)
         reader.start(epoch_ns, self.dilation)
         if self._watcher is not None:
             self._watcher.begin(run)
@@ -182,6 +193,7 @@ class MininetWorld:
         ended = self._go(
             partial(coordinator.run, epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress), net, epoch_ns
         )
+        rerouter.stop()
         reader.stop()
         self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None
         coordinator.freeze()
@@ -228,6 +240,10 @@ class MininetWorld:
         run, scenario = self.run_plan, self.run_plan.scenario
         cc, lb = scenario.cc[0], scenario.lb[0]
         made = {}
+        senders = [
+            (name, protocol.name, protocol.resolved(), balancing.name, scenario.load_balancers.get(balancing.name, {}))
+            for name, (protocol, balancing) in run.group_senders.items()
+        ]
         for host, nic in zip(run.topology.hosts, run.nic_configs(), strict=True):
             link = run.topology.uplink(host)
             made[host.name] = Configure(
@@ -247,26 +263,31 @@ class MininetWorld:
                 columns=tuple(run.flow_columns),
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
+                senders=senders,
             )
         return made
 
+    def _controller_settings(self, plan: SwitchPlan) -> controller.Settings:
+        run = self.run_plan
+        return controller.Settings(
+            self._class.cell_bytes(plan),
+            Fraction(self._class.tick_ns(self.dilation)),
+            run.scenario.framing_bytes,
+            run.seed,
+            run.base_rtt_ns(),
+            run.base_rtts,
+            run.data_bytes,
+            groups=run.groups,
+            collectives=run.collectives,
+        )
+
     def _program(self, net: Network, launcher: Launcher, program: controller.Program) -> None:
         """Every switch gets its pipeline and its entries over P4Runtime."""
-        run, scenario = self.run_plan, self.run_plan.scenario
+        run = self.run_plan
 
         def one(switch: Switch, client: GrpcClient) -> None:
             node = net.switches[switch.name]
-            common = controller.Settings(
-                self._class.cell_bytes(node.plan),
-                Fraction(self._class.tick_ns(self.dilation)),
-                scenario.framing_bytes,
-                run.seed,
-                run.base_rtt_ns(),
-                run.data_bytes,
-                groups=run.groups,
-                collectives=run.collectives,
-            )
-            view = controller.switch_view(run.topology, switch, common)
+            view = controller.switch_view(run.topology, switch, self._controller_settings(node.plan))
             with client:
                 controller.install(client, program, run.program_parameters, view)
             node.configure()

@@ -172,10 +172,22 @@ static void send_frame(live *l, live_port *port, p4_frame *frame, bool contiguou
     uint64_t end = l->now;
     if (port->tm.link.rate)
         end = link_send(&port->tm.link, l->now, contiguous, frame->wire_len);
+    bool pfc = port->chance.loss && pfc_is_frame(frame->data, frame->data_len);
+    if (link_loses(&port->chance)) {
+        if (pfc)
+            port->pfc_sent--;
+        else
+            port->drops[P4_DROP_LINK_LOSS]++;
+        live_frame_free(l, frame);
+        return;
+    }
     port->tx_packets++;
     port->tx_bytes += frame->wire_len;
-    if (end + port->delay_ns > l->now)
-        wire_push(&port->wire, NULL, end + port->delay_ns, frame);
+    end += port->delay_ns;
+    if (end < port->least_ns)
+        end = port->least_ns;
+    if (end > l->now)
+        wire_push(&port->wire, NULL, end, frame);
     else
         live_leave(l, port, frame);
 }
@@ -257,26 +269,33 @@ void live_apply_change(live *l, const live_change *c)
 {
     if (c->time > l->now)
         l->now = c->time;
-    live_set_link(l, c->port, c->rate_bps, c->port->delay_ns);
-    if (c->down && !c->port->down) {
-        lose_all(l, c->port);
-        pfc_forget(&c->port->tm, l->now);
+    live_port *port = c->port;
+    uint64_t last = live_link_free(port) + port->delay_ns;
+    if (c->delay_ns < port->delay_ns && last > port->least_ns)
+        port->least_ns = last;
+    live_set_link(l, port, c->rate_bps, c->delay_ns);
+    if (!port->chance.state)
+        port->chance = link_chance_of(c->loss, c->seed);
+    port->chance.loss = link_loss(c->loss);
+    if (c->down && !port->down) {
+        lose_all(l, port);
+        pfc_forget(&port->tm, l->now);
     }
-    c->port->down = c->down;
-    live_touch(&c->port->tm);
+    port->down = c->down;
+    live_touch(&port->tm);
     live_serve_touched(l);
 }
 
-int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_t rate_bps)
+int live_change_link(live *l, const live_change *change)
 {
     live_change *list = realloc(l->changes, (l->change_count + 1) * sizeof *list);
     if (!list)
         return -1;
     l->changes = list;
     uint32_t i = l->change_count++;
-    for (; i > l->next_change && list[i - 1].time > time; i--)
+    for (; i > l->next_change && list[i - 1].time > change->time; i--)
         list[i] = list[i - 1];
-    list[i] = (live_change){time, port, down, rate_bps};
+    list[i] = *change;
     return 0;
 }
 

@@ -68,6 +68,8 @@ typedef struct live_port {
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;
     bool down;          /* the link has failed: what is sent or on its way is lost */
+    link_chance chance;
+    uint64_t least_ns;  /* no frame is at the other end earlier: the one before it, sent over a longer way, is not */
     bool touched;
     struct live_port *next_touched;
     uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated, tx_failed;
@@ -80,7 +82,8 @@ typedef struct live_change {
     uint64_t time;
     live_port *port;
     bool down;
-    uint64_t rate_bps;
+    uint64_t rate_bps, delay_ns, seed;
+    double loss;
 } live_change;
 
 typedef struct live {
@@ -132,7 +135,7 @@ void live_unlock(live *l);
 live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender);
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
 /* At `time` or, if that is past, at once. Of one time, in the order of the calls. */
-int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_t rate_bps);
+int live_change_link(live *l, const live_change *change);
 void live_set_switch(live *l, p4_switch *sw);
 int live_inject(live *l, uint32_t port, const uint8_t *data, size_t len);
 void live_wake(live *l); /* the loop should look at what was done */

@@ -106,15 +106,17 @@ static PyObject *live_set_port(live_object *self, PyObject *args)
 static PyObject *live_change_at(live_object *self, PyObject *args)
 {
     unsigned int number;
-    unsigned long long time, rate;
+    unsigned long long time, rate, delay, seed;
+    double loss;
     int up;
-    if (!PyArg_ParseTuple(args, "IKpK:change_link", &number, &time, &up, &rate))
+    if (!PyArg_ParseTuple(args, "IKpKKdK:change_link", &number, &time, &up, &rate, &delay, &loss, &seed))
         return NULL;
     live_port *port = find(self, number);
     if (!port)
         return NULL;
     take_lock(self);
-    int failed = live_change_link(self->l, port, time, !up, rate);
+    live_change change = {time, port, !up, rate, delay, seed, loss};
+    int failed = live_change_link(self->l, &change);
     live_unlock(self->l);
     live_wake(self->l);
     if (failed)
@@ -345,7 +347,8 @@ static int put_drops(PyObject *dict, const uint64_t *drops)
     static const char *const names[P4_DROP_REASONS] = {
         [P4_DROP_PROGRAM_INGRESS] = "drop_program_ingress", [P4_DROP_PROGRAM_EGRESS] = "drop_program_egress",
         [P4_DROP_BUFFER] = "drop_buffer", [P4_DROP_NO_PORT] = "drop_no_port",
-        [P4_DROP_LINK_DOWN] = "drop_link_down", [P4_DROP_HOPS] = "drop_hops",
+        [P4_DROP_LINK_DOWN] = "drop_link_down", [P4_DROP_LINK_LOSS] = "drop_link_loss",
+        [P4_DROP_HOPS] = "drop_hops",
         [P4_DROP_ENDLESS] = "drop_endless",
     };
     for (int i = 0; i < P4_DROP_REASONS; i++)

@@ -44,6 +44,7 @@ typedef enum p4_drop_reason {
     P4_DROP_BUFFER,          /* the traffic manager had no room */
     P4_DROP_NO_PORT,         /* sent to a port, group or session that does not exist */
     P4_DROP_LINK_DOWN,
+    P4_DROP_LINK_LOSS,       /* a link lost it at random */
     P4_DROP_HOPS,            /* its frame was resubmitted, recirculated and cloned too often (over P4_MAX_HOPS times) */
     P4_DROP_ENDLESS,         /* a loop of a control or an action did not end (in P4_MAX_STEPS steps) */
     P4_DROP_REASONS

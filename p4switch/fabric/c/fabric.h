@@ -47,6 +47,8 @@ FABRIC_METHOD(set_pfc);
 FABRIC_METHOD(connect);
 FABRIC_METHOD(set_link_up);
 FABRIC_METHOD(set_link_rate);
+FABRIC_METHOD(set_link_delay);
+FABRIC_METHOD(set_link_loss);
 FABRIC_METHOD(watch_pfc);
 
 FABRIC_METHOD(port_stats); /* fabric_stats.c */

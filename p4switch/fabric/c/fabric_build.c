@@ -233,14 +233,26 @@ static int free_port(fabric *self, long index, long number)
     return -1;
 }
 
+static int check_loss(double loss)
+{
+    if (loss >= 0 && loss < 1)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "loss: expected a share of the frames from 0 to less than 1");
+    return -1;
+}
+
 PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"a", "a_port", "b", "b_port", "rate_bps", "delay_ns", "rate_back_bps", NULL};
+    static char *names[] = {"a", "a_port", "b", "b_port", "rate_bps", "delay_ns", "rate_back_bps", "loss",
+                            "seed",  NULL};
+    double loss = 0;
+    unsigned long long seed = 0;
     long a, a_port, b, b_port;
     PyObject *rate_arg = NULL, *delay_arg = NULL, *back_arg = NULL;
     uint64_t rate[2], delay_ns;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llll|$OOO:connect", names, &a, &a_port, &b, &b_port, &rate_arg,
-                                     &delay_arg, &back_arg)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llll|$OOOdK:connect", names, &a, &a_port, &b, &b_port, &rate_arg,
+                                     &delay_arg, &back_arg, &loss, &seed)
+        || check_loss(loss) < 0
         || setting_number(rate_arg, "rate_bps", 1, MAX_RATE_BPS, 0, &rate[0]) < 0
         || setting_number(back_arg, "rate_back_bps", 1, MAX_RATE_BPS, rate[0], &rate[1]) < 0
         || setting_number(delay_arg, "delay_ns", 0, MAX_DELAY_NS, 0, &delay_ns) < 0 || free_port(self, a, a_port) < 0
@@ -254,7 +266,8 @@ PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
     if (!delay_arg || delay_arg == Py_None)
         return PyErr_Format(PyExc_TypeError, "connect: expected delay_ns");
     node *end[2] = {self->net->all.list[a], self->net->all.list[b]};
-    net_port *port = net_connect(self->net, end[0], (uint32_t)a_port, end[1], (uint32_t)b_port, rate, delay_ns);
+    net_port *port = net_connect(self->net, end[0], (uint32_t)a_port, end[1], (uint32_t)b_port, rate, delay_ns,
+                                 loss, seed);
     if (!port)
         return PyErr_NoMemory();
     for (int i = 0; i < 2; i++) {
@@ -309,6 +322,32 @@ PyObject *fabric_set_link_rate(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_ValueError, "rate_bps = None; expected a number of bits a second");
     if (net_link_rate(self->net, (uint32_t)link, (int)direction, rate) < 0)
         return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+PyObject *fabric_set_link_delay(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"link", "delay_ns", NULL};
+    long link;
+    PyObject *delay_arg;
+    uint64_t delay_ns;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lO:set_link_delay", names, &link, &delay_arg)
+        || setting_number(delay_arg, "delay_ns", 0, MAX_DELAY_NS, 0, &delay_ns) < 0 || check_link(self, link) < 0
+        || fabric_sync(self, "set_link_delay") < 0)
+        return NULL;
+    net_link_delay(self->net, (uint32_t)link, delay_ns);
+    Py_RETURN_NONE;
+}
+
+PyObject *fabric_set_link_loss(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"link", "loss", NULL};
+    long link;
+    double loss;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ld:set_link_loss", names, &link, &loss) || check_loss(loss) < 0
+        || check_link(self, link) < 0 || fabric_sync(self, "set_link_loss") < 0)
+        return NULL;
+    net_link_loss(self->net, (uint32_t)link, loss);
     Py_RETURN_NONE;
 }
 

@@ -12,7 +12,7 @@
 const char *const fabric_drop_names[P4_DROP_REASONS] = {
     [P4_DROP_PROGRAM_INGRESS] = "program_ingress", [P4_DROP_PROGRAM_EGRESS] = "program_egress",
     [P4_DROP_BUFFER] = "buffer", [P4_DROP_NO_PORT] = "no_port", [P4_DROP_LINK_DOWN] = "link_down",
-    [P4_DROP_HOPS] = "hops", [P4_DROP_ENDLESS] = "endless",
+    [P4_DROP_LINK_LOSS] = "link_loss", [P4_DROP_HOPS] = "hops", [P4_DROP_ENDLESS] = "endless",
 };
 
 /* -- arguments --------------------------------------------------------------------------------------------------- */
@@ -618,7 +618,8 @@ static PyObject *get_links(fabric *self, void *unused)
 
 static PyMethodDef methods[] = {
     METHOD(add_host), METHOD(add_switch), METHOD(set_queue), METHOD(set_port), METHOD(set_pfc), METHOD(connect),
-    METHOD(set_link_up), METHOD(set_link_rate), METHOD(watch_pfc),
+    METHOD(set_link_up), METHOD(set_link_rate), METHOD(set_link_delay), METHOD(set_link_loss),
+    METHOD(watch_pfc),
     METHOD(run), METHOD(at), METHOD(inject),
     {"stop", (PyCFunction)fabric_stop, METH_NOARGS, NULL},
     {"kick", (PyCFunction)fabric_kick, METH_O, NULL},

@@ -55,7 +55,8 @@ typedef struct net_port {
     struct net_port *peer;
     uint64_t hop_ns; /* the link's delay and the peer's latency */
     wire out;
-    bool up, touched, captured;
+    bool up, touched : 1, captured : 1;
+    bool unusual;        /* the link may lose a frame, or keep one for longer: see `reaches` */
     bool away;           /* the peer is another worker's */
     uint32_t to;         /* the peer's place among the hosts or switches ... */
     uint64_t to_port;    /* ... and its port's bit in the agenda; 0: a host */
@@ -64,6 +65,8 @@ typedef struct net_port {
     uint32_t link, direction;
     uint64_t lost_packets, lost_bytes; /* of those sent: not received here, nor to be (modulo 2^64: with workers, too) */
     uint64_t delay_ns;
+    link_chance chance;
+    uint64_t least_ns;  /* no frame is at the other end earlier: the one before it, sent over a longer way, is not */
     uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
     uint64_t marked; /* packets that left with ECN CE and came without */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
@@ -181,9 +184,11 @@ void net_free(net *n);
 node *net_add_node(net *n, p4_switch *sw); /* sw: taken over until net_free; NULL: a host */
 /* NULL: no memory. Ports must be new, arguments valid. */
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
-                      uint64_t delay_ns);
+                      uint64_t delay_ns, double loss, uint64_t seed);
 void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
+void net_link_delay(net *n, uint32_t link, uint64_t delay_ns);
+void net_link_loss(net *n, uint32_t link, double loss);
 /* What has come in at a port, PFC frames apart. */
 void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes);
 typedef struct net_counts {

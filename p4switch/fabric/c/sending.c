@@ -25,14 +25,14 @@ void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t 
         record_hop(n, at, HOP_DROP + reason, (int32_t)number, -1, 0, len, tag);
 }
 
-void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc)
+void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc, p4_drop_reason reason)
 {
     if (pfc) {
         n->ledger.pfc_lost++;
     } else {
         from->lost_packets++;
         from->lost_bytes += frame->wire_len;
-        net_count_drop(n, from->node, from, from->tm.number, frame->tag, frame->wire_len, P4_DROP_LINK_DOWN);
+        net_count_drop(n, from->node, from, from->tm.number, frame->tag, frame->wire_len, reason);
     }
     pool_put(&n->pool, frame);
 }
@@ -55,18 +55,33 @@ static inline void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t
 void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
 {
     if (!port->up)
-        net_lose_frame(n, port, frame, pfc);
+        net_lose_frame(n, port, frame, pfc, P4_DROP_LINK_DOWN);
     else if (pfc && port->to_port)
         net_push(n, port->peer, time, EV_PFC_ARRIVE, frame);
     else
         put_on_wire(n, port, frame, time);
 }
 
-/* What is not simply put on the wire: the link is down, it leads to another worker, or the frame is for the port. */
+/* Whether a link brings a frame to its other end, and when. */
+static bool reaches(net_port *port, uint64_t *time)
+{
+    if (link_loses(&port->chance))
+        return false;
+    if (*time < port->least_ns)
+        *time = port->least_ns;
+    else
+        port->unusual = port->chance.loss > 0;
+    return true;
+}
+
+/* What is not simply put on the wire: the link is down or may lose it, it leads to another worker, or the frame is for
+ * the port. */
 static void send_elsewhere(net *n, net_port *port, p4_frame *frame, uint64_t end, bool pfc)
 {
     uint64_t time = end + (pfc && port->to_port ? port->delay_ns : port->hop_ns);
-    if (port->up && port->away)
+    if (port->up && port->unusual && !reaches(port, &time))
+        net_lose_frame(n, port, frame, pfc, P4_DROP_LINK_LOSS);
+    else if (port->up && port->away)
         workers_send(n, port, frame, time, pfc);
     else
         net_put_on_wire(n, port, frame, time, pfc);
@@ -81,7 +96,7 @@ void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc
     }
     if (UNLIKELY(port->captured))
         record_frame(n, port, frame);
-    if (UNLIKELY(pfc || port->away || !port->up))
+    if (UNLIKELY(pfc || port->away || port->unusual || !port->up))
         send_elsewhere(n, port, frame, end, pfc);
     else
         put_on_wire(n, port, frame, end + port->hop_ns);

@@ -11,7 +11,7 @@ void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, boo
 /* Counts a packet that is lost at `at`; port: where it was to go, NULL: `number` is none of its ports. */
 void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
                     p4_drop_reason reason);
-/* Of a link that is down; takes the frame. */
-void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc);
+/* On a link; takes the frame. */
+void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc, p4_drop_reason reason);
 
 #endif

@@ -159,7 +159,7 @@ static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
 }
 
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
-                      uint64_t delay_ns)
+                      uint64_t delay_ns, double loss, uint64_t seed)
 {
     if (n->link_count == n->link_cap) {
         uint32_t cap = n->link_cap ? 2 * n->link_cap : 64;
@@ -179,6 +179,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         port->link = n->link_count;
         port->direction = (uint32_t)i;
         port->delay_ns = delay_ns;
+        port->chance = link_chance_of(loss, seed + 2 * n->link_count + (uint64_t)i);
+        port->unusual = loss > 0;
         port->hop_ns = delay_ns + peer->node->latency_ns;
         port->to = peer->node->place;
         port->to_port = peer->node->sw ? 1ull << (peer->tm.number & 63) : 0;
@@ -211,7 +213,7 @@ static void lose_pfc(net *n, net_port *port)
         if ((e.rank >> 32 & TM_MAX_PORT) != port->tm.number || (kind != EV_PFC_ARRIVE && kind != EV_PFC_APPLY))
             heap_push(&kept, e);
         else if (kind == EV_PFC_ARRIVE)
-            net_lose_frame(n, port->peer, e.what, true);
+            net_lose_frame(n, port->peer, e.what, true, P4_DROP_LINK_DOWN);
         else
             pool_put(&n->pool, e.what);
     }
@@ -223,7 +225,7 @@ static void port_down(net *n, net_port *port)
 {
     port->up = false;
     for (wire *w = &port->out; !wire_empty(w); w->head++)
-        net_lose_frame(n, port, wire_first(w)->frame, frame_is_pfc(wire_first(w)->frame));
+        net_lose_frame(n, port, wire_first(w)->frame, frame_is_pfc(wire_first(w)->frame), P4_DROP_LINK_DOWN);
     if (!port->node->sw)
         return;
     lose_pfc(n, port);
@@ -260,6 +262,33 @@ int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
         if (direction == i || direction < 0)
             link_set_rate(&n->ends[2 * link + (uint32_t)i]->tm.link, rate);
     return 0;
+}
+
+/* Nobody is in a window: what was sent in it has been. A frame on a way that is shorter now does not get ahead of those
+ * before it. */
+void net_link_delay(net *n, uint32_t link, uint64_t delay_ns)
+{
+    for (int i = 0; i < 2; i++) {
+        net_port *port = n->ends[2 * link + (uint32_t)i];
+        uint64_t last = link_free_ns(&port->tm.link) + port->hop_ns;
+        if (delay_ns < port->delay_ns && last > port->least_ns) {
+            port->least_ns = last;
+            port->unusual = true;
+        }
+        port->hop_ns = port->hop_ns - port->delay_ns + delay_ns;
+        port->delay_ns = delay_ns;
+    }
+    n->lookahead_ns = min_time(n->lookahead_ns, delay_ns);
+    net_end_window(n, n->now);
+}
+
+void net_link_loss(net *n, uint32_t link, double loss)
+{
+    for (int i = 0; i < 2; i++) {
+        net_port *port = n->ends[2 * link + (uint32_t)i];
+        port->chance.loss = link_loss(loss);
+        port->unusual = true; /* `reaches` says whether it stays so */
+    }
 }
 
 /* -- the ledger -------------------------------------------------------------------------------------------------- */

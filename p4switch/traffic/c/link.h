@@ -24,6 +24,37 @@ typedef struct link_end {
     uint64_t busy_ns;
 } link_end;
 
+/* Whether a link loses a frame at random: `loss` in 2^-53. The draws follow from the seed alone (splitmix64). */
+typedef struct link_chance {
+    uint64_t loss, state;
+} link_chance;
+
+static inline uint64_t link_loss(double share)
+{
+    return (uint64_t)(share * 9007199254740992.0);
+}
+
+static inline uint64_t link_draw(link_chance *c)
+{
+    uint64_t z = (c->state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+/* Seeds that follow each other make draws that have nothing in common. */
+static inline link_chance link_chance_of(double share, uint64_t seed)
+{
+    link_chance c = {link_loss(share), seed};
+    c.state = link_draw(&c);
+    return c;
+}
+
+static inline bool link_loses(link_chance *c)
+{
+    return c->loss && link_draw(c) >> 11 < c->loss;
+}
+
 /* The one of this rate in the list, made if there is none. NULL: no memory. */
 link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, int32_t framing_bytes);
 void link_rates_free(link_rate *list);

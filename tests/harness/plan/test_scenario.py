@@ -80,7 +80,8 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
         (
             ["program=int", "cc=dcqcn"],
-            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'trim'",
+            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'ecn_int' "
+            "or 'trim'",
         ),
         (["program=router"], "no program 'router'"),
         (
@@ -215,7 +216,7 @@ def test_link_events_find_their_links() -> None:
         {"link": ["leaf0", "spine0"], "up": False},
     ]
     (run, *_) = plan("test", check({**MINIMAL, "topology": topology, "events": events}), Path())
-    half, down = run.link_changes()
+    down, half = run.link_changes()  # in order of time
     assert (half.time_ns, half.up, half.rate_bps) == (5, None, 200_000_000_000)
     link = run.topology.links[half.link]
     assert ({link.a, link.b}, run.topology.links.index(link)) == ({"leaf1", "spine0"}, half.link)
@@ -239,8 +240,12 @@ def test_a_rate_may_be_that_of_one_direction() -> None:
     [
         ({"link": ["s0", "leaf1"], "up": False}, "events.0: there is no link s0 - leaf1 with number 0"),
         ({"link": ["s0"], "up": False}, "events.0.link"),
-        ({"link": ["s0", "h0-0-2"]}, "events.0: should have either up or rate_fraction"),
-        ({"link": ["s0", "h0-0-2"], "up": True, "rate_fraction": 2.0}, "should have either up or rate_fraction"),
+        ({"link": ["s0", "h0-0-2"]}, "events.0: should have at least one of up, rate_fraction, rate_bps"),
+        ({"link": ["s0", "h0-0-2"], "rate_bps": 1e9, "rate_fraction": 2.0}, "either rate_fraction or rate_bps"),
+        ({"link": ["s0", "h0-0-2"], "switch": "s0", "up": True}, "should have one of link, switch and host"),
+        ({"up": True}, "should have one of link, switch and host"),
+        ({"switch": "h0-0-2", "up": True}, "events.0.switch: topology 'single-switch' has none called 'h0-0-2'"),
+        ({"host": "h0-0-22", "up": True}, "did you mean 'h0-0-2'?"),
         ({"link": ["s0", "h0-0-2"], "parallel": 1, "up": True}, "which has 1 between them"),
         ({"link": ["s0", "h0-0-2"], "up": True, "towards": "s0"}, "should name one of the link's ends, and go with"),
         ({"link": ["s0", "h0-0-2"], "rate_fraction": 0.5, "towards": "s1"}, "should name one of the link's ends"),
@@ -250,6 +255,30 @@ def test_mistaken_link_events(event: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as error:
         plan("test", check({**MINIMAL, "events": [event]}), Path())
     assert message in str(error.value)
+
+
+def test_a_link_is_down_as_long_as_anything_has_it_down() -> None:
+    topology = {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 1}
+    events: list[dict[str, Any]] = [
+        {"time_ns": 10, "switch": "spine0", "up": False},
+        {"time_ns": 20, "link": ["leaf0", "spine0"], "up": False},
+        {"time_ns": 30, "switch": "spine0", "up": True},
+        {"time_ns": 40, "link": ["leaf0", "spine0"], "up": True, "loss": 0.5, "delay_ns": 3},
+        {"time_ns": 50, "host": "h0-0-2", "rate_bps": 5e9},
+    ]
+    (run, *_) = plan("test", check({**MINIMAL, "topology": topology, "events": events}), Path())
+    links = run.topology.links
+    (one, other) = (i for i, link in enumerate(links) if "spine0" in (link.a, link.b))
+    (own,) = (i for i, link in enumerate(links) if "h0-0-2" in (link.a, link.b))
+    assert {links[one].a, links[one].b} == {"leaf0", "spine0"}
+    assert [(c.time_ns, c.link, c.up, c.rate_bps, c.delay_ns, c.loss) for c in run.link_changes()] == [
+        (10, one, False, None, None, None),
+        (10, other, False, None, None, None),
+        (30, other, True, None, None, None),
+        (40, one, True, None, 3, 0.5),
+        (50, own, None, 5 * 10**9, None, None),
+    ]
+    assert run.shortest_delay_ns == 3
 
 
 def test_files_that_are_no_scenarios(tmp_path: Path) -> None:

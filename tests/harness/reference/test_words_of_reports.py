@@ -31,7 +31,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int,
 def headings() -> Iterator[str]:
     """Rows, columns and headings of the pages' tables that are not data."""
     yield from (row.name for row in page._ROWS)
-    yield from (name for name, *_ in page._ROWS_OF_SIZES)
+    yield from (name for name, *_ in page._ROWS_OF_PARTS)
     for template in FOLDER.glob("*.j2"):
         text = re.sub(r"{%.*?%}", "", template.read_text(encoding="utf-8"))
         yield from re.findall(r"<(?:th|h[1-6])(?: [^>]*)?>([^<{]+)<", text)

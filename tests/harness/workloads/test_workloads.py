@@ -205,6 +205,24 @@ def test_htsim_matrices_start_flows_by_time_and_by_trigger(tmp_path: Path) -> No
     assert known == sum(f.size_bytes for f in started)
 
 
+def test_a_flow_of_size_0_of_htsim_sends_until_the_run_ends(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text("0->1 start 7000 size 0\n")
+    (flow,) = build("htsim", folder=tmp_path, file="x.cm").flows
+    assert (flow.size_bytes, flow.start_ns, flow.stop_ns) == (base.ENDLESS_BYTES, 7, None)
+
+
+def test_priorities_of_files_become_classes_if_the_scenario_says_which(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text("0->1 start 0 size 1 prio 2\n1->2 start 0 size 1 prio 7\n2->3 start 0 size 1\n")
+    (tmp_path / "flow.txt").write_text("2\n0 1 3 100 1 0\n1 2 0 100 1 0\n")
+    htsim = build("htsim", folder=tmp_path, file="x.cm", classes={"2": 5, "0": 1}).flows
+    ns3 = build("ns3", folder=tmp_path, file="flow.txt", classes={"3": 4}).flows
+    assert [flow.priority for flow in htsim] == [5, None, 1]
+    assert [flow.priority for flow in ns3] == [4, None]
+    assert {flow.priority for flow in build("ns3", folder=tmp_path, file="flow.txt").flows} == {None}
+    with pytest.raises(UserError, match="classes"):
+        build("ns3", folder=tmp_path, file="flow.txt", classes={"x": 4})
+
+
 def test_htsim_barriers_wait_for_all(tmp_path: Path) -> None:
     text = "0->1 id 1 start 0 size 5 send_done_trigger 1\n1->2 id 2 start 0 size 9 send_done_trigger 1\n"
     text += "2->3 id 3 trigger 1 size 1\ntrigger id 1 barrier count 2\n"
@@ -226,7 +244,6 @@ def test_htsim_multishot_starts_one_at_a_time(tmp_path: Path) -> None:
         "0->1 start 0",
         "0->1 size 1",
         "0->1 start 0 size x",
-        "0->1 start 0 size 0",
         "0->1 start 0 size 1 speed 3",
         "0->1 start 0 size 1 trigger 1",
         "0->1 start 0 size 1 send_done_trigger 1",
@@ -536,7 +553,8 @@ def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
         "workload": {"name": "htsim", "file": "x.cm"},
         "events": [{"time_ns": 7, "link": ["tor0-0", "agg0-0"], "up": False}],
     }
-    runs = plan("failed", check(tables), tmp_path)
+    with pytest.warns(Doubt, match="x.cm: 2 links are down from the beginning; htsim's network does not have them"):
+        runs = plan("failed", check(tables), tmp_path)
     for run in runs:
         assert [(event.time_ns, event.link, event.up) for event in run.scenario.events] == [
             (0, ["agg1-1", "spine3"], False),  # the second pod's second switch has links to the last two

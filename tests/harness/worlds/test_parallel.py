@@ -129,7 +129,8 @@ def test_traces_captures_and_coverage_are_the_same() -> None:
 
 
 def test_pauses_link_changes_and_probes_are_the_same() -> None:
-    topology = {"name": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 3}
+    links = [{"between": ["leaf1", "spine*"], "loss": 0.1}, {"nodes": ["h0-2-*"], "rate_bps": 25 * 10**9}]
+    topology = {"name": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 3, "links": links}
     run = planned(
         cc="none",
         topology=topology,
@@ -138,7 +139,9 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
         events=[
             {"time_ns": 9_000, "link": ["leaf0", "spine0"], "up": False},
             {"time_ns": 9_000, "link": ["leaf1", "spine1"], "rate_fraction": 0.25},
+            {"time_ns": 15_000, "link": ["leaf2", "spine0"], "delay_ns": 90, "loss": 0.2},
             {"time_ns": 21_000, "link": ["leaf0", "spine0"], "up": True},
+            {"time_ns": 25_000, "link": ["leaf2", "spine0"], "delay_ns": 1500, "loss": 0.05},
         ],
         record={
             "probes": [
@@ -155,6 +158,7 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
     assert recording.conservation["balance"] == recording.conservation["pfc_balance"] == 0
     assert recording.conservation["pfc_sent"] > 20
     assert recording.conservation["drop_link_down"] > 0
+    assert recording.conservation["drop_link_loss"] > 0
 
 
 @pytest.mark.parametrize("workload", [{"name": "alltoall", "size_bytes": 20_000}, TRAINING])

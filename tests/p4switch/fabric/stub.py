@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parents[2] / "p4switch"
 NEVER = 2**61
 GBPS = 1_000_000_000
-DROPS = ("program_ingress", "program_egress", "buffer", "no_port", "link_down", "hops", "endless")
+DROPS = ("program_ingress", "program_egress", "buffer", "no_port", "link_down", "link_loss", "hops", "endless")
 
 
 def build(*flags: str) -> Path:

@@ -69,3 +69,59 @@ def test_a_pause_ends_with_the_link_and_is_told_again():
     assert [data[19 + 6] for _, data in a.pauses] == [0xFF, 0xFF]
     star.fabric.run()
     balance(star.fabric)
+
+
+def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int = 100):
+    """Two hosts on a link of 100 Gb/s, the first of which sends without a pause."""
+    a, b = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(frames)]), Host()
+    network = load().Fabric()
+    link = network.connect(
+        network.add_host(a), 0, network.add_host(b), 0, rate_bps=100 * GBPS, delay_ns=delay_ns, loss=loss, seed=seed
+    )
+    return network, link, b
+
+
+def test_a_link_loses_its_share_of_the_frames():
+    """The number of losses is binomial: within 5 standard deviations of its mean."""
+    network, _, sink = _two(loss=0.02, seed=3)
+    network.run()
+    lost = balance(network)["drop_link_loss"]
+    assert lost + len(sink.got) == 10_000
+    assert abs(lost - 200) < 5 * (10_000 * 0.02 * 0.98) ** 0.5
+
+
+def test_what_a_link_loses_follows_from_the_seed():
+    def lost(seed):
+        network, _, sink = _two(loss=0.1, seed=seed, frames=200)
+        network.run()
+        return {mark_of(data) for _, data in sink.got}
+
+    assert lost(1) == lost(1)
+    assert lost(1) != lost(2)
+
+
+def test_loss_begins_and_ends_at_a_time():
+    network, link, sink = _two(frames=1000)
+    network.at(8_000, lambda now: network.set_link_loss(link, 0.5))
+    network.at(16_000, lambda now: network.set_link_loss(link, 0.0))
+    network.run()
+    lost = set(range(1000)) - {mark_of(data) for _, data in sink.got}
+    assert lost
+    assert lost <= set(range(100, 201))  # 80 ns each: frame 100 starts at 8,000 ns
+    assert balance(network)["drop_link_loss"] == len(lost)
+
+
+def test_no_frame_gets_ahead_on_a_link_that_becomes_shorter():
+    network, link, sink = _two(frames=10, delay_ns=1000)
+    network.at(200, lambda now: network.set_link_delay(link, 100))
+    network.run()
+    # frames 0 to 2 start before 200 ns and take the long way, until 1,240 ns; those behind wait for them
+    assert [mark_of(data) for _, data in sink.got] == list(range(10))
+    assert [time for time, _ in sink.got] == [1080, 1160, *[1240] * 8]
+
+
+def test_a_link_becomes_longer_from_the_next_frame_on():
+    network, link, sink = _two(frames=4, delay_ns=100)
+    network.at(160, lambda now: network.set_link_delay(link, 1000))
+    network.run()
+    assert [time for time, _ in sink.got] == [180, 260, 1240, 1320]

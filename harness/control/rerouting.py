@@ -1,0 +1,104 @@
+"""New routes where links have failed or come back: what the controller writes into switches meanwhile.
+
+Routes are the shortest paths of what is left of the network, and a program's entries follow from
+them as they do at first. Written is what differs. Where hosts cannot be reached any more, no switch
+has a route to them. Multicast trees, and those of collectives, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from harness.control.controller import Program, Settings, switch_view
+from harness.control.programs import ProgramParameters, SwitchView
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from topologies import Switch, Topology, routes
+from topologies.routing import Route
+
+
+class Rerouting:
+    """Of one run: its network, and what its switches run."""
+
+    def __init__(
+        self, topology: Topology, program: Program, parameters: ProgramParameters, settings: Settings
+    ) -> None:
+        self._topology = topology
+        self._program = program
+        self._parameters = parameters
+        self._settings = settings
+
+    def updates(self, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
+        """Return what makes a switch's entries those of a network without some links.
+
+        Parameters
+        ----------
+        before, now
+            The numbers of the links that the switch's entries do without, and shall do without.
+
+        Raises
+        ------
+        UserError
+            For routes that the program has no entries for.
+        """
+        old, new = (routes(_without(self._topology, frozenset(down)), switch.name) for down in (before, now))
+        if old is new or list(old) == list(new):
+            return []
+        view = replace(switch_view(self._topology, switch, self._settings), tables=self._program.tables)
+        return difference(self._entries(view, old), self._entries(view, new))
+
+    def _entries(self, view: SwitchView, found: Iterable[Route]) -> list[Message]:
+        entries = self._parameters.entries(replace(view, routes=tuple(found)))
+        return [update for entry in entries for update in self._program.shared_updates(entry)]
+
+
+def difference(before: Iterable[Message], now: Iterable[Message]) -> list[Message]:
+    """Return the P4Runtime updates that turn what some have written into what others would.
+
+    What is new comes first, then what has changed, then what goes: no packet that is on its way
+    finds nothing where it has a route before and afterwards.
+    """
+    old = {_key(update): update for update in before}
+    new = {_key(update): update for update in now}
+    inserted = [update for key, update in new.items() if key not in old]
+    changed = [
+        p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=update.entity)
+        for key, update in new.items()
+        if key in old and old[key].entity.SerializeToString() != update.entity.SerializeToString()
+    ]
+    deleted = [
+        p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=update.entity)
+        for key, update in old.items()
+        if key not in new
+    ]
+    return [*inserted, *changed, *deleted]
+
+
+def _key(update: Message) -> bytes:
+    """What an update is about, without what it says of it."""
+    entity = p4runtime_pb2.Entity()
+    entity.CopyFrom(update.entity)
+    if entity.HasField("table_entry"):
+        entity.table_entry.ClearField("action")
+    else:
+        entry = entity.packet_replication_engine_entry
+        for kind in ("multicast_group_entry", "clone_session_entry"):
+            if entry.HasField(kind):
+                getattr(entry, kind).ClearField("replicas")
+    key: bytes = entity.SerializeToString(deterministic=True)
+    return key
+
+
+@lru_cache(maxsize=8)
+def _without(topology: Topology, down: frozenset[int]) -> Topology:
+    """The network without these links; hosts keep theirs, so that it is known where they are."""
+    if not down:
+        return topology
+    hosts = topology.host_by_name
+    links = tuple(
+        link
+        for number, link in enumerate(topology.links)
+        if number not in down or link.a in hosts or link.b in hosts
+    )
+    return replace(topology, links=links)

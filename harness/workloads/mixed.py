@@ -1,0 +1,149 @@
+"""Traffic of several groups in one run: each has hosts, a workload and a start of its own.
+
+A group's workload sees a network of the group's hosts alone, numbered from 0. Its flows carry the
+group's name, and have the run's numbers of hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from harness.workloads.base import Flow, Traffic
+from p4switch.errors import UserError
+from topologies import Topology
+
+if TYPE_CHECKING:
+    from harness.workloads.collective_record import CollectiveReport
+
+_MISTAKES = "mistakes"  # of a workload's summary, for which a run fails
+
+
+@dataclass(frozen=True)
+class Part:
+    """A group's traffic, with what the group says of it.
+
+    `hosts` are the run's numbers of those that the traffic counts from 0; None: they are the same.
+    """
+
+    name: str
+    traffic: Traffic
+    hosts: Sequence[int] | None = None
+    start_ns: int = 0
+    priority: int | None = None
+
+    def of_run(self, flow: Flow, moved_ns: int = 0) -> Flow:
+        """Return a flow of the group's as the run has it, `moved_ns` later."""
+        made = flow if self.hosts is None else copy(flow)
+        if self.hosts is not None:
+            made.source, made.destination = self.hosts[flow.source], self.hosts[flow.destination]
+            made.further_sources = tuple(self.hosts[host] for host in flow.further_sources)
+            made.further_destinations = tuple(self.hosts[host] for host in flow.further_destinations)
+            if flow.incast is not None:
+                made.incast = flow.incast[0], tuple(self.hosts[host] for host in flow.incast[1])
+        made.start_ns += moved_ns
+        if made.stop_ns is not None:
+            made.stop_ns += moved_ns
+        if self.name:
+            made.group = made.part = self.name
+            made.qp = None if flow.qp is None else f"{self.name} {flow.qp}"
+        if self.priority is not None:
+            made.priority = self.priority
+        return made
+
+
+class Mixed(Traffic):
+    """The traffic of all parts. Each part is told of its own flows, as it has made them."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Raises UserError for a group with collectives: switches know those of the scenario's workload alone."""
+        self._parts = parts
+        self._own: dict[int, tuple[Part, Flow]] = {}  # by what the run has
+        self._kept: list[Flow] = []  # they are known by identity
+        assignments: dict[int, Any] = {}
+        for part in parts:
+            if part.name and part.traffic.assignments:
+                raise UserError(f"groups: {part.name!r}: collectives are for the scenario's own workload alone")
+            assignments.update(part.traffic.assignments)
+        flows = [flow for part in parts for flow in self._taken(part, part.traffic.flows, part.start_ns)]
+        super().__init__(flows, assignments)
+        self.failed_links = tuple(link for part in parts for link in part.traffic.failed_links)
+
+    def _taken(self, part: Part, flows: Iterable[Flow], moved_ns: int = 0) -> list[Flow]:
+        taken = []
+        for flow in flows:
+            made = part.of_run(flow, moved_ns)
+            if not part.traffic.independent:
+                self._own[id(made)] = part, flow
+                self._kept.append(made)
+            taken.append(made)
+        return taken
+
+    @property
+    def independent(self) -> bool:
+        return all(part.traffic.independent for part in self._parts)
+
+    @property
+    def local(self) -> bool:
+        return all(part.traffic.local for part in self._parts)
+
+    @property
+    def flow_bytes(self) -> int | None:
+        told = [part.traffic.flow_bytes for part in self._parts]
+        return None if None in told else sum(size for size in told if size is not None)
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        part, own = self._own.get(id(flow), (None, flow))
+        return () if part is None else self._taken(part, part.traffic.on_delivered(own, now_ns))
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        part, own = self._own.get(id(flow), (None, flow))
+        return () if part is None else self._taken(part, part.traffic.on_completed(own, now_ns))
+
+    def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
+        for part in self._parts:
+            part.traffic.on_end({} if part.name else reports)
+
+    def summary(self) -> dict[str, Any]:
+        """What the scenario's workload measures; and by group what theirs do."""
+        found: dict[str, Any] = {}
+        mistakes: list[Any] = []
+        for part in self._parts:
+            own = dict(part.traffic.summary())
+            mistakes += own.pop(_MISTAKES, [])
+            if part.name and own:
+                found[part.name] = own
+            elif not part.name:
+                found |= own
+        return {**found, **({_MISTAKES: mistakes} if mistakes else {})}
+
+
+def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[int] | None:
+    """Return the numbers of the hosts whose names match; None: all. Raises UserError for fewer than two."""
+    if not patterns:
+        return None
+    found = [host.index for host in topology.hosts if any(fnmatchcase(host.name, pattern) for pattern in patterns)]
+    if len(found) < 2:
+        example = topology.hosts[0].name
+        raise UserError(
+            f"{where}.hosts: {len(found)} hosts of topology {topology.name!r} are called so; expected at least two, "
+            f"as names or patterns of names ({example})"
+        )
+    return found
+
+
+def network_of(topology: Topology, hosts: Sequence[int] | None) -> Topology:
+    """Return the network with some of its hosts alone, numbered from 0."""
+    if hosts is None:
+        return topology
+    kept = tuple(replace(topology.hosts[number], index=index) for index, number in enumerate(hosts))
+    names = {host.name for host in kept} | set(topology.switch_by_name)
+    links = tuple(link for link in topology.links if link.a in names and link.b in names)
+    place = {number: index for index, number in enumerate(hosts)}
+    numbers = topology.host_numbers
+    if numbers is not None:
+        numbers = {number: place[host] for number, host in numbers.items() if host in place}
+    return replace(topology, hosts=kept, links=links, host_numbers=numbers)

@@ -1,0 +1,140 @@
+// Headers, parser and egress stage of a program with per-hop telemetry for HPCC.
+//
+// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link
+// rate, time, bytes that the link carried before this packet, and the queue that it leaves behind.
+// Acknowledgements (0xD1) carry the receiver's echo and pass unchanged, as does a packet whose
+// record stack is full. A packet without a shim is counted among the link's bytes, and no more.
+//
+// Table: port_telemetry (egress port -> telemetry).
+// Wire format: docs/wire-formats.md, "INT shim".
+#ifndef P4CC_TELEMETRY_P4
+#define P4CC_TELEMETRY_P4
+
+#ifndef INT_MAX_HOPS
+#define INT_MAX_HOPS 8
+#endif
+
+const bit<16> INT_RECORD_BYTES = 8;
+
+const bit<8> OPCODE_ACK_WITH_INT = OPCODE_WITH_INT + OPCODE_ACK;
+
+struct headers_t {
+    ethernet_t                 ethernet;
+    ipv4_t                     ipv4;
+    udp_t                      udp;
+    bth_t                      bth;
+    int_shim_t                 int_shim;
+    int_record_t[INT_MAX_HOPS] int_records;  // of the hops before; the last element stays free
+    int_record_t               int_record;   // this hop's
+}
+
+struct metadata_t {
+    common_metadata_t common;
+    bit<4>            records_left;
+}
+
+#include "parser.p4"
+
+parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                 inout standard_metadata_t standard_metadata) {
+    RoceParser() roce;
+
+    state start {
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) {
+            OPCODE_ACK_WITH_INT: accept;
+            OPCODE_WITH_INT &&& 0xE0: parse_int_shim;
+            default: accept;
+        }
+    }
+
+    state parse_int_shim {
+        packet.extract(hdr.int_shim);
+        meta.records_left = hdr.int_shim.hop_count;
+        transition select(hdr.int_shim.hop_count) {
+            1 .. INT_MAX_HOPS - 1: parse_int_record;
+            default: accept;
+        }
+    }
+
+    state parse_int_record {
+        packet.extract(hdr.int_records.next);
+        meta.records_left = meta.records_left - 1;
+        transition select(meta.records_left) {
+            0: accept;
+            default: parse_int_record;
+        }
+    }
+}
+
+// A stage of egress.
+control Telemetry(inout headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    bit<4>  rate_code = 0;
+    bit<12> own_id = 0;
+    bit<64> tick_scale = 0;
+    bit<32> overhead_bytes = 0;
+    bit<32> tx_bytes = 0;
+    bit<32> bytes;
+
+    register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
+
+    // link_rate_code        the record's code of the link's rate
+    // link_id               12 bits, XORed into the path id
+    // tick_ns_q8            nanoseconds of model time in a tick of the switch's clock, times 256.
+    //                       This is the only multiplication; a chip whose clock ticks in
+    //                       nanoseconds drops it
+    // frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap,
+    //                       FCS); negative where headers are not charged
+    action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8,
+                     bit<16> frame_overhead_bytes) {
+        rate_code = link_rate_code;
+        own_id = link_id;
+        tick_scale = (bit<64>)tick_ns_q8;
+        overhead_bytes = (bit<32>)(int<32>)(int<16>)frame_overhead_bytes;
+    }
+
+    action no_telemetry() {}
+
+    table port_telemetry {
+        key = { standard_metadata.egress_port: exact @name("port"); }
+        actions = { telemetry; no_telemetry; }
+        default_action = no_telemetry();
+        size = MAX_PORTS;
+    }
+
+    action append_record() {
+        hdr.int_record.setValid();
+        hdr.int_record.link_rate_code = rate_code;
+        hdr.int_record.timestamp_ns =
+            (bit<24>)(((bit<64>)standard_metadata.egress_global_timestamp * tick_scale) >> 8);
+        hdr.int_record.tx_units = tx_bytes[26:7];
+        hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
+        hdr.int_shim.hop_count = hdr.int_shim.hop_count + 1;
+        hdr.int_shim.path_id = hdr.int_shim.path_id ^ own_id;
+        hdr.ipv4.total_len = hdr.ipv4.total_len + INT_RECORD_BYTES;
+        hdr.udp.length = hdr.udp.length + INT_RECORD_BYTES;
+        hdr.udp.checksum = 0;  // none: what it covered has changed
+    }
+
+    apply {
+        if (port_telemetry.apply().hit) {
+            tx_bytes_of_port.read(tx_bytes, (bit<32>)standard_metadata.egress_port);
+            if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
+                append_record();
+                if (standard_metadata.deq_qdepth > 0xFFFF) {
+                    hdr.int_record.queue_cells = 0xFFFF;
+                }
+            }
+            bytes = (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes;
+            if (bytes < FLIT_BYTES) {
+                bytes = FLIT_BYTES;
+            }
+            tx_bytes_of_port.write((bit<32>)standard_metadata.egress_port, tx_bytes + bytes);
+        }
+    }
+}
+
+#define PARSER IntParser
+
+#endif

@@ -1,0 +1,85 @@
+"""Reading text files of other programs, and the one parser of the numbers in them.
+
+A number is decimal digits, and is looked at before it is converted: `1e999999` would take all memory, and five thousand
+digits or a digit of another script would be a mistake of Python's rather than of the file's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO
+
+from p4switch.errors import UserError
+
+_MAX_BYTES = 1 << 30
+_MOST_DIGITS = 20  # of a whole number: 2^64 has as many
+_MOST_CHARACTERS = 28  # of a number with a point: as many digits are exact
+_MOST_EXPONENT = 30
+_MOST_WHOLE = 1 << 64
+_WHOLE = re.compile(r"-?[0-9]+")
+_REAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
+_SHOWN = 40  # characters of a word that is none
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file of at most 1 GiB. Raises UserError, also for what goes wrong while it is read."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: expected a regular file")
+        if path.stat().st_size > _MAX_BYTES:
+            raise UserError(f"{path}: expected a file of at most {_MAX_BYTES} bytes")
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    except ValueError:  # a name with a zero in it, or what is not UTF-8
+        raise UserError(f"{path}: not a text file") from None
+
+
+def read_text(path: Path) -> str:
+    """The content of a text file. Raises UserError where it is none, a device for instance, or has over 1 GiB."""
+    with opened(path) as file:
+        return file.read().decode()
+
+
+def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers from 1 and the words of each line, as they are read. Raises UserError for what is no text file."""
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            yield number, line.decode().split()
+
+
+def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE, least: int = 0) -> int:
+    """Return the whole number that a word is, below `most`. Raises UserError that begins with `where`."""
+    if _WHOLE.fullmatch(word) is not None and len(word) <= _MOST_DIGITS and least <= (value := int(word)) < most:
+        return value
+    raise UserError(f"{where}: expected {what} from {least} to {most - 1}, got {told(word)}")
+
+
+def real(where: str, word: str, what: str) -> float:
+    """Return a number that is not negative, and may have a point and an exponent. Raises UserError."""
+    value = decimal(word)
+    if value is None:
+        raise UserError(f"{where}: expected {what}, got {told(word)}")
+    return float(value)
+
+
+def decimal(word: str) -> Decimal | None:
+    """Return such a number exactly.
+
+    None: it is no such number, or has more digits, or a larger exponent, than any that is meant.
+    """
+    found = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
+    if found is None or abs(int(found["exponent"] or 0)) > _MOST_EXPONENT:
+        return None
+    return Decimal(word)
+
+
+def told(word: str) -> str:
+    """Return a word as an error shows it."""
+    return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."

@@ -1,0 +1,139 @@
+"""Groups of traffic: hosts, protocols, classes and starts of their own, in one network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.control.programs.ecn_int import EcnIntParameters
+from harness.measure.metrics import flows_table, messages_table
+from harness.measure.recording import Recording
+from harness.measure.summary import summarize
+from harness.plan.portable import PortableRun
+from harness.plan.resolve import plan, resolved
+from harness.plan.run import Run
+from harness.plan.scenario import check, dump, parse
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+
+TREE = {"name": "fat-tree", "k": 4}
+OLD = {"name": "old", "cc": "dcqcn", "workload": {"name": "incast", "size_bytes": 60_000}, "hosts": ["h0-*", "h1-*"]}
+
+
+def planned(*groups: dict[str, Any], **tables: Any) -> Run:
+    given = {
+        "cc": "hpcc",
+        "topology": TREE,
+        "workload": {"name": "permutation", "size_bytes": 80_000},
+        "limit_ns": 20_000_000,
+        "groups": list(groups),
+        **tables,
+    }
+    return plan("x", check(given), Path())[0]
+
+
+def made(run: Run, **how: Any) -> tuple[Recording, pd.DataFrame, dict[str, Any]]:
+    recording = VirtualWorld(run, **how).run()
+    messages = messages_table(run, recording)
+    flows = flows_table(run, recording, messages)
+    return recording, flows, summarize(run, recording, flows, messages)
+
+
+def test_two_tenants_with_different_protocols_share_a_network() -> None:
+    run = planned(OLD)
+    assert run.program.name == "ecn_int"
+    recording, flows, summary = made(run)
+    assert recording.ended == "done"
+    assert recording.conservation["balance"] == 0
+    assert flows["group"].value_counts().to_dict() == {"old": 7, "": 16}
+    assert summary["groups"].keys() == {"old", "workload"}
+    assert summary["groups"]["old"]["flows_delivered"] == 7
+    assert summary["groups"]["workload"]["flows_delivered"] == len(flows) - 7
+    own = flows[flows["group"] == "old"]
+    assert set(own["source"]) | set(own["destination"]) <= {h.name for h in run.topology.hosts if h.name[1] in "01"}
+
+
+def test_protocols_of_groups_react_by_their_own_signals() -> None:
+    """Of DCQCN's flows alone packets are answered by CNPs, and of HPCC's alone there is telemetry."""
+    run = planned(
+        {**OLD, "parameters": {"min_rate_bps": 1e9}}, programs={"ecn": {"kmin_bytes": 1000, "kmax_bytes": 2000}}
+    )
+    assert isinstance(run.program_parameters, EcnIntParameters)
+    assert run.program_parameters.kmin_bytes == 1000
+    protocol, _ = run.group_senders["old"]
+    assert protocol.parameters.min_rate_bps == 1e9
+    _, flows, _ = made(run)
+    by_group = flows.groupby("group")["cnps"].sum()
+    assert by_group["old"] > 0
+    assert by_group[""] == 0
+
+
+def test_a_group_alone_is_as_the_same_workload_alone() -> None:
+    """With a workload of none, a group on all hosts has the FCTs of a scenario with its protocol."""
+    workload = {"name": "incast", "size_bytes": 50_000}
+    group = {"name": "only", "cc": "dcqcn", "workload": workload}
+    _, as_group, _ = made(planned(group, workload={"name": "none"}, cc="dcqcn"))
+    _, alone, _ = made(planned(cc="dcqcn", workload=workload))
+    assert as_group["fct_ns"].tolist() == alone["fct_ns"].tolist()
+
+
+def test_priority_and_start_are_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = planned({**OLD, "cc": None, "start_ns": 5000, "priority": 1, "workload": {"name": "permutation"}})
+    flows = [flow for flow in run.traffic().flows if flow.part == "old"]
+    assert {flow.start_ns for flow in flows} == {5000}
+    assert {flow.priority for flow in flows} == {1}
+    assert {flow.priority for flow in run.traffic().flows if flow.part == ""} == {None}
+
+
+def test_flows_that_follow_others_follow_them_in_their_group() -> None:
+    steps = {"name": "allreduce", "size_bytes": 40_000}
+    run = planned({"name": "training", "workload": steps, "hosts": ["h2-*"], "cc": "dcqcn"}, cc="dcqcn")
+    _, flows, summary = made(run)
+    own = flows[flows["group"] == "training"]
+    alone = planned(cc="dcqcn", topology={"name": "single-switch", "hosts": 4}, workload=steps)
+    assert len(own) == len(made(alone)[1])
+    assert summary["groups"]["training"]["flows_delivered"] == len(own)
+    hosts = {host.name for host in run.topology.hosts if host.name.startswith("h2-")}
+    assert set(own["source"]) == set(own["destination"]) == hosts
+
+
+def test_workers_see_the_same() -> None:
+    run = planned(OLD)
+    one, two = (made(run, workers=workers)[1] for workers in (1, 2))
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_a_plan_is_carried_out_elsewhere_and_written_down() -> None:
+    run = planned({**OLD, "lb": "plb"})
+    again = PortableRun.of(run).run()
+    assert again.group_senders.keys() == run.group_senders.keys()
+    (same,) = plan("x", check(parse(dump(resolved(run)))), Path())
+    assert same.group_senders["old"][0].resolved() == run.group_senders["old"][0].resolved()
+    assert same.group_senders["old"][1].name == "plb"
+    assert same.program.name == run.program.name
+
+
+@pytest.mark.parametrize(
+    ("groups", "tables", "message"),
+    [
+        ([{**OLD, "cc": "dcqn"}], {}, "no protocol 'dcqn'; did you mean 'dcqcn'?"),
+        ([{**OLD, "hosts": ["x*"]}], {}, "groups.old.hosts: 0 hosts of topology 'fat-tree' are called so"),
+        ([{**OLD, "name": "a.b"}], {}, "groups.0.name"),
+        ([OLD, OLD], {}, "groups should have different names"),
+        ([{**OLD, "workload": {"name": "incats"}}], {}, "no workload 'incats'"),
+        ([{**OLD, "workload": {"name": "incast", "size": 1}}], {}, "groups.old.workload.size"),
+        ([{**OLD, "cc": None, "parameters": {"eta": 0.9}}], {}, "should have cc"),
+        ([{**OLD, "parameters": {"eta": 0.9}}], {}, "eta"),
+        ([{**OLD, "cc": "sperc"}], {}, "cc 'hpcc' needs program 'int', and cc 'sperc' 'sperc'; no program does"),
+        ([OLD], {"program": "int"}, "program 'int' does not fit protocol 'dcqcn'; expected 'ecn_int'"),
+        ([OLD], {"attack": {"kind": "none"}}, "should have either groups or attack"),
+        ([], {"workload": {"name": "none"}}, "workload 'none': expected groups, which have flows"),
+    ],
+)
+def test_mistakes(groups: list[dict[str, Any]], tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        planned(*groups, **tables)
+    assert message in str(error.value)

@@ -1,0 +1,193 @@
+"""Runs the topology and traffic files of other simulators as they are, and lists each with its result.
+
+    python -m tools.foreign_networks SOURCE ... [--seconds 20] [--out FOLDER]
+
+A SOURCE is what its authors publish, as a folder or as a git repository (also a bare one): HPCC's
+simulator, ConWeave's, htsim, Ultra Ethernet's. Topology files get a permutation; a matrix of
+connections gets the smallest topology of its source that has its nodes, a flow list the topology
+beside it. What is foreseen to take longer than `--seconds` of CPU is planned and not run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.worlds.native_hosts import use_native_hosts
+from p4switch.errors import Doubt, UserError
+
+_STOP_NS = 4_000_000_000  # when HPCC's simulator ends
+_RECORD = {"queue_interval_ns": 0, "rate_interval_ns": 0}  # nothing over time: it would take most of the memory
+_LOSSY = {"switch": {"buffer_bytes": "none"}}  # htsim has no PFC, and a limit for each queue instead of a buffer's
+_ENDLESS_NS = 100_000  # of flows that send as long as a run lasts
+_PERMUTATION = {"name": "permutation", "size_bytes": 10_000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, and the tables of the scenario that it is tried with."""
+
+    source: str
+    file: str
+    tables: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`verdict` is one of: ran, unfinished, planned, refused."""
+
+    source: str
+    file: str
+    verdict: str
+    hosts: int = 0
+    flows: int = 0
+    cpu_s: float = 0.0  # foreseen, or, if it ran, what it took
+    memory_gb: float = 0.0  # foreseen
+    model_us: float = 0.0
+    detail: str = ""
+
+
+def unpacked(source: Path, folder: Path) -> Path:
+    """Return the folder with a source's files; of a bare repository they are put into `folder`."""
+    if not (source / "HEAD").is_file():
+        return source
+    listed = _git(source, "ls-tree", "-r", "--name-only", "HEAD").decode().splitlines()
+    for name in listed:
+        if name.endswith((".cm", ".topo")) or (name.endswith(".txt") and Path(name).parent.name in ("mix", "config")):
+            done = subprocess.run(
+                ["git", "-C", str(source), "show", f"HEAD:{name}"], capture_output=True, timeout=60, check=False
+            )
+            if done.returncode == 0:  # else it is not in this copy
+                file = folder / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(done.stdout)
+    return folder
+
+
+def _git(source: Path, *arguments: str) -> bytes:
+    return subprocess.run(["git", "-C", str(source), *arguments], capture_output=True, timeout=60, check=True).stdout
+
+
+def cases(name: str, folder: Path) -> Iterator[Case]:
+    """Return what is tried of a source."""
+    networks: dict[Path, int] = {}  # by file: hosts
+    for file in sorted([*folder.rglob("*.topo"), *folder.rglob("*.txt")]):
+        kind = "htsim" if file.suffix == ".topo" else "ns3"
+        if kind == "ns3" and not _is_ns3(file):
+            continue
+        topology = {"name": kind, "file": str(file)}
+        if kind == "htsim":
+            networks[file] = _declared(file)
+        own = _LOSSY if kind == "htsim" else {}
+        yield Case(name, str(file.relative_to(folder)), {"topology": topology, "workload": _PERMUTATION, **own})
+        flows = file.with_name("flow.txt")
+        if kind == "ns3" and file.stem == "topology" and flows.is_file():
+            workload = {"name": "ns3", "file": str(flows)}
+            tables = {"topology": topology, "workload": workload, "cc": "hpcc", "limit_ns": _STOP_NS}
+            yield Case(name, str(flows.relative_to(folder)), tables)
+    for file in sorted(folder.rglob("*.cm")):
+        fitting = sorted((hosts, str(path)) for path, hosts in networks.items() if hosts >= _declared(file))
+        network = {"name": "htsim", "file": fitting[0][1]} if fitting else _fat_tree(_declared(file))
+        workload = {"name": "htsim", "file": str(file)}
+        endless = {"limit_ns": _ENDLESS_NS} if re.search(r"\bsize 0\b", file.read_text(errors="replace")) else {}
+        yield Case(
+            name, str(file.relative_to(folder)), {"topology": network, "workload": workload, **_LOSSY, **endless}
+        )
+
+
+def _fat_tree(hosts: int) -> dict[str, Any]:
+    """The smallest one that has so many hosts, as htsim makes it where no topology is given."""
+    return {"name": "fat-tree", "k": next(k for k in range(4, 66, 2) if k**3 // 4 >= hosts or k == 64)}
+
+
+def _is_ns3(file: Path) -> bool:
+    """Whether a text begins as a topology does: three numbers in the first line."""
+    words = file.open(encoding="utf-8", errors="replace").readline().split()
+    return len(words) == 3 and all(word.isdecimal() for word in words)
+
+
+def _declared(file: Path) -> int:
+    """How many nodes a file of htsim says."""
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0].lower() == "nodes":
+            return int(words[1])
+    return 0
+
+
+def tried(case: Case, most_cpu_s: float) -> Outcome:
+    """Return what became of a case."""
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always", Doubt)
+        outcome = _tried(case, most_cpu_s)
+    told = [outcome.detail, *(str(doubt.message) for doubt in doubts if issubclass(doubt.category, Doubt))]
+    return replace(outcome, detail="; ".join(filter(None, told)))
+
+
+def _tried(case: Case, most_cpu_s: float) -> Outcome:
+    # Here: the compiled hosts have to be in place before these are imported.
+    from harness.worlds.makers import maker
+
+    from harness.plan.how import How
+    from harness.plan.resolve import plan
+    from harness.plan.scenario import check
+    from harness.worlds.expected import expected
+
+    try:
+        (run,) = plan("foreign", check({"cc": "dcqcn", "record": _RECORD, **case.tables}), Path())
+        foreseen = expected(run)
+        found = {
+            "hosts": len(run.topology.hosts),
+            "flows": foreseen.flows,
+            "cpu_s": round(foreseen.run_s + foreseen.set_up_s, 1),
+            "memory_gb": round(foreseen.memory_bytes / 1e9, 2),
+        }
+        if found["cpu_s"] > most_cpu_s:
+            return Outcome(case.source, case.file, "planned", **found)
+        began = time.process_time()
+        recording = maker(How())(run).run()
+    except UserError as error:
+        return Outcome(case.source, case.file, "refused", detail=str(error).replace(case.source, ""))
+    done = sum(flow.completed_ns >= 0 for flow in recording.flows)
+    found |= {"cpu_s": round(time.process_time() - began, 1), "model_us": recording.end_ns / 1e3}
+    detail = "" if done == len(recording.flows) else f"{done} of {len(recording.flows)} flows done"
+    return Outcome(case.source, case.file, "unfinished" if detail else "ran", detail=detail, **found)
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--seconds", default=20.0, show_default=True, help="CPU time up to which a case is run.")
+@click.option("--only", multiple=True, help="Files whose name contains this text.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the outcomes as JSON, too.")
+def main(sources: tuple[Path, ...], seconds: float, only: tuple[str, ...], json_file: Path | None) -> None:
+    """Try every file of these sources."""
+    use_native_hosts()
+    outcomes = []
+    for source in sources:
+        with tempfile.TemporaryDirectory(prefix="p4cc-foreign-") as scratch:
+            for case in cases(source.name, unpacked(source, Path(scratch))):
+                if only and not any(text in case.file for text in only):
+                    continue
+                outcome = tried(case, seconds)
+                outcomes.append(outcome)
+                told = f"{outcome.hosts:6,} hosts {outcome.flows:7,} flows {outcome.cpu_s:8.1f} s"
+                told += f" {outcome.memory_gb:6.2f} GB {outcome.model_us:12,.0f} us"
+                click.echo(f"{outcome.verdict:10} {told}  {outcome.file}  {outcome.detail:.200}")
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=2) + "\n")
+    click.echo(", ".join(f"{count} {verdict}" for verdict, count in Counter(o.verdict for o in outcomes).items()))
+
+
+if __name__ == "__main__":
+    main()
