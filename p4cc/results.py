@@ -20,7 +20,7 @@ from harness.errors import CheckError
 from harness.measure import results as stored
 from harness.measure.output_folder import copy_content, new_folder
 from harness.measure.summary import delivered, unfinished
-from harness.report import findings_of, write_report
+from harness.report import damage_named, findings_of, write_report
 from harness.report.figures import figures
 from harness.report.groups import compare
 from p4cc._plots import Plots
@@ -107,7 +107,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the run's name and findings, and the first rows of its flows: how a notebook shows it."""
-        found = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
+        with damage_named([self._kept]):
+            found = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
         return f"<p>{escape(self.name)}</p><ul>{found}</ul>{self.flows.to_html(max_rows=_ROWS_SHOWN)}"
 
     def __repr__(self) -> str:
@@ -214,8 +215,13 @@ class Results(Sequence[Result]):
         return [f"{run.name}: {line}" for run in self._runs for line in run.failed]
 
     def findings(self) -> list[str]:
-        """Return what the runs found, in sentences: completion, queues, losses, and what cannot be concluded."""
-        return findings_of([run._kept for run in self._runs])
+        """Return what the runs found, in sentences: completion, queues, losses, and what cannot be concluded.
+
+        Raises UserError for results whose files are not as a run wrote them.
+        """
+        kept = [run._kept for run in self._runs]
+        with damage_named(kept):
+            return findings_of(kept)
 
     @property
     def plot(self) -> Plots:

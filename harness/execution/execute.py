@@ -83,7 +83,7 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
         no_report += attempt(lambda: _write_coverage(batch, kept, folder), folder)
         _tell_empty_traces(kept, request.how.trace)
-        if request.report and batch.sweep is None:
+        if request.report and not no_report and batch.sweep is None:  # the page has the same sentences
             reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
     page = target / reports.page_of(batch) if request.report else target
     click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''}: {page}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,11 @@ def test_a_run_keeps_the_temporary_folder_of_its_results(monkeypatch: pytest.Mon
     run = p4cc.run(STAR, cc="hpcc")[0]
     gc.collect()
     assert len(run.flows) == 3
+
+
+def test_findings_of_damaged_results_name_the_folder(results: p4cc.Results) -> None:
+    summary = results[0].folder / "summary.json"
+    read = json.loads(summary.read_text())
+    summary.write_text(json.dumps({**read, "queues": {"worst": [[]]}}))
+    with pytest.raises(p4cc.UserError, match="damaged results"):
+        p4cc.load(results.folder).findings()

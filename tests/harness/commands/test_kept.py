@@ -51,6 +51,7 @@ def test_results_are_kept_whatever_the_report_does(
     (folder / "odd-sweep.toml").write_text(SWEEP)
     monkeypatch.setattr("harness.execution.reports.write_report", fail)
     monkeypatch.setattr("harness.execution.reports.write_sweep", fail)
+    monkeypatch.setattr("harness.execution.reports.findings_of", fail)  # they may read what the report could not
     what = ["odd.toml"] if command == "run" else ["odd-sweep.toml", "--jobs", "1"]
     status, _, err = call(capsys, command, *what, "--out", "out")
     reason = "interrupted" if interrupted else "ZeroDivisionError: a defect (see report-error.txt)"
