@@ -16,7 +16,7 @@ from harness.report.claims import Number, claims
 from harness.report.figure_data import figure_table
 from harness.report.figures.collectives import Collectives
 from harness.report.groups import Comparison, compare
-from harness.report.page import _ROWS, _rows_of_size, table
+from harness.report.page import _ROWS, _rows_of_part, table
 from harness.report.quantities import At
 from harness.report.sweep_page import Entry, write_sweep
 
@@ -139,7 +139,7 @@ def test_the_papers_numbers_are_of_variants_and_rows_that_there_are() -> None:
     rows: defaultdict[str, set[str]] = defaultdict(lambda: set(usual))
     for path in scenario.built_in().values():
         checked = scenario.check(scenario.read(path))
-        of_sizes = [row.figure for size in checked.record.sizes for row in _rows_of_size(size.name)]
+        of_sizes = [row.figure for size in checked.record.sizes for row in _rows_of_part("sizes", size.name)]
         for claim in checked.claims:
             rows[claim] |= {figure.key for figure in of_sizes if isinstance(figure, At)}
         for variant in checked.variants:

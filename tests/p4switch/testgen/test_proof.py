@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,10 @@ from p4switch.testgen import generate
 from p4switch.testgen.code import Code
 from p4switch.testgen.machine import Machine
 from p4switch.testgen.proof import Prover
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.engine.statements import Statements
 
 PROGRAM = Path(__file__).with_name("unreachable.p4")
 LOOPS = Path(__file__).with_name("loops.p4")
@@ -130,6 +135,13 @@ class Touch(ir.ExternOperation):
     @property
     def writes(self) -> tuple[ir.Written, ...]:
         return self.places
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Touch:
+        raise NotImplementedError
+
+    def emit(self, to: Statements) -> None:
+        raise NotImplementedError
 
     def run(self, machine: Machine) -> None:
         raise NotImplementedError
