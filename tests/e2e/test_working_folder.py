@@ -48,6 +48,7 @@ USES: dict[str, list[tuple[str, ...]] | None] = {
     "sweep": [("sweep", "sweep.toml", "--jobs", "2", "--out", "swept")],
     "switch": None,
     "testgen": [("testgen", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", "generated", "--until", "1")],
+    "topology": [("topology", "show", "incast-star"), ("topology", "convert", "incast-star", "links.csv")],
 }
 SWEEP = """
 scenario = "incast-star"

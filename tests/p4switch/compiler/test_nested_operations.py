@@ -110,6 +110,7 @@ NESTS = {
     "rotation": Nest(
         lambda e: f"(({e} << ({X} & 63)) | ({X} >> (64 - ({X} & 63))))",
         lambda e, x: (e << x % 64 & MASK) | x >> (64 - x % 64),
+        24,  # more are over the 400 operations that an expression of a checksum may have
     ),
     "|+|": Nest(lambda e: f"({e} |+| {X})", lambda e, x: clamped(e + x, 0, MASK)),
     "|-|": Nest(lambda e: f"({X} |-| {e})", lambda e, x: clamped(x - e, 0, MASK)),
@@ -133,8 +134,9 @@ NESTS = {
         lambda e, x: (e & 0xFFFFFFFF) << 32 | x & 0xFFFFFFFF,
     ),
     "all of them": Nest(
-        lambda e: f"(((({e} |+| {X}) * 3 |-| {e}) >> ({e}[8:0])) ++ 8w5)[63:0]",
-        lambda e, x: (clamped(clamped(e + x, 0, MASK) * 3 & MASK, e, 1 << 65) - e >> e % 512) << 8 & MASK | 5,
+        lambda e: f"(((({e} |+| {X}) * 3 |-| {X}) >> ({X}[8:0])) ++ 8w5)[63:0]",
+        lambda e, x: (clamped((clamped(e + x, 0, MASK) * 3 & MASK) - x, 0, MASK) >> x % 512) << 8 & MASK | 5,
+        20,
     ),
     "negation": Nest(lambda e: f"(-(~{e}))", lambda e, x: -(~e)),
     "arithmetic": Nest(lambda e: f"({e} * {X} - {X} ^ 5)", lambda e, x: (e * x - x) ^ 5),
