@@ -142,7 +142,7 @@ class RateLimiter(Source):
             return True
         if not point.window_bytes >= 0.0:  # a NaN, too
             point.expect_limits()
-        return self.recovering > 0 and self._turn_to_urgent()
+        return self.recovering > 0 and not point.draws_credits and self._turn_to_urgent()
 
     def _turn_to_urgent(self) -> bool:
         """Give the next turn to a queue pair with something urgent. Return whether there is one."""

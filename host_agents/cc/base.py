@@ -296,6 +296,7 @@ class ReactionPoint(Point):
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
         self.whole: ReactionPoint | None = None  # that this one is a part of
+        self.draws_credits = False  # every packet leaves on a credit of its own, one that is sent again, too
         self.own_headers = False  # it is asked for each data packet's headers; set when it is made
         # A message of up to so many bytes that starts when all before it is acknowledged travels alone: its queue pair
         # sends nothing behind it before it is acknowledged, too; set likewise.

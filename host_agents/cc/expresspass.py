@@ -82,6 +82,7 @@ class ExpressPass(ReactionPoint):
     def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
         super().__init__(path)
         self.own_headers = True
+        self.draws_credits = True
         self.credits_wasted = 0
         self._active = False
         self._credits: list[int] = []  # that have drawn nothing yet: their numbers
