@@ -53,6 +53,7 @@ COMPILED = (
     "sender.py",
     "receiver.py",
     "go_back_n.py",
+    "sleek.py",
     "selective_repeat.py",
     "sending.py",
     "qp.py",
