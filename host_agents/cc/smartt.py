@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents.cc.base import Feedback, Path, ReactionPoint
-from host_agents.errors import ParameterError
-from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 
 REFERENCE_BDP_BYTES: Final = 150e3  # of gamma: 100 Gb/s, 12 us (section 3.5)
@@ -59,7 +58,7 @@ class SmarttParameters:
     react_every_packets: int = field(default=1, metadata=POSITIVE)  # figure 3b: the four cases once in so many ACKs
     # Figures 2 and 3a: a plain window of one signal alone instead of the four cases; at most half of what is
     # acknowledged is taken off. It goes without QuickAdapt, FastIncrease and wait-to-decrease.
-    signals: str = "both"  # or "ecn", "delay"
+    signals: str = field(default="both", metadata=one_of(*SIGNALS))  # what the window reacts to
 
 
 class Smartt(ReactionPoint):
@@ -237,8 +236,6 @@ class Smartt(ReactionPoint):
 
 
 def reaction_point(parameters: SmarttParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    if parameters.signals not in SIGNALS:
-        raise ParameterError(f"smartt: signals {parameters.signals!r}: expected one of: {', '.join(SIGNALS)}")
     return Smartt(parameters, path)
 
 

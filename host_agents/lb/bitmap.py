@@ -26,6 +26,9 @@ class BitmapParameters:
     mark_penalty: int = 1  # what a marked packet adds
     trim_penalty: int = 4  # what a trimmed packet adds
 
+    def __post_init__(self) -> None:
+        check_power_of_two("bitmap and mixed", self.entropies)
+
 
 class Penalties:
     """Penalties of entropies by number, and whose turn it is."""
@@ -75,7 +78,6 @@ class Bitmap(LoadBalancer):
 
 
 def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:
-    check_power_of_two("bitmap", parameters.entropies)
     return Bitmap(parameters, seed)
 
 

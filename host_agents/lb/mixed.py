@@ -11,7 +11,7 @@ from host_agents.draws import Draws
 from host_agents.fifo import Fifo
 from host_agents.lb.base import LoadBalancer
 from host_agents.lb.bitmap import BitmapParameters, Penalties
-from host_agents.lb.oblivious import Rounds, check_power_of_two
+from host_agents.lb.oblivious import Rounds
 from host_agents.registry import LoadBalancerInfo, register
 
 
@@ -37,7 +37,6 @@ class Mixed(LoadBalancer):
 
 
 def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:
-    check_power_of_two("mixed", parameters.entropies)
     return Mixed(parameters, seed)
 
 

@@ -19,6 +19,9 @@ from host_agents.registry import LoadBalancerInfo, register
 class ObliviousParameters:
     entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
 
+    def __post_init__(self) -> None:
+        check_power_of_two("oblivious", self.entropies)
+
 
 def check_power_of_two(owner: str, entropies: int) -> None:
     """Raises ParameterError: of others, `i xor x` would leave the range."""
@@ -68,7 +71,6 @@ class Oblivious(LoadBalancer):
 
 
 def create(parameters: ObliviousParameters, seed: int, path: Path) -> LoadBalancer:
-    check_power_of_two("oblivious", parameters.entropies)
     return Oblivious(parameters.entropies, seed)
 
 
