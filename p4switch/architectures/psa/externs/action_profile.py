@@ -5,35 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p4switch import ir
-from p4switch.architectures.extern import ExternType
 from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.psa.algorithms import ALGORITHMS
+from p4switch.architectures.v1model.externs import action_profile
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.p4info.build import Builder
 
 
-@EXTERNS.register("ActionProfile")
-class ActionProfile(ExternType):
-    """A table's property: `ir.Table.profile`."""
-
-    p4info = "ACTION_PROFILE"
-
-    def describe(self, extern: ExternObject, builder: Builder) -> None:
-        builder.profile(extern, selects=False)
+EXTERNS.add("ActionProfile", action_profile.ActionProfile)  # as v1model's
 
 
 @EXTERNS.register("ActionSelector")
-class ActionSelector(ExternType):
+class ActionSelector(action_profile.ActionSelector):
     """A table's property: `ir.Table.profile`, with an algorithm."""
-
-    p4info = "ACTION_PROFILE"
 
     def algorithm(self, extern: ExternObject) -> str:
         algorithm = extern.args["algo"]
         assert isinstance(algorithm, ir.Const)
         return ALGORITHMS[algorithm.member]
-
-    def describe(self, extern: ExternObject, builder: Builder) -> None:
-        builder.profile(extern, selects=True)

@@ -58,23 +58,4 @@ class Counter(ExternType):
         message.spec.unit = builder.unit(message.spec, extern)
 
 
-@EXTERNS.register("DirectCounter")
-class DirectCounter(ExternType):
-    """The table counts by itself: `count` says only that its action does."""
-
-    stateful = direct = True
-    p4info = "DIRECT_COUNTER"
-
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        return {"count": lambda call, extern, to: None}
-
-    def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table = to.externs.table_of(extern)
-        if table is not None:
-            to.out.counters.append(ir.Counter(extern.path, table.size, table.name, extern.node.pos))
-
-    def describe(self, extern: ExternObject, builder: Builder) -> None:
-        message = builder.info.direct_counters.add()
-        builder.of_table(message, extern)
-        message.spec.unit = builder.unit(message.spec, extern)
+EXTERNS.add("DirectCounter", counter.DirectCounter)  # as v1model's

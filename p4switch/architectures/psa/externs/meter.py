@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.psa import EXTERNS
+from p4switch.architectures.v1model.externs import meter
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
     from p4switch.compiler.p4info.build import Builder
     from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
 _RATES = 2
@@ -28,47 +27,27 @@ _COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that BMv2's meters count wit
 
 
 @dataclass(slots=True, eq=False)
-class Execute(ir.ExternOperation):
-    meter: str
-    index: ir.Expr
-    target: ir.Place
-    span: int | None = None
+class Execute(meter.ExecuteMeter):
     primitive = "_Meter_execute"
-    effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
 
     @property
     def arguments(self) -> list[ir.Argument]:
         return [ir.Named("extern", self.meter), self.index, self.target]
 
-    @classmethod
-    def read(cls, arguments: Arguments) -> Execute:
-        return cls(arguments.name(), arguments.value(), arguments.place(), arguments.span)
-
     def emit(self, to: Statements) -> None:
-        number, meter = to.program.meter(self.meter)
+        number, array = to.program.meter(self.meter)
         at = to.index("uint64_t", self.index)
-        with to.within(at, meter.size):
+        with to.within(at, array.size):
             counted, ours = to.program.metered(number, at), ", ".join(map(str, _COLOURS))
             colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{ours}}}[{counted}]", "color")
-            to.touch("meter", "METER", meter.name, at, f"(int64_t){colour}", "NULL, 0")
+            to.touch("meter", "METER", array.name, at, f"(int64_t){colour}", "NULL, 0")
             to.store(to.x.place(self.target), colour)
 
     def run(self, machine: Machine) -> None:
-        meter = machine.meters[self.meter]
-        index = machine.inside(self.index, meter.size, f"an index outside of '{meter.name}'")
-        colour = machine.out.meters[meter.name, index] = machine.colour(("meter", meter.name, index), id(self))
+        array = machine.meters[self.meter]
+        index = machine.inside(self.index, array.size, f"an index outside of '{array.name}'")
+        colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(self))
         machine.assign(self.target, machine.number(_COLOURS[colour]))
-
-    def fit(self, pipeline: Pipeline) -> None:
-        pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
 
 
 def _is_blind(call: ast.Call, at: int, to: Lowering) -> bool:
