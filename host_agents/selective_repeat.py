@@ -199,11 +199,11 @@ class SelectiveRepeatSender(Sender):
         if sleek is not None:
             if number == self.probe_number:
                 self.probe_number = NO_PROBE
-                sleek.on_probe(now_ns - self.probe_sent_ns, self.probe_order)
+                sleek.on_probe(now_ns, now_ns - self.probe_sent_ns, self.probe_order)
             sleek.on_ack(now_ns, -1 if number == first_missing else self.acked_order)
         return acked_bytes
 
-    def resend_if_missing(self, number: int, order: int) -> bool:
+    def resend_if_missing(self, now_ns: int, number: int, order: int) -> bool:
         """Send packet `number` again if it left before the packet of this order and is missing.
 
         Return False if it is in flight and left later.
@@ -214,6 +214,7 @@ class SelectiveRepeatSender(Sender):
         if self._entries[at + ORDER] >= order:
             return False
         self._requeue(number)
+        self.point.on_requeued(now_ns)
         self.limiter.add(self)
         return True
 

@@ -59,18 +59,18 @@ class Sleek(TimerOwner):
             if float(sender.early) >= threshold:
                 self._begin()
         if self.recovering:
-            self._send_again(order)
+            self._send_again(now_ns, order)
         if sender.outstanding() or sender.has_data():
             quiet = _QUIET if sender.has_data() else _QUIET_AT_END
             self._timer.arm(now_ns + quiet * self._base_rtt_ns)
         else:
             self._timer.cancel()
 
-    def on_probe(self, rtt_ns: int, order: int) -> None:
+    def on_probe(self, now_ns: int, rtt_ns: int, order: int) -> None:
         """The answer to a probe, which left when so many packets had been sent."""
         if rtt_ns < _CLEAR * self._base_rtt_ns and self._sender.outstanding():
             self._begin()
-            self._send_again(order)
+            self._send_again(now_ns, order)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """No acknowledgement for long."""
@@ -98,12 +98,12 @@ class Sleek(TimerOwner):
             self.recovering = False
             self._sender.limiter.recovering -= 1
 
-    def _send_again(self, order: int) -> None:
+    def _send_again(self, now_ns: int, order: int) -> None:
         """What is missing and left before the packet of this order."""
         sender = self._sender
         packets = max(1, int(self._window_bytes() / self._packet_bytes))
         end = min(self._until, sender.unacked + packets)
         number = max(self._resent_to, sender.unacked)
-        while number < end and sender.resend_if_missing(number, order):
+        while number < end and sender.resend_if_missing(now_ns, number, order):
             number += 1
         self._resent_to = max(self._resent_to, number)

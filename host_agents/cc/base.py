@@ -326,6 +326,9 @@ class ReactionPoint(Point):
     def on_idle(self, now_ns: int) -> None:
         """All that a queue pair had to send is acknowledged."""
 
+    def on_requeued(self, now_ns: int) -> None:
+        """A packet waits to be sent again that SLEEK found missing: no reason to send less, so `on_nack` is not called."""
+
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:

@@ -69,6 +69,11 @@ class CompositeReactionPoint(ReactionPoint):
             part.on_idle(now_ns)
         self.follow()
 
+    def on_requeued(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_requeued(now_ns)
+        self.follow()
+
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         if not self.parts:
             return

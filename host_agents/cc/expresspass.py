@@ -105,6 +105,9 @@ class ExpressPass(ReactionPoint):
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         self._begin(now_ns)
 
+    def on_requeued(self, now_ns: int) -> None:
+        self._begin(now_ns)
+
     def on_timeout(self, now_ns: int) -> None:
         self._begin(now_ns)
 

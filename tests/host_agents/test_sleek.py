@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.errors import ParameterError
+from host_agents.timers import NEVER
 
 PACKET = 1058
 BASE_NS = 8_000
@@ -228,3 +229,22 @@ def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
 def test_it_needs_selective_repeat_without_other_detection(config):
     with pytest.raises(ParameterError, match=r"sleek_windows 1\.5: expected 0, or selective-repeat with"):
         pair(sleek_windows=1.5, **config)
+
+
+def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits():
+    """The last packet is lost when the sender has told its receiver that no more credits are needed."""
+    a, b = pair("expresspass", reliability="selective-repeat", loss_packets=0, sleek_windows=1.5)
+    qa, _ = connect(a, b)
+    qa.post(10_000)
+    now_ns, lost = 0, 0
+    while min(a.next_wakeup_ns(), b.next_wakeup_ns()) < NEVER:
+        now_ns = max(now_ns + 100, min(a.next_wakeup_ns(), b.next_wakeup_ns()))
+        assert now_ns < 10_000_000
+        for sender, receiver in ((a, b), (b, a)):
+            if (frame := sender.next_frame(now_ns)) is not None:
+                if sender is a and frame[wire.BTH] <= wire.SEND_ONLY and psn_of(frame) == 9 and not lost:
+                    lost += 1
+                else:
+                    receiver.receive(now_ns, frame)
+    assert lost == 1
+    assert (qa.stats.bytes_acked, qa.stats.packets_retransmitted, qa.stats.timeouts) == (10_000, 1, 0)
