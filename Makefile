@@ -69,10 +69,11 @@ docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo build/docs/index.html
 
-# Fuzzers and killers, MINUTES of each kind (docs/security.md); with SEED=n the same ones again.
+# Fuzzers and killers, MINUTES of each kind (docs/security.md); with SEED=n the same ones again. SHORT=1: a fixed number
+# of turns of each, which with a seed is the same attack on every machine.
 MINUTES ?= 1
 attack: setup
-	@$(BIN)/python -m tools.attack --minutes $(MINUTES) $(addprefix --seed ,$(SEED))
+	@$(BIN)/python -m tools.attack $(if $(SHORT),--short,--minutes $(MINUTES)) $(addprefix --seed ,$(SEED))
 
 # The figures of papers/ and of docs/reference-runs.md: a folder each in reproduction/, of which the name exists when all of
 # it is there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew.

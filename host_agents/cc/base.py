@@ -327,7 +327,7 @@ class ReactionPoint(Point):
         """All that a queue pair had to send is acknowledged."""
 
     def on_requeued(self, now_ns: int) -> None:
-        """A packet waits to be sent again that SLEEK found missing: no reason to send less, so `on_nack` is not called."""
+        """SLEEK found a packet missing, which waits to be sent again. `on_nack` is not called: it is no congestion."""
 
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool

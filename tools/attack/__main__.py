@@ -1,6 +1,6 @@
 """Attacks p4cc for a time, one kind after another, and counts.
 
-    python -m tools.attack [KIND...] [--minutes N] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
+    python -m tools.attack [KIND...] [--minutes N | --short] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
 
 Ctrl-C ends them, and what has been counted is told. Exit status 1 if anything was found. What makes a finding happen
 again is in a folder below KEEP, with the command.
@@ -21,18 +21,21 @@ from rich.table import Table
 
 from tools.attack import session
 
+_LONGEST_SHORT_S = 600.0  # of a kind's fixed number of turns
+
 
 @click.command(help=__doc__)
 @click.argument("kinds", nargs=-1, type=click.Choice(session.names()), metavar="[KIND...]")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="For each.")
+@click.option("--short", is_flag=True, help="A fixed number of turns of each: with a seed, the same on every machine.")
 @click.option("--seed", type=click.IntRange(0), help="Of all that is random. Default: another one each time.")
 @click.option("--turn", type=click.IntRange(0), help="This turn alone: what a finding names.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Kinds at a time.")
 @click.option("--corpus", type=click.Path(exists=True, file_okay=False, path_type=Path), help="More P4 programs.")
 @click.option("--keep", type=click.Path(path_type=Path), default=Path("attack-findings"), show_default=True)
 def main(
-    kinds: tuple[str, ...], minutes: float, seed: int | None, turn: int | None, jobs: int, corpus: Path | None,
-    keep: Path,
+    kinds: tuple[str, ...], minutes: float, short: bool, seed: int | None, turn: int | None, jobs: int,
+    corpus: Path | None, keep: Path,
 ) -> None:
     console = Console(soft_wrap=True, highlight=False)
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -50,9 +53,14 @@ def main(
     signal.signal(signal.SIGINT, lambda *_: stop.set())
 
     def one(name: str) -> session.Outcome:
-        turns = {} if turn is None else {"first": turn, "turns": 1}
+        kind, first, turns, seconds = chosen[name], 0, None, 60 * minutes
+        if short:
+            turns, seconds = kind.short_turns, _LONGEST_SHORT_S
+        if turn is not None:
+            first, turns = turn, 1
         return session.run(
-            name, seed=seed, seconds=60 * minutes, corpus=programs, keep=keep, tell=console.print, stop=stop, **turns
+            name, seed=seed, seconds=seconds, first=first, turns=turns, corpus=programs, keep=keep, tell=console.print,
+            stop=stop,
         )
 
     with ThreadPoolExecutor(jobs) as pool:

@@ -28,6 +28,8 @@ class Attack(ABC):
 
     units: ClassVar[str]
     """What `attempt` counts."""
+    short_turns: ClassVar[int]
+    """The number of attempts of a short attack (`--short`): about 20 seconds on an idle core."""
     patience_s: ClassVar[float] = 180.0
     """An attempt that takes longer is a finding."""
     memory_bytes: ClassVar[int | None] = 4 << 30

@@ -63,6 +63,7 @@ def mutate(document: Json, rng: random.Random) -> Json:
 
 class Documents(Attack):
     units = "documents"
+    short_turns = 20
     memory_bytes = None
     patience_s = 600
 

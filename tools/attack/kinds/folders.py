@@ -35,6 +35,7 @@ _SETTINGS = {
 
 class Folders(Attack):
     units = "commands"
+    short_turns = 10
     memory_bytes = None
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:

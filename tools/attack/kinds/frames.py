@@ -42,6 +42,7 @@ def _forged(models: Sequence[bytes], rng: random.Random) -> bytes:
 
 class Frames(Attack):
     units = "frames"
+    short_turns = 12
     memory_bytes = None
 
     @classmethod

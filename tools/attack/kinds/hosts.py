@@ -27,6 +27,7 @@ _AFTERWARDS = 300_000
 
 class Hosts(Attack):
     units = "forged frames"
+    short_turns = 1_300
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)

@@ -139,6 +139,7 @@ def _spoilt(data: bytes, rng: random.Random) -> bytes:
 
 class Messages(Attack):
     units = "requests"
+    short_turns = 8
     memory_bytes = None
     patience_s = 600
 

@@ -27,6 +27,7 @@ _END_S = 60.0
 
 class MininetRuns(Attack):
     units = "runs"
+    short_turns = 4
     memory_bytes = None
 
     @classmethod

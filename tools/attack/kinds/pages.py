@@ -47,6 +47,7 @@ class _Page(HTMLParser):
 
 class Pages(Attack):
     units = "pages"
+    short_turns = 80
     memory_bytes = 6 << 30
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:

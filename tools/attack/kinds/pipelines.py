@@ -17,6 +17,7 @@ _FRAMES = pipeline_cost.frames(4, None) + pipeline_cost.frames(0xC4, 3) + pipeli
 
 class Pipelines(Attack):
     units = "packets"
+    short_turns = 40
     memory_bytes = None
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:

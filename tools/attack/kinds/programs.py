@@ -71,6 +71,7 @@ def _expired(signum: int, frame: object) -> None:
 
 class Programs(Attack):
     units = "programs"
+    short_turns = 270
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)

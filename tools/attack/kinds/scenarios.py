@@ -58,6 +58,7 @@ def _toml(value: object) -> str:
 
 class Scenarios(Attack):
     units = "scenarios"
+    short_turns = 160
     # A process makes many runs, and keeps what it has cached of them: of twice what a run alone would need.
     memory_bytes = 8 << 30
 

@@ -48,6 +48,7 @@ def _damage(path: Path, rng: random.Random) -> str:
 
 class Stored(Attack):
     units = "damaged files"
+    short_turns = 8
     memory_bytes = None
     patience_s = 600
 

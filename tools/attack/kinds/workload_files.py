@@ -129,6 +129,7 @@ def _packed(data: bytes, rng: random.Random) -> bytes:
 
 class WorkloadFiles(Attack):
     units = "files"
+    short_turns = 700
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)
