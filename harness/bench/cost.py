@@ -56,7 +56,8 @@ Say = Callable[[str], object]
 @dataclass(frozen=True)
 class Extent:
     """How much is measured: flows of `flow_bytes`, fat-trees of each k of `sizes`, the matrix with `matrix_k`,
-    all-reduces of `transactions` a host."""
+    all-reduces of `transactions` a host.
+    """
 
     sizes: tuple[int, ...]
     matrix_k: int

@@ -214,7 +214,8 @@ def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
     """Jain's index over the queue pairs that had something to send throughout each interval, where there are two, and
-    anything arrived."""
+    anything arrived.
+    """
     spans = flows.groupby("qp").agg(
         start=("start_ns", "min"), end=("delivered_ns", "max"), late=("delivered_ns", "min")
     )

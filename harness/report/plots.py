@@ -61,7 +61,8 @@ def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
 @contextmanager
 def for_paper(file: Path) -> Iterator[None]:
     """For a column of a paper: during the block figures have this matplotlib style on top of p4cc's own, and their
-    panels stand below each other."""
+    panels stand below each other.
+    """
     style, panels = _styles.set((*_styles.get(), file)), _side_by_side.set(1)
     try:
         yield

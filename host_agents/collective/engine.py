@@ -208,7 +208,8 @@ class Engine(Arbiter):
 
     def record(self) -> list[tuple[str, int, int, int, int, int]]:
         """(kind, group, posted_ns, sent_ns, done_ns, repeats) of every operation that was sent, as they were done; then
-        those that are not done."""
+        those that are not done.
+        """
         streams = [*self._unicast.values()]
         for membership in self._groups.values():
             streams += membership.streams

@@ -49,7 +49,8 @@ def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str,
 
 def conservation(counters: Counters, reports: Sequence[Finished], counted: Mapping[Kind, int]) -> dict[str, int]:
     """As `Fabric.conservation`, with what the program has `counted` by name, and with further reasons: drop_in_switch,
-    by a switch that does not tell; drop_socket, lost between the programs and the kernel."""
+    by a switch that does not tell; drop_socket, lost between the programs and the kernel.
+    """
     ports = [port for switch in counters.values() for port in switch["ports"]]
     entered = sum(report.frames_sent for report in reports)
     cloned = sum(switch["cloned"] for switch in counters.values())

@@ -440,7 +440,8 @@ def _lateness(
     run: Run, counters: ledger.Counters, before: ledger.Counters, reports: list[Finished]
 ) -> list[fidelity.Lateness]:
     """Return how late the frames of all hosts were, and those of all switches that tell, since these had counted
-    `before`."""
+    `before`.
+    """
     switches = len(run.base_rtts_ns) - 1  # on the longest path
     hosts = [(report.lag_log2_ns, report.lag_sum_ns) for report in reports]
     found = [fidelity.Lateness("hosts", 2, fidelity.total(lags for lags, _ in hosts), sum(late for _, late in hosts))]
