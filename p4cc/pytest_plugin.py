@@ -51,7 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]:
-    """Makes switches, as `p4cc.Switch`, of the kind that `--p4-switch` says; they end with the test."""
+    """Yield a factory of switches of the kind that `--p4-switch` names, which end with the test.
+
+    The factory has the arguments of `p4cc.Switch`.
+    """
     from p4cc.switch import Switch
     from p4switch.errors import UserError
 
