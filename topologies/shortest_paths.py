@@ -117,9 +117,9 @@ class ShortestPaths:
         return self._sets.setdefault(ports, ports)
 
     def costs(self, cost: Callable[[Neighbour], int]) -> Cells:
-        """Return the cost of the path between any two destinations, which takes the first of equal ports at every switch.
+        """Return the cost of the path between any two destinations.
 
-        It is the sum of the links' costs, which depend on their far ends; 0 without a path.
+        The path takes the first of equal ports at every switch. Its cost is the sum of the links' costs, which depend on their far ends; 0 without a path.
         """
         rows = [self.row[name] for name in self.destinations]
         of_ports = [
