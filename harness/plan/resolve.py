@@ -94,9 +94,11 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
         if key not in summaries:
             summaries[key] = TrafficSummary.of(first.traffic())
         if failed := [event for event in summaries[key].failed if event not in varied.events]:
-            events = {"events": [*failed, *varied.events]}
+            changes: dict[str, Any] = {"events": [*failed, *varied.events]}
+            if "reroute_after_ns" not in varied.model_fields_set:
+                changes["reroute_after_ns"] = 0  # where htsim's matrices say so, the network lacks these links
             runs[-len(combined) :] = [
-                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+                replace(run, scenario=run.scenario.model_copy(update=changes)) for run in runs[-len(combined) :]
             ]
             first = runs[-len(combined)]
         for traffic_check in checks.TRAFFIC:

@@ -12,12 +12,11 @@ A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its 
 n times. Times are picoseconds in current files and were microseconds in older ones.
 
 `failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
-of the second tier, both from 0. Routes go on using it, unlike in htsim, whose network lacks it: a warning says so.
+of the second tier, both from 0. As in htsim no route uses it, unless the scenario says another `reroute_after_ns`.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from pydantic import Field
 
 from harness.workloads.base import ENDLESS_BYTES, Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
-from p4switch.errors import Doubt, UserError
+from p4switch.errors import UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
 _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
@@ -139,13 +138,6 @@ class _Reader:
         traffic = Traffic(self._started)
         if self._triggers:
             traffic = _Triggered(self._started, self._triggers, self._sent, self._received)
-        if self._failed:
-            warnings.warn(
-                f"{self._path}: {len(self._failed)} links are down from the beginning; htsim's network does not have "
-                "them, here switches' routes do, and packets that are hashed onto them are lost",
-                Doubt,
-                stacklevel=2,
-            )
         traffic.failed_links = tuple(self._failed)
         return traffic
 

@@ -114,3 +114,17 @@ def test_what_is_the_same_is_not_written() -> None:
     view = switch_view(topology, topology.switches[0], Settings())
     updates = [update for entry in parameters.entries(view) for update in program.updates(entry)]
     assert difference(updates, updates) == []
+
+def test_a_link_that_a_matrix_has_fail_carries_nothing(tmp_path: Path) -> None:
+    """All flows cross it or its twin; those that are hashed onto it would be lost."""
+    lines = [f"{host}->{host + 8} id {host + 1} start 0 size 5000" for host in range(4)]
+    failed = [f"failure switch_type AGG switch_id {switch} link_id 0" for switch in range(2)]
+    (tmp_path / "x.cm").write_text("\n".join([*lines, *failed]) + "\n")
+    tables = {
+        "cc": "none",
+        "topology": {"name": "fat-tree", "k": 4},
+        "workload": {"name": "htsim", "file": "x.cm"},
+    }
+    (run,) = plan("failed", check(tables), tmp_path)
+    recording = VirtualWorld(run).run()
+    assert (recording.ended, lost(recording)) == ("done", 0)

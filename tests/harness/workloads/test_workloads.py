@@ -553,8 +553,7 @@ def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
         "workload": {"name": "htsim", "file": "x.cm"},
         "events": [{"time_ns": 7, "link": ["tor0-0", "agg0-0"], "up": False}],
     }
-    with pytest.warns(Doubt, match="x.cm: 2 links are down from the beginning; htsim's network does not have them"):
-        runs = plan("failed", check(tables), tmp_path)
+    runs = plan("failed", check(tables), tmp_path)
     for run in runs:
         assert [(event.time_ns, event.link, event.up) for event in run.scenario.events] == [
             (0, ["agg1-1", "spine3"], False),  # the second pod's second switch has links to the last two
@@ -562,5 +561,18 @@ def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
             (7, ["tor0-0", "agg0-0"], False),
         ]
         assert [change.up for change in run.link_changes()] == [False] * 3
+        assert [(change.time_ns, len(change.now)) for change in run.route_changes()] == [(0, 2), (7, 3)]
     (again,) = plan("again", check(parse(dump(resolved(runs[0])))), tmp_path)
     assert again.scenario.events == runs[0].scenario.events
+    assert again.scenario.reroute_after_ns == 0
+
+
+def test_routes_around_failures_of_a_matrix_are_the_scenarios_where_it_says_so(tmp_path: Path) -> None:
+    text = "0->12 id 1 start 0 size 5000\nfailure switch_type AGG switch_id 3 link_id 1\n"
+    (tmp_path / "x.cm").write_text(text)
+    tables = {"topology": {"name": "fat-tree", "k": 4}, "workload": {"name": "htsim", "file": "x.cm"}}
+    for written, after_ns in (("none", None), (5, 5)):
+        run = plan("failed", check({**tables, "reroute_after_ns": written}), tmp_path)[0]
+        assert run.scenario.reroute_after_ns == after_ns
+        (again,) = plan("again", check(parse(dump(resolved(run)))), tmp_path)
+        assert again.scenario.reroute_after_ns == after_ns
