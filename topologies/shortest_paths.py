@@ -119,7 +119,8 @@ class ShortestPaths:
     def costs(self, cost: Callable[[Neighbour], int]) -> Cells:
         """Return the cost of the path between any two destinations.
 
-        The path takes the first of equal ports at every switch. Its cost is the sum of the links' costs, which depend on their far ends; 0 without a path.
+        The path takes the first of equal ports at every switch. Its cost is the sum of the links' costs, which depend
+        on their far ends; 0 without a path.
         """
         rows = [self.row[name] for name in self.destinations]
         of_ports = [
