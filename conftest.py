@@ -1,4 +1,4 @@
-"""In which order tests are begun, and that they find p4cc's modules compiled."""
+"""Order of the tests, and compilation of p4cc's modules before them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs on real frames first: such a run waits most of its time, and one is carried out at a time.
+    """Move runs on real frames to the front: such a run mostly waits, and only one runs at a time.
 
     Two workers begin at the first test and in the middle: while one of them has the hosts compiled, the other one
     has tests that need none.

@@ -51,7 +51,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="p4cc")
 def cli() -> None:
-    """A testbed for datacenter RDMA congestion control: switches in P4-16, hosts in Python."""
+    """Testbed for datacenter RDMA congestion control: switches in P4-16, hosts in Python."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -71,7 +71,7 @@ def _main(args: Sequence[str] | None) -> None:
 
 @contextlib.contextmanager
 def _doubts_told() -> Iterator[None]:
-    """During the block, what is hardly meant is a line on stderr, without the place in p4cc that saw it."""
+    """Print doubts about the input on stderr during the block, without their place in p4cc."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 

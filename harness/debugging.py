@@ -1,4 +1,4 @@
-"""Whether the user wants the whole traceback of what ends a command: `--debug`."""
+"""Flag of `--debug`: whether the user wants the whole traceback of an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a command with exit status 1, and what one process raises of another one's errors."""
+"""Errors that end a command with exit status 1, and errors passed on from other processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def out_of_memory(error: BaseException) -> UserError | None:
 
 
 def passed_on(error: BaseException, who: str = "") -> Exception:
-    """What another process raises of it: what a user is to read as it is, and all else with its traceback.
+    """Return the error to raise for another process's: user errors as they are, others with their traceback.
 
     `who` it comes from is told, too.
     """

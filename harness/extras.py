@@ -1,4 +1,4 @@
-"""What p4cc does only with more than it pulls: which extra a missing package belongs to."""
+"""Extras: which of them a missing package belongs to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRAS = {
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What to say of a package that is not there; "": it belongs to no extra."""
+    """Return the message for a missing package; "": it belongs to no extra."""
     package = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(package)
     return f"{package} is not installed; install it with: pip install 'p4cc[{extra}]'" if extra else ""

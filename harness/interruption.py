@@ -24,7 +24,7 @@ _came = False
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """The signals interrupt the block; but for one that is ignored already, as nohup has SIGHUP ignored.
+    """Let signals interrupt the block, except those that are ignored already, as SIGHUP under nohup.
 
     Behind it the program ends with the status that it has by then: Python's own end restores what signals do by
     default, unless they are ignored, and one would kill the program there.
@@ -48,19 +48,19 @@ def listening() -> Iterator[None]:
 
 
 def heard() -> None:
-    """Whoever has caught a KeyboardInterrupt and goes on says so: it is not raised again."""
+    """Acknowledge a caught KeyboardInterrupt, so that it is not raised again."""
     if _came:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def once() -> None:
-    """From now on each is raised once: by who has a library that deals with it, or is at the end."""
+    """Let each interrupt be raised only once from now on, for libraries that handle it and at the end."""
     heard()
     signal.signal(AGAIN, signal.SIG_IGN)
 
 
 def came() -> bool:
-    """Whether there has been one: what else is raised may be what somebody made of it."""
+    """Return whether there has been an interrupt, which other exceptions may result from."""
     return _came
 
 

@@ -27,7 +27,7 @@ _KEY_COLUMNS = ("key", "type", "default", "meaning")
 
 
 def pages() -> dict[str, str]:
-    """By path below the documentation's folder."""
+    """Return the generated pages by path below the documentation's folder."""
     return {
         "reference/scenario.md": _page("Keys of a scenario", _SCENARIO, [("", keys.scenario_keys())]),
         "reference/sweep.md": _page("Keys of a sweep", _SWEEP, [("", keys.sweep_keys())]),
@@ -103,7 +103,7 @@ def _page(title: str, text: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> 
 
 
 def _declared(of_it: Sequence[Key]) -> Iterator[str]:
-    """Where each key comes from."""
+    """Yield where each key is declared."""
     by_class: dict[str, list[str]] = {}
     for key in of_it:
         by_class.setdefault(key.source, []).append(key.name)
@@ -180,7 +180,7 @@ def _commands(group: click.Group) -> str:
 
 
 def _api() -> str:
-    """Of `p4cc` and its modules: every name in `__all__`."""
+    """Return the page of `p4cc` and its modules: every name in `__all__`."""
     lines = ["# Public interface", "", "What is named here stays as it is. [How to use it](../python-api.md).", ""]
     modules = [p4cc, *(importlib.import_module(f"p4cc.{one.name}") for one in pkgutil.iter_modules(p4cc.__path__))]
     for module in modules:

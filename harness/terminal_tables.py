@@ -13,12 +13,12 @@ _WIDE = 240  # of files and pipes, where lines need not be broken
 
 
 def show(table: Table) -> None:
-    """To a terminal as wide as it is; to a file or pipe without breaking lines."""
+    """Print a table at the terminal's width; to a file or pipe without breaking lines."""
     Console(highlight=False, markup=False, width=_width()).print(table)
 
 
 def show_named(rows: Iterable[tuple[str, str]]) -> None:
-    """Names, and what each is beside it; where that is broken, as `show` does it, it goes on below itself."""
+    """Print names with their descriptions beside them, wrapped like `show`."""
     rows = list(rows)
     column = 4 + max((len(name) for name, _ in rows), default=0)
     room = max(_width() - column, 20)

@@ -44,7 +44,7 @@ class AddressSet:
         return False
 
     def _place(self, address: i64) -> i64:
-        """Where it is, if no other one was there before it."""
+        """Return the preferred place of an address."""
         return (address * _SPREAD >> 16) & (len(self._places) - 1)
 
     def _put(self, address: i64) -> None:

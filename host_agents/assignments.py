@@ -1,4 +1,4 @@
-"""What a host is told of collectives before a run: its groups, what it does, and how its NIC queues and answers.
+"""Assignments of hosts for collectives: groups, steps, and how the NIC queues and answers.
 
 Plain values, which are not compiled: workloads make them before the compiled hosts are in place.
 """
@@ -121,7 +121,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a host is told before a run: its groups, what it is to do from `start_ns` on, and what its memory holds.
+    """Assignment of a host before a run: its groups, its steps from `start_ns` on, and the contents of its memory.
 
     Without `contents` packets carry no lanes, at the same lengths. Hosts that have unicast operations towards this one
     are its `peers`, by address; nobody else is answered.

@@ -36,7 +36,8 @@ _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*[(\[;=]")
 
 
 def declarations(header: str) -> Iterator[tuple[str, str]]:
-    """(name, text) of each declaration of a header; "": of what cannot be told apart, as the preprocessor's lines."""
+    """Yield (name, text) of each declaration of a header; "" for those without a name, as the preprocessor's.
+    """
     depth = 0
     lines: list[str] = []
     for line in _LITERALS.sub("CPyStatics[];", header).splitlines():
@@ -61,7 +62,7 @@ def _name(declaration: str) -> str:
 
 
 def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
-    """The declarations that a C text needs, those that these need, and so on; and those without a name."""
+    """Return the declarations that a C text needs, transitively, and those without a name."""
     found = list(known.get("", ()))
     words: set[str] = set()
     new = {word for part in (text, *found) for word in _WORD.findall(part)}
@@ -74,8 +75,9 @@ def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 class Objects:
-    """Compiles C, or takes the object from a folder by the digest of what it is made from. It is one for each set of
-    tools: only what they are told is in the digest, where they and their own headers lie is not.
+    """Compiler of C with a cache by the digest of the inputs, one for each set of tools.
+
+    Only what the tools are told is in the digest; where they and their own headers lie is not.
     """
 
     def __init__(self, folder: Path, compiler: Any, headers: Path) -> None:
@@ -90,7 +92,7 @@ class Objects:
     def of(
         self, unit: str, sources: Sequence[Path], include_dirs: Sequence[str] = (), flags: Sequence[str] = ()
     ) -> str:
-        """The object of some C files that are compiled as one."""
+        """Return the object of some C files that are compiled as one."""
         text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
         parts = [*self._compiler.compiler_so, *flags, text]
         parts += used(text, self._known) if '#include "__native' in text else []
@@ -113,7 +115,7 @@ def _digest(data: bytes) -> str:
 
 
 def main(folder: Path, modules: Sequence[str]) -> None:
-    """Makes the extension modules in the working directory."""
+    """Build the extension modules in the working directory."""
     extensions = mypycify(
         ["--strict", *modules],
         opt_level="3",
@@ -133,7 +135,7 @@ def main(folder: Path, modules: Sequence[str]) -> None:
 
 
 def _objects_of(extension: Any, objects: Objects) -> list[str]:
-    """Its units, several at a time: each waits for a compiler of its own."""
+    """Compile an extension's units, several at a time, each in a process of its own."""
     include_dirs = [sysconfig.get_path("include"), str(_C), *extension.include_dirs]
     units: dict[str, list[Path]] = {}
     for source in map(Path, extension.sources):

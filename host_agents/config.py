@@ -1,4 +1,4 @@
-"""What a NIC is told about itself and its network."""
+"""Configuration of a NIC and its network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_INCAST: Final = 255  # members of an incast that is announced
 
 @dataclass(frozen=True)
 class Peers:
-    """What a NIC may know of the ways to other NICs, where these have links that differ.
+    """Knowledge of a NIC about the paths to other NICs, if their links differ.
 
     `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. `rates_bps` and `base_rtts_ns` are by
     kind: the rate of that link, and the base RTTs to there as `NicConfig.base_rtts_ns` has them.
@@ -38,7 +38,9 @@ class Peers:
 
 @dataclass(frozen=True)
 class NicConfig:
-    """One NIC. Packet sizes are payload unless the name says wire.
+    """Configuration of one NIC.
+
+    Packet sizes are payload unless the name says wire.
 
     `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols; `base_rtts_ns` the base RTT
     by the number of routers on the path, from 0, where that is known (0: not). A packet's DSCP is 8 times its priority;
@@ -91,7 +93,7 @@ class NicConfig:
 
     @property
     def answers_early(self) -> bool:
-        """Whether selective repeat answers what arrives early at once; see `ack_every_packets`."""
+        """True if selective repeat answers early packets at once; see `ack_every_packets`."""
         return self.loss_packets > 0 or (self.ack_every_packets == 1 and self.ack_every_bytes == 0)
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ class Draws:
         self._next = 0
 
     def random(self) -> float:
-        """From 0 to 1, exclusive."""
+        """Return a random number from 0 to 1, exclusive."""
         if self._next == len(self._drawn):
             self._draw()
         value = self._drawn[self._next]

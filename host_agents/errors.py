@@ -1,4 +1,4 @@
-"""What a user of the hosts can get wrong. The text is one line that names the thing and what was expected."""
+"""Errors of a user of the hosts, each one line that names the thing and what was expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class HostError(ValueError):
 
 
 class UnknownNameError(HostError):
-    """No protocol, mechanism or load balancer of that name."""
+    """Unknown protocol, mechanism or load balancer."""
 
 
 class ParameterError(HostError):

@@ -29,7 +29,10 @@ class Fifo(Generic[T]):
         self.size += 1
 
     def pop(self) -> T:
-        """The oldest item, taken out. Raises IndexError when there is none."""
+        """Remove and return the oldest item.
+
+        Raises IndexError if there is none.
+        """
         if self.size == 0:
             raise IndexError("pop from an empty Fifo")
         item = self._items[self._head]
@@ -39,19 +42,28 @@ class Fifo(Generic[T]):
         return cast(T, item)
 
     def peek(self) -> T:
-        """The oldest item. Raises IndexError when there is none."""
+        """Return the oldest item.
+
+        Raises IndexError if there is none.
+        """
         if self.size == 0:
             raise IndexError("peek into an empty Fifo")
         return cast(T, self._items[self._head])
 
     def at(self, index: int) -> T:
-        """The item that so many have come before. Raises IndexError when there is none."""
+        """Return the item at `index` from the oldest.
+
+        Raises IndexError if there is none.
+        """
         if not 0 <= index < self.size:
             raise IndexError("no such item in a Fifo")
         return cast(T, self._items[(self._head + index) & self._mask])
 
     def last(self) -> T:
-        """The newest item. Raises IndexError when there is none."""
+        """Return the newest item.
+
+        Raises IndexError if there is none.
+        """
         if self.size == 0:
             raise IndexError("peek into an empty Fifo")
         return cast(T, self._items[(self._head + self.size - 1) & self._mask])
@@ -78,7 +90,7 @@ class RowFifo:
         self._head = 0
 
     def push(self) -> i64:
-        """Where the new row begins, to be filled in."""
+        """Add a row, and return where it begins, to be filled in."""
         if self.size > self._mask:
             self._grow()
         place: i64 = ((self._head + self.size) & self._mask) * self._width
@@ -86,12 +98,12 @@ class RowFifo:
         return place
 
     def oldest(self) -> i64:
-        """Where the oldest row begins. There must be one."""
+        """Return where the oldest row begins; there must be one."""
         place: i64 = self._head * self._width
         return place
 
     def drop(self) -> None:
-        """The oldest row is done with; it stays what it is until the next push."""
+        """Drop the oldest row, whose contents stay until the next push."""
         self._head = (self._head + 1) & self._mask
         self.size -= 1
 

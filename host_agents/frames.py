@@ -42,11 +42,11 @@ class Frames:
         self._counter_templates: dict[int, bytes] | None = None  # by opcode
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
-        """A data packet of so many bytes, on the wire as it leaves."""
+        """Return the size on the wire of a data packet as it leaves."""
         return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
 
     def data_template(self, opcode: int, payload_bytes: int) -> bytes:
-        """A data frame of this kind, with entropy, AckReq and PSN left open."""
+        """Return a data frame of this kind without entropy, AckReq and PSN."""
         key = opcode << 16 | payload_bytes
         template = self._data_templates.get(key)
         if template is None:
@@ -68,7 +68,7 @@ class Frames:
         return template
 
     def in_class(self, template: bytes, priority: int) -> bytes:
-        """`template` of data in another class."""
+        """Return a data template in another class."""
         if self._templates_in_class is None:
             self._templates_in_class = {}
         known = self._templates_in_class.setdefault(priority, {})
@@ -81,7 +81,7 @@ class Frames:
         return found
 
     def ack(self, psn: int, syndrome: int, messages: int, body: bytes, marked: bool, frame: bytes) -> bytes:
-        """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark.
+        """Return an ACK or NAK for the data packet `frame`, which echoes its INT shim, entropy and ECN mark.
 
         `messages`, delivered so far, is the MSN; `body`, what a protocol has its own ACKs carry, follows the AETH.
         """
@@ -92,18 +92,20 @@ class Frames:
     def sack(
         self, psn: int, messages: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> bytes:
-        """A selective ACK for the data packet `frame`; it echoes the same."""
+        """Return a selective ACK for the data packet `frame`, which echoes the same."""
         template = self._ack_template_for(frame, wire.SACK_BYTES)
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
         return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
     def nack(self, psn: int, marked: bool, last_hop: bool, frame: bytes) -> bytes:
-        """A NACK for the trimmed packet `frame`: it echoes its ECN mark, and says whether that was at its last hop."""
+        """Return a NACK for the trimmed packet `frame`: its ECN mark, and whether it was trimmed at its last hop.
+        """
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy, becn=marked, solicited=last_hop)
 
     def cnp(self, entropy: int) -> bytes:
-        """A congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
+        """Return a congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy.
+        """
         if not self._cnp:
             self._cnp = self.control_frame(wire.CNP, bytes(16), entropy=entropy, becn=True)
         return self._cnp
@@ -119,7 +121,7 @@ class Frames:
         solicited: bool = False,
         priority: int = -1,
     ) -> bytes:
-        """A control packet, `body` after its BTH. The priority defaults to that of control packets."""
+        """Return a control packet with `body` after its BTH; the priority defaults to that of control packets."""
         prefix = wire.header(
             self._address,
             self.peer_address,
@@ -135,7 +137,7 @@ class Frames:
         return prefix + psn.to_bytes(4, "big") + body
 
     def counter(self, opcode: int, value: int, entropy: int) -> bytes:
-        """A control packet whose body is one number of 8 bytes."""
+        """Return a control packet with a body of one 8-byte number."""
         if self._counter_templates is None:
             self._counter_templates = {}
         template = self._counter_templates.get(opcode)
@@ -145,7 +147,7 @@ class Frames:
         return counter_frame(template, entropy, value)
 
     def _ack_template_for(self, frame: bytes, body_bytes: int) -> bytes:
-        """Of a queue pair's answers, all bodies have the same length."""
+        """Return the template of a queue pair's answers, whose bodies all have the same length."""
         hops = frame[wire.AFTER_BTH] >> 4 if self.telemetry else -1
         if hops != self._ack_hops or not self._ack_template:
             self._ack_template = self._make_ack_template(hops, body_bytes)
@@ -153,7 +155,7 @@ class Frames:
         return self._ack_template
 
     def _make_ack_template(self, hops: int, body_bytes: int) -> bytes:
-        """The start of an ACK with so many INT records, up to and with the BTH."""
+        """Return the start of an ACK with `hops` INT records, up to and with the BTH."""
         shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self.telemetry else 0
         opcode = self._ack_opcode + self._opcode_offset
         if body_bytes > 0 and self._ack_opcode == wire.ACKNOWLEDGE:

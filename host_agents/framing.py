@@ -1,4 +1,7 @@
-"""What links charge frames. Not compiled: scenarios are read before the compiled hosts are in place."""
+"""Bytes that links charge for frames.
+
+Not compiled: scenarios are read before the compiled hosts are in place.
+"""
 
 from __future__ import annotations
 
@@ -8,5 +11,5 @@ FLIT_BYTES: Final = 16  # a frame at least, where headers are not charged
 
 
 def link_bytes(frame_bytes: int, overhead_bytes: int) -> int:
-    """What a link charges a frame, Ethernet to ICRC, that takes so much beyond its own bytes (negative: less)."""
+    """Return the bytes that a link charges for a frame, Ethernet to ICRC, with this overhead (negative: less)."""
     return max(frame_bytes + overhead_bytes, FLIT_BYTES)

@@ -63,7 +63,7 @@ class GoBackNSender(Sender):
         return left
 
     def on_nack(self, number: int, trimmed: Trimmed) -> None:
-        """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
+        """Ignore a NACK, as a go-back-N receiver answers a trimmed packet with a NAK."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         if now_ns < self.deadline_ns:

@@ -1,4 +1,4 @@
-"""What the hosts cost in CPU time: one data packet sent, received and acknowledged, and the ACK processed.
+"""CPU time of the hosts: one data packet sent, received and acknowledged, and the ACK processed.
 
 The frames go from NIC to NIC in batches, without a network between, so that nothing but the hosts is measured: the time
 includes one call from Python for each frame, which is dearer than the fabric's own.
@@ -43,7 +43,7 @@ class HostCost:
 
 
 class _Telemetry:
-    """What five idle switches would do to a data frame with an INT shim."""
+    """Effect of five idle switches on a data frame with an INT shim."""
 
     def __init__(self, hops: int) -> None:
         self.hops = hops
@@ -73,7 +73,10 @@ class _Side:
         self._coming: deque[tuple[int, bytes]] = deque()
 
     def go_on(self, until_ns: int, came: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """What it sends until then, and when. Some frames are handed over together, and asked for, as in a fabric."""
+        """Return the frames sent until then, with their times.
+
+        Some frames are handed over together, and asked for, as in a fabric.
+        """
         coming, nic = self._coming, self.nic
         coming.extend(came)
         sent: list[tuple[int, bytes]] = []

@@ -23,11 +23,11 @@ class Member(TimerOwner):
         self.listed = False  # in that ring
 
     def has_data(self) -> bool:
-        """Whether there is a packet to send, as far as reliability goes."""
+        """Return whether there is a packet to send, as far as reliability goes."""
         raise NotImplementedError
 
     def has_urgent(self) -> bool:
-        """Whether the packet to send next leaves whatever the window says: one that a recovery sends again."""
+        """Return whether the next packet leaves regardless of the window: one that a recovery sends again."""
         return False
 
     def next_frame(self, now_ns: int) -> bytes:
@@ -58,7 +58,7 @@ class RateLimiter(Source):
         self.timer = Timer(port.timers, self)
 
     def add(self, member: Member) -> None:
-        """`member` has something to send."""
+        """Add `member`, which has something to send."""
         if member.listed:
             return
         member.listed = True
@@ -71,7 +71,7 @@ class RateLimiter(Source):
         self._last_member = member
 
     def wake(self, now_ns: int) -> None:
-        """Something may have become sendable."""
+        """Wake the limiter, since something may have become sendable."""
         if self.state != IDLE or self._last_member is None:
             return
         if self._may_send():
@@ -83,18 +83,18 @@ class RateLimiter(Source):
                 self._wait()
 
     def dismiss(self) -> None:
-        """Nothing will be sent any more: let go of the queue pairs, and of the timer."""
+        """Release the queue pairs and the timer; nothing will be sent any more."""
         self._last_member = None
         self.timer.dismiss()
 
     def rate_changed(self) -> None:
-        """The reaction point has another rate: move the NST of the packet sent last."""
+        """Move the NST of the packet sent last by the reaction point's new rate."""
         self.nst_ns = self._paced_from_ns + self._gap_ns()
         if self.state == WAITING:
             self._wait()
 
     def set_data_priority(self, priority: int) -> None:
-        """The NIC's class for data is another: of queue pairs that are opened when there are none."""
+        """Set the NIC's class for data, which applies to queue pairs opened while there are none."""
         in_it = self.priority == self.data_priority
         self.data_priority = priority
         if in_it:
@@ -114,7 +114,7 @@ class RateLimiter(Source):
         self.port.make_ready(self)
 
     def transmit(self, now_ns: int) -> bytes | None:
-        """A data frame of the next member in turn."""
+        """Return a data frame of the next member in turn."""
         if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
@@ -136,7 +136,10 @@ class RateLimiter(Source):
         return None
 
     def _may_send(self) -> bool:
-        """Whether there is something to send now. Raises LimitError for a window that would be closed for ever."""
+        """Return whether there is something to send now.
+
+        Raises LimitError for a window that would be closed for ever.
+        """
         point = self.reaction_point
         if point.may_send(self.inflight_bytes):
             return True
@@ -158,7 +161,7 @@ class RateLimiter(Source):
         return False
 
     def charge(self, now_ns: int, wire_bytes: int) -> None:
-        """A packet of this size leaves now."""
+        """Charge a packet of this size that leaves now."""
         nominal = self.nst_ns
         earliest = now_ns - self.slack_ns
         if nominal < earliest:
@@ -169,7 +172,10 @@ class RateLimiter(Source):
         self.inflight_bytes += wire_bytes
 
     def _gap_ns(self) -> float:
-        """From the packet sent last to the next. Raises LimitError for a rate at which there is none."""
+        """Return the gap from the packet sent last to the next.
+
+        Raises LimitError for a rate without one.
+        """
         point = self.reaction_point
         rate_bps = point.rate_bps
         if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too

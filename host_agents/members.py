@@ -1,4 +1,4 @@
-"""What the members of a multicast group have acknowledged: a packet is when every one of them has it in order."""
+"""Acknowledgements of a multicast group: a packet is acknowledged when every member has it in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from host_agents import wire
 
 
 class Members:
-    """By address: each has every packet before a number, counted from 0. Raises ValueError for one given twice."""
+    """Progress of each member by address: it has every packet before a number.
+
+    Raises ValueError for one given twice.
+    """
 
     def __init__(self, addresses: Sequence[int]) -> None:
         self._expected = dict.fromkeys(addresses, 0)
@@ -20,11 +23,11 @@ class Members:
         return address in self._expected
 
     def place(self, frame: bytes) -> int:
-        """Which of the members has sent `frame`, from 0; 0 for one that is none."""
+        """Return the index of the member that sent `frame`; 0 for other hosts."""
         return self._places.get(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), 0)
 
     def least_after(self, number: int, frame: bytes, unacked: int, fresh: int) -> int:
-        """Which packet all have everything before, now that the sender of `frame` has everything before `number`.
+        """Return the number before which all members have everything, after the sender of `frame` reached `number`.
 
         `unacked` is the answer so far, and `fresh` the first packet never sent, which nobody can have.
         """

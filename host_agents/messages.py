@@ -42,7 +42,7 @@ class QpStats:
         self.pulls_held = 0  # times that credit was held back because nothing came of what was sent before
 
     def counts(self) -> dict[str, int]:
-        """All counts by name."""
+        """Return all counts by name."""
         return {name: getattr(self, name) for name in QP_COUNTS}
 
 
@@ -86,15 +86,15 @@ class Connection(TimerOwner):
         raise NotImplementedError
 
     def completed(self, message: Message) -> None:
-        """Every byte of `message` is acknowledged."""
+        """Handle that every byte of `message` is acknowledged."""
         raise NotImplementedError
 
     def delivered(self, delivery: Delivery) -> None:
-        """A message has arrived."""
+        """Handle a message that has arrived."""
         raise NotImplementedError
 
     def retries_exceeded(self, now_ns: int) -> None:
-        """Nothing that was sent has been acknowledged, however often it was sent again: the end of the connection."""
+        """Handle the end of the connection after its retries without an acknowledgement."""
         raise NotImplementedError
 
 

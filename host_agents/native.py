@@ -81,12 +81,12 @@ _SHIPPED = SOURCES / "_compiled"  # of a wheel
 
 
 def active() -> bool:
-    """Whether the compiled hosts are in place."""
+    """Return whether the compiled hosts are in place."""
     return host_agents.__path__[0] != str(SOURCES)
 
 
 def in_use() -> list[str]:
-    """Modules of those that are compiled which are imported already, compiled or not."""
+    """Return the names of compilable modules that are imported already, compiled or not."""
     return sorted(name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name))
 
 
@@ -109,7 +109,7 @@ def _root() -> Path:
 
 
 def build() -> Path:
-    """The folder with the compiled hosts, built now if neither the wheel nor the cache has it.
+    """Return the folder with the compiled hosts, built now if neither the wheel nor the cache has it.
 
     Raises NativeBuildError.
     """
@@ -140,7 +140,10 @@ def build() -> Path:
 
 
 def ship(package: Path) -> None:
-    """Puts the compiled hosts into a package that a wheel is made of. Raises NativeBuildError."""
+    """Copy the compiled hosts into a package for a wheel.
+
+    Raises NativeBuildError.
+    """
     shipped = package / _SHIPPED.name
     shutil.rmtree(shipped, ignore_errors=True)
     shutil.copytree(build(), shipped, ignore=shutil.ignore_patterns("__pycache__"))
@@ -173,20 +176,20 @@ def _build_in(root: Path, folder: Path, compiler: str) -> Path:
 
 
 def _reason(error: OSError) -> str:
-    """In a few words; `shutil.Error` lists what could not be copied: (from, to, the error's text)."""
+    """Return the reason in a few words; `shutil.Error` lists (from, to, the error's text)."""
     if isinstance(error, shutil.Error):
         return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][2]))
     return error.strerror or str(error)
 
 
 def _digests(folder: Path) -> list[tuple[str, str]]:
-    """(name, digest) of what is loaded from a folder."""
+    """Return (name, digest) of the loadable files of a folder."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".so"))
     return [(str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
 
 
 def _is_sound(folder: Path) -> bool:
-    """Whether it is there, and as it was when it was made."""
+    """Return whether a folder is complete and unchanged."""
     try:
         lines = (folder / _DIGESTS).read_text().splitlines()
         return lines == [f"{digest} {name}" for name, digest in _digests(folder)]
@@ -240,7 +243,7 @@ def _digest_of_sources() -> str:
 
 
 def _tools() -> str:
-    """The digest of all that makes a difference besides the sources."""
+    """Return the digest of all inputs besides the sources."""
     digest = hashlib.sha256()
     for text in (*FLAGS, sys.version, platform.machine(), _compiler_version(), _version("mypy"), _version("librt")):
         digest.update(text.encode() + b"\0")
@@ -270,7 +273,7 @@ def _is_compiled(module: str) -> bool:
 
 
 def _load_shared_library(folder: Path) -> None:
-    """The library with all the code; the modules beside it are shims that import it by name."""
+    """Load the library with all the code; the modules beside it import it by name."""
     (path,) = folder.glob("p4cc_hosts__mypyc*.so")
     name = "p4cc_hosts__mypyc"
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))

@@ -30,7 +30,10 @@ _RECENT: Final = 16  # queue pairs
 
 
 class Nic(Port):
-    """One NIC with one port. `docs/host-api.md` shows its use."""
+    """NIC with one port.
+
+    `docs/host-api.md` shows its use.
+    """
 
     def __init__(self, config: NicConfig, protocol: Protocol, load_balancing: LoadBalancing) -> None:
         super().__init__()
@@ -71,7 +74,7 @@ class Nic(Port):
         members: Sequence[str] = (),
         partition_key: int = wire.DEFAULT_PARTITION,
     ) -> QueuePair:
-        """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
+        """Open a queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
         NIC's unless given. With `members`, `peer_address` is that of a multicast group, and these are its hosts, each
@@ -136,7 +139,7 @@ class Nic(Port):
         return qp
 
     def _path_to(self, destination: int, shim_bytes: int) -> Path:
-        """What is known of the way to a NIC, or to a group, before anything is sent."""
+        """Return the knowledge of the path to a NIC, or to a group, before anything is sent."""
         config = self.config
         peers = config.peers
         kind = -1 if peers is None else peers.kind_of.get(destination, -1)
@@ -167,7 +170,7 @@ class Nic(Port):
         qp.close()
 
     def forget(self, qp: QueuePair) -> None:
-        """Frames for it count as `unknown_qp` from now on."""
+        """Forget a queue pair, whose frames count as `unknown_qp` from now on."""
         if self.queue_pairs.get(qp.qpn) is qp:
             del self.queue_pairs[qp.qpn]
             self._recent[qp.qpn % _RECENT] = None
@@ -177,7 +180,7 @@ class Nic(Port):
         self._joined.add(wire.parse_address(group_address))
 
     def open_collectives(self, config: CollectiveConfig, contents: bytes | None = None) -> Engine:
-        """The engine for collectives, which this NIC has from now on; `contents`: of the host's memory, if it has one.
+        """Open the NIC's engine for collectives; `contents`: of the host's memory, if it has one.
 
         Raises HostError when the protocol is not for collectives, or there is an engine already.
         """
@@ -206,7 +209,7 @@ class Nic(Port):
         scope: str,
         shared: Group | None,
     ) -> Sending:
-        """How a new queue pair sends: as the one before it, where that is the same."""
+        """Return how a new queue pair sends, shared with the previous one if it is the same."""
         before = self._sending
         if (
             before is not None
@@ -223,7 +226,7 @@ class Nic(Port):
         return sending
 
     def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group | None:
-        """The reaction point that a new queue pair shares with others; None: it has its own."""
+        """Return the reaction point that a new queue pair shares with others; None: it has its own."""
         if scope == SCOPE_QP:
             return None
         key = (protocol.name, destination, partition_key)
@@ -236,7 +239,7 @@ class Nic(Port):
     # The driver's three calls
 
     def receive(self, now_ns: int, frame: bytes) -> None:
-        """A frame arrived whole at `now_ns`."""
+        """Handle a frame that arrived whole at `now_ns`."""
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
@@ -351,7 +354,7 @@ class Nic(Port):
         return kind != wire.CNP and kind != wire.NACK and kind != wire.TRIMMED
 
     def next_frame(self, now_ns: int) -> bytes | None:
-        """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
+        """Return the frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
@@ -382,7 +385,10 @@ class Nic(Port):
         return None
 
     def next_wakeup_ns(self) -> int:
-        """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
+        """Return when to call `next_frame` again if nothing arrives; NEVER if nothing is due.
+
+        The past means at once.
+        """
         wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
             wakeup = min(wakeup, self._control_due_ns())
@@ -397,7 +403,7 @@ class Nic(Port):
     def _receive_control(
         self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int, rest: int
     ) -> None:
-        """`rest` bytes follow `frame[offset]` on the wire."""
+        """Handle a control packet; `rest` bytes follow `frame[offset]` on the wire."""
         if opcode == wire.NACK:
             qp.on_nack(now_ns, psn, frame)
         elif opcode == wire.TRIMMED:
@@ -427,7 +433,7 @@ class Nic(Port):
                 self.stats.malformed += 1
 
     def _receive_wrapped(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, rest: int) -> None:
-        """Data that a protocol has wrapped in a packet of its own; its headers are there."""
+        """Handle data that a protocol has wrapped in a packet of its own, whose headers are complete."""
         packet = self._opcodes.find(opcode)
         assert packet is not None
         kind = opcode - packet.opcode
@@ -455,6 +461,6 @@ class Nic(Port):
 
 
 def _has_shim(frame: bytes) -> bool:
-    """Whether the INT shim after the BTH is there with all of its records."""
+    """Return whether the INT shim after the BTH is complete with its records."""
     at: i64 = wire.AFTER_BTH
     return len(frame) > at + 1 and len(frame) >= at + wire.SHIM_BYTES + wire.INT_RECORD_BYTES * (frame[at] >> 4)

@@ -1,4 +1,4 @@
-"""What the transport gives to a point: the voice and the traffic of the queue pairs that share it."""
+"""Implementation of a point's outlet and traffic for the queue pairs that share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from host_agents.sender import Sender
 
 
 class SenderTraffic(Traffic):
-    """Of all `senders` together."""
+    """Traffic of all `senders` together."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,14 +110,14 @@ class Group:
         point.bind(self.outlet)
 
     def join(self, sender: Sender) -> None:
-        """A queue pair is opened."""
+        """Add a queue pair that is opened."""
         self.traffic.senders.append(sender)
         self.outlet.senders.append(sender)
         if sender.limiter not in self.outlet.limiters:
             self.outlet.limiters.append(sender.limiter)
 
     def leave(self, sender: Sender) -> None:
-        """A queue pair is closed, or has failed and the others go on without it."""
+        """Remove a queue pair that is closed, or has failed while others continue."""
         if sender not in self.outlet.senders:
             return  # it has failed before it is closed
         self.traffic.senders.remove(sender)

@@ -90,7 +90,7 @@ class Place:
         self._short: Final = field.bits < 64 and end_byte - bit // 8 <= 8
 
     def get(self, frame: bytes, offset: int) -> int:
-        """The field's value, where its header starts at `frame[offset]`."""
+        """Return the field's value in a header at `frame[offset]`."""
         end = offset + self.end_byte
         if self._short and end >= 8:
             word: i64 = read_i64_be(frame, end - 8)
@@ -122,24 +122,33 @@ class Header:
         self.size_bytes: Final = bit // 8
 
     def place(self, name: str) -> Place:
-        """Raises PacketError when there is no such field."""
+        """Return a field's place.
+
+        Raises PacketError if there is no such field.
+        """
         place = self.places.get(name)
         if place is None:
             raise PacketError(f"header {self.name} has no field {name!r}; expected one of: {', '.join(self.places)}")
         return place
 
     def get(self, name: str, frame: bytes, offset: int = 0) -> int:
-        """The value of a field of the header at `frame[offset]`."""
+        """Return the value of a field of the header at `frame[offset]`."""
         return self.place(name).get(frame, offset)
 
     def decode(self, frame: bytes, offset: int = 0) -> dict[str, int]:
-        """All fields by name. Raises PacketError when the frame ends before the header."""
+        """Return all fields by name.
+
+        Raises PacketError if the frame ends before the header.
+        """
         if len(frame) < offset + self.size_bytes:
             raise PacketError(f"header {self.name}: {len(frame) - offset} bytes; expected {self.size_bytes}")
         return {name: place.get(frame, offset) for name, place in self.places.items()}
 
     def encode(self, values: Mapping[str, int]) -> bytes:
-        """The header with these values; the fields not named have their initial ones. Raises PacketError."""
+        """Return the header with these values; other fields have their initial ones.
+
+        Raises PacketError.
+        """
         for name in values:
             self.place(name)
         number = 0
@@ -166,13 +175,13 @@ class Records:
         self.limit: Final = limit
 
     def size_bytes(self, count: int) -> int:
-        """Of so many records, with what fills them up."""
+        """Return the size of `count` records with their padding."""
         size = count * self.header.size_bytes
         return size + -size % self.align_bytes
 
 
 class Packet:
-    """What follows the BTH of a packet with this opcode, and who gets it.
+    """Declaration of a packet: opcode, contents after the BTH, and recipient.
 
     `parts` are headers, and records at most once. With `opcodes`, it stands for that many opcodes from `opcode` on; if
     it `wraps` reliable-connection packets, opcode + n carries, after `parts`, what the packet of opcode n does (an AETH
@@ -246,18 +255,21 @@ class Packet:
             raise PacketError(f"packet {name}: expected a reply to be of the reaction point or the notification point")
 
     def place(self, name: str) -> Place:
-        """A field's place after the BTH. Raises PacketError when there is none that is always the same."""
+        """Return a field's place after the BTH.
+
+        Raises PacketError if there is none that is always the same.
+        """
         place = self.places.get(name)
         if place is None:
             raise PacketError(f"packet {self.name} has no field {name!r}; expected one of: {', '.join(self.places)}")
         return place
 
     def get(self, name: str, frame: bytes, offset: int) -> int:
-        """The value of a field of the packet; what follows the BTH starts at `frame[offset]`."""
+        """Return the value of a field of the packet; the bytes after the BTH start at `frame[offset]`."""
         return self.place(name).get(frame, offset)
 
     def count(self, frame: bytes, offset: int) -> int:
-        """How many records it has; -1 when the frame ends before that is said."""
+        """Return the number of records; -1 if the frame ends before that field."""
         if not self.records:
             return 0
         records = self.records[0]
@@ -267,7 +279,7 @@ class Packet:
         return place.get(frame, offset) if len(frame) >= offset + place.end_byte else -1
 
     def fits(self, frame: bytes, offset: int) -> bool:
-        """Whether all headers and records are there, no more records than there may be, and no field too small."""
+        """Return whether all headers and records are complete, within their limits, and no field is too small."""
         size = self.size_bytes
         if self._counted:
             count = self.count(frame, offset)
@@ -284,11 +296,14 @@ class Packet:
         return True
 
     def is_reply(self, frame: bytes, offset: int) -> bool:
-        """Whether its field says so that is told apart by (`reply`)."""
+        """Return whether the field `reply` marks the packet as a reply."""
         return self._reply is not None and self._reply.get(frame, offset) != 0
 
     def decode(self, frame: bytes, offset: int) -> dict[str, int]:
-        """All fields by name, without those of records. Raises PacketError when it does not fit."""
+        """Return all fields by name, without those of records.
+
+        Raises PacketError if it does not fit.
+        """
         self._check(frame, offset)
         values: dict[str, int] = {}
         for part in self.parts:
@@ -302,7 +317,10 @@ class Packet:
         return values
 
     def decode_records(self, frame: bytes, offset: int) -> list[dict[str, int]]:
-        """The records, each by field name. Raises PacketError when it does not fit."""
+        """Return the records, each by field name.
+
+        Raises PacketError if it does not fit.
+        """
         self._check(frame, offset)
         found: list[dict[str, int]] = []
         count = self.count(frame, offset)
@@ -317,7 +335,7 @@ class Packet:
         return found
 
     def encode(self, records: Sequence[Mapping[str, int]] = (), **values: int) -> bytes:
-        """What follows the BTH. Fields not given have their initial values, and one that counts records is the count.
+        """Return the bytes after the BTH; omitted fields are initial, and a counting one is set.
 
         Raises PacketError for a field that there is not, a value or a number of records that does not fit.
         """
@@ -350,7 +368,7 @@ class Packet:
         return body
 
     def field_names(self) -> list[str]:
-        """Without those of records."""
+        """Return the names of all fields, without those of records."""
         return [name for header in self.headers for name in header.places]
 
     def _check(self, frame: bytes, offset: int) -> None:
@@ -383,7 +401,10 @@ class Opcodes:
                     owners[opcode] = owner
 
     def joined(self, other: Opcodes) -> Opcodes:
-        """Of both. Raises PacketError when they do not go together."""
+        """Return the packets of both.
+
+        Raises PacketError if they conflict.
+        """
         if other is self:
             return self
         both = dict(self.packets)
@@ -396,14 +417,17 @@ class Opcodes:
         return self._by_opcode[opcode]
 
     def all(self) -> list[Packet]:
-        """Each packet once, by opcode."""
+        """Return each packet once, by opcode."""
         found: list[Packet] = []
         for own in self.packets.values():
             found += [packet for packet in own if packet not in found]
         return sorted(found, key=lambda packet: packet.opcode)
 
     def headers(self) -> list[Header]:
-        """Each header of them once. Raises PacketError when two that differ have the same name."""
+        """Return each header once.
+
+        Raises PacketError if two that differ have the same name.
+        """
         found: dict[str, Header] = {}
         for packet in self.all():
             for part in packet.parts:
@@ -413,7 +437,7 @@ class Opcodes:
         return list(found.values())
 
     def side(self, opcode: int, frame: bytes, offset: int) -> int:
-        """Who gets the packet whose headers start at `frame[offset]`; -1: nobody knows it, or it is too short."""
+        """Return the side that gets the packet with headers at `frame[offset]`; -1: unknown or too short."""
         packet = self._by_opcode[opcode]
         if packet is None or not packet.fits(frame, offset):
             return -1

@@ -24,11 +24,11 @@ class Source(TimerOwner):
         self.next_ready: Source | None = None  # in the port's ring
 
     def transmit(self, now_ns: int) -> bytes | None:
-        """Its turn: a frame; None if there is none to send now."""
+        """Return a frame on its turn; None if there is none to send now."""
         raise NotImplementedError
 
     def nst_reached(self) -> None:
-        """The wait that `Port.wait_for_nst` was told of is over."""
+        """Handle the end of the wait that `Port.wait_for_nst` began."""
         raise NotImplementedError
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -39,16 +39,19 @@ class Arbiter(TimerOwner):
     """A part of the NIC that has queues of several classes, and chooses among them itself."""
 
     def due_ns(self, paused_until_ns: Sequence[int]) -> int:
-        """When there is a frame to send, as far as is known; the past: at once. `paused_until_ns`: by class."""
+        """Return when there is a frame to send, as far as is known; the past: at once.
+
+        `paused_until_ns`: by class.
+        """
         raise NotImplementedError
 
     def transmit(self, now_ns: int, paused: int) -> bytes | None:
-        """The next frame of a class that is not in the bit mask `paused`; None: there is none to send now."""
+        """Return the next frame of a class outside of the bit mask `paused`; None: there is none to send now."""
         raise NotImplementedError
 
 
 class Port:
-    """What its parts see of a NIC: a clock, timers, control frames, and a ring of ready sources for each class."""
+    """Parts of a NIC that its components use: clock, timers, control frames, and a ring of ready sources per class."""
 
     def __init__(self) -> None:
         # What every frame touches comes first: fewer cache lines.
@@ -110,7 +113,7 @@ class Port:
             source.timer.arm(at_ns)
 
     def send_control(self, frame: bytes) -> None:
-        """Queue a control frame: of one class they go in order, and before all data as far as PFC lets their class."""
+        """Queue a control frame: in order within a class, and before all data as far as PFC permits."""
         if self._first_control is None:
             self._first_control = frame
         else:
@@ -123,7 +126,7 @@ class Port:
             self._control_waiting |= 1 << priority
 
     def _take_control(self, paused: int) -> bytes | None:
-        """The next control frame of a class that is not in the bit mask `paused`."""
+        """Return the next control frame of a class outside of the bit mask `paused`."""
         first = self._first_control
         assert first is not None
         if paused >> (first[wire.TOS] >> 5) & 1:
@@ -132,7 +135,7 @@ class Port:
         return first
 
     def _take_waiting_control(self, classes: int) -> bytes | None:
-        """Of the highest of these classes, which have frames in their queues."""
+        """Return a frame of the highest of these classes, which have frames in their queues."""
         if classes == 0:
             return None
         priority = CLASSES - 1
@@ -146,7 +149,7 @@ class Port:
         return frame
 
     def _control_due_ns(self) -> int:
-        """When PFC lets the first control frame go; NEVER if there is none."""
+        """Return when PFC permits the first control frame; NEVER if there is none."""
         first = self._first_control
         if first is None:
             return NEVER
@@ -158,12 +161,12 @@ class Port:
         return due_ns
 
     def _pause(self, priority: int, until_ns: int) -> None:
-        """The class sends nothing before `until_ns`."""
+        """Pause a class until `until_ns`."""
         self._paused_until_ns[priority] = until_ns
         self._any_pause = True
 
     def _take_ready(self, priority: int) -> Source:
-        """The source whose turn it is, taken out of the ring of its class."""
+        """Remove and return the source whose turn it is from the ring of its class."""
         last = self._ready_last[priority]
         assert last is not None
         source = last.next_ready
@@ -177,7 +180,7 @@ class Port:
         return source
 
     def _serve(self, now_ns: int) -> None:
-        """All that is due, in order of time."""
+        """Serve all that is due, in order of time."""
         while True:
             waiting_ns = self._waiting_ns
             if waiting_ns <= now_ns and waiting_ns <= self.timers.first_ns:
@@ -193,7 +196,7 @@ class Port:
         self.now_ns = now_ns
 
     def _paused_classes(self, now_ns: int) -> int:
-        """Bit mask of the classes that are paused at `now_ns`."""
+        """Return the bit mask of the classes that are paused at `now_ns`."""
         mask = 0
         for priority in range(CLASSES):
             if self._paused_until_ns[priority] > now_ns:

@@ -27,7 +27,7 @@ class PullPacer(TimerOwner):
         self._timer = Timer(timers, self)
 
     def add(self, now_ns: int, point: NotificationPoint) -> None:
-        """`point` has credit to send; it stays in the ring until it has none."""
+        """Add `point`, which has credit to send, to the ring until it has none."""
         if point.pulling:
             return
         point.pulling = True
@@ -40,7 +40,7 @@ class PullPacer(TimerOwner):
         self._ns_per_byte = self._line_ns_per_byte / share
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """A turn."""
+        """Give the next point its turn."""
         while self._ring.size > 0:
             point = self._ring.pop()
             drawn_bytes = point.on_turn(now_ns)
@@ -62,7 +62,7 @@ class PullPacer(TimerOwner):
             point.idling = False
 
     def _wait(self, now_ns: int, drawn_bytes: int) -> None:
-        """For the link to carry what was drawn."""
+        """Wait for the link to carry what was drawn."""
         # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
         started_ns = max(self._next_ns, float(now_ns - 1))
         self._next_ns = started_ns + drawn_bytes * self._ns_per_byte

@@ -39,7 +39,7 @@ _trimmed: Final = Trimmed()
 
 
 class QueuePair(Connection):
-    """One end of a reliable connection. Open it with `Nic.open_qp`."""
+    """One end of a reliable connection, opened by `Nic.open_qp`."""
 
     def __init__(
         self,
@@ -179,13 +179,13 @@ class QueuePair(Connection):
 
     @property
     def sends(self) -> bool:
-        """Whether messages that have started are not acknowledged."""
+        """True if messages that have started are not acknowledged."""
         sender = self._sender
         return sender is not None and sender.messages.size > 0
 
     @property
     def holds_early(self) -> bool:
-        """Whether packets have arrived that wait for one before them: any packet may deliver them."""
+        """True if packets have arrived that wait for an earlier one: any packet may deliver them."""
         receiver = self._receiver
         return receiver is not None and receiver.holds_early
 
@@ -195,11 +195,11 @@ class QueuePair(Connection):
         return sender is not None and sender.absolute(psn) + 1 >= sender.message_end
 
     def hears(self, address: int) -> bool:
-        """Whether a host other than `peer_address` may be at the other end."""
+        """Return whether a host other than `peer_address` may be at the other end."""
         return False
 
     def path_of(self, path_id: int, frame: bytes) -> int:
-        """A number for the path that the answer `frame` says the id of."""
+        """Return a number for the path whose id the answer `frame` has."""
         return path_id
 
     @property
@@ -217,7 +217,7 @@ class QueuePair(Connection):
         return self.limiter.inflight_bytes
 
     def take_rtt_ns(self) -> int:
-        """The latest RTT measured since the last call; -1: none."""
+        """Return the latest RTT measured since the last call; -1: none."""
         rtt_ns = self._rtt_ns
         self._rtt_ns = -1
         return rtt_ns
@@ -272,7 +272,7 @@ class QueuePair(Connection):
         self.stats.bytes_posted -= posted_bytes - message.size_bytes
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The start of a message."""
+        """Start the scheduled messages that are due."""
         sender = self.sender
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             message = self._scheduled.pop()
@@ -352,7 +352,7 @@ class QueuePair(Connection):
             self.notification_point.on_data(now_ns, marked, frame)
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
-        """An ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
+        """Handle an ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
         self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
@@ -377,7 +377,7 @@ class QueuePair(Connection):
     def on_sack(
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
-        """A selective ACK; its AETH is at `offset`."""
+        """Handle a selective ACK; its AETH is at `offset`."""
         self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
@@ -398,7 +398,10 @@ class QueuePair(Connection):
         self.notification_point.on_trimmed(now_ns, missing, frame)
 
     def on_nack(self, now_ns: int, psn: int, frame: bytes) -> None:
-        """A packet was trimmed. If that was at its last hop the path has no part in it."""
+        """Handle a NACK of a trimmed packet.
+
+        The path has no part in a trim at the last hop.
+        """
         self.stats.nacks_received += 1
         if self._retired:
             return
@@ -421,7 +424,7 @@ class QueuePair(Connection):
             self.reaction_point.on_cnp(now_ns)
 
     def _count_late(self, frame: bytes, nak: bool) -> None:
-        """An answer has come to a queue pair that sends no more data."""
+        """Count an answer to a queue pair that sends no more data."""
         if nak:
             self.stats.naks_received += 1
         if frame[wire.BECN] & 0x40 != 0:
@@ -493,7 +496,7 @@ class GroupQueuePair(QueuePair):
         return self._members.has(address)
 
     def path_of(self, path_id: int, frame: bytes) -> int:
-        """Ids are of the paths to one member."""
+        """Return a number for the path to one member, whose ids are separate."""
         return self._members.place(frame) << 12 | path_id
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
@@ -509,14 +512,14 @@ class GroupQueuePair(QueuePair):
     def on_sack(
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
-        """What a member has beyond the first packet that it misses is not kept: it is sent again to all."""
+        """Handle a member's SACK by its first missing packet only: what follows is sent again to all."""
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)
         least = self._members.least_after(first_missing, frame, sender.unacked, sender.fresh)
         self._on_least(now_ns, least, frame, offset)
 
     def _on_least(self, now_ns: int, least: int, frame: bytes, offset: int) -> None:
-        """All members have every packet before `least`, by what `frame` says."""
+        """Handle that all members have every packet before `least`, by what `frame` says."""
         sender = self.sender
         if least > sender.unacked:
             super().on_ack(now_ns, (sender.psn_base + least - 1) & wire.PSN_MASK, wire.SYNDROME_ACK, frame, offset)

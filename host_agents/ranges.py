@@ -1,4 +1,4 @@
-"""What values a parameter may have: `eta: float = field(default=0.95, metadata=SHARE)`.
+"""Ranges of parameters: `eta: float = field(default=0.95, metadata=SHARE)`.
 
 The keys are pydantic's names of constraints; the registry checks them. What has to hold between parameters is for the
 `__post_init__` of their class.
@@ -19,18 +19,21 @@ ONE_OF: Final = "one_of"
 
 
 def one_of(*names: str) -> Mapping[str, tuple[str, ...]]:
-    """Of a `str` parameter that has one of these values. (A `Literal` is lost in compiled hosts.)"""
+    """Return the metadata of a `str` parameter with one of these values.
+
+    A `Literal` is lost in compiled hosts.
+    """
     return {ONE_OF: names}
 
 
 def expect_less(owner: str, lower: str, low: float, upper: str, high: float) -> None:
-    """Raises ParameterError, with the names of both, unless the one is less than the other."""
+    """Raise ParameterError, with the names of both, unless one is less than the other."""
     if low >= high:
         raise ParameterError(f"{owner}: parameter {lower}: should be less than {upper}, {high} (got {low})")
 
 
 def check_watermarks(owner: str, wm_min: float, wm_start: float, wm_max: float) -> None:
-    """Raises ParameterError unless a watermark starts within its range."""
+    """Raise ParameterError unless a watermark starts within its range."""
     if not wm_min <= wm_start <= wm_max:
         raise ParameterError(
             f"{owner}: parameter wm_start: should be from wm_min, {wm_min}, to wm_max, {wm_max} (got {wm_start})"

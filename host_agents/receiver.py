@@ -12,7 +12,9 @@ from host_agents.wire import CE, PSN_HALF, PSN_MASK, TOS
 
 
 class Receiver(TimerOwner):
-    """What go-back-N and selective repeat have in common. Packets are numbered from 0 without bound.
+    """Common part of go-back-N and selective-repeat receivers.
+
+    Packets are numbered from 0 without bound.
 
     What has asked for no ACK has one after a base RTT: a sender may have stopped before the packet that would ask.
     """
@@ -41,13 +43,13 @@ class Receiver(TimerOwner):
         self._timer: Timer | None = None  # most queue pairs never need one, and there may be hundreds of thousands
 
     def close(self) -> None:
-        """It answers nothing more."""
+        """Stop answering."""
         self._waits = False
         if self._timer is not None:
             self._timer.cancel()
 
     def absolute(self, psn: int) -> int:
-        """The packet number nearest to the expected one that has this PSN."""
+        """Return the packet number nearest to the expected one that has this PSN."""
         delta = (psn - self.psn_base - self.expected) & PSN_MASK
         if delta >= PSN_HALF:
             delta -= PSN_MASK + 1
@@ -58,21 +60,21 @@ class Receiver(TimerOwner):
 
     @property
     def holds_early(self) -> bool:
-        """Whether packets have arrived that wait for one before them."""
+        """True if packets have arrived that wait for an earlier one."""
         return False
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
-        """A data packet arrived; `last` when it ends its message."""
+        """Handle a data packet; `last` if it ends its message."""
         raise NotImplementedError
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
-        """The header of a data packet arrived whose payload a switch cut off. Whether a NACK asks for it again."""
+        """Handle the header of a trimmed data packet; return whether a NACK requests it again."""
         raise NotImplementedError
 
     def deliver(self, now_ns: int, payload_bytes: int, last: bool) -> None:
-        """The next packet in order goes to the application."""
+        """Deliver the next packet in order to the application."""
         told = self._told
         if told is not None and self._between:
             self._between = False
@@ -90,12 +92,12 @@ class Receiver(TimerOwner):
             self._connection.delivered(delivery)
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
-        """The data packet `frame` is dealt with, but for its answer. Returns whether that echoes its ECN mark."""
+        """Finish a data packet except for its answer; return whether that echoes the ECN mark."""
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
     def wait(self, now_ns: int, psn: int, marked: bool, frame: bytes) -> None:
-        """The data packet `frame` asks for no ACK: a later one's is for it, too."""
+        """Let the data packet `frame` wait for the ACK of a later one."""
         if not self._waits:
             self._waits = True
             self._waiting_since_ns = now_ns
@@ -118,7 +120,7 @@ class Receiver(TimerOwner):
                 timer.arm(until_ns)
 
     def part(self, marked: bool) -> None:
-        """What is answered now echoes `marked`. An ACK has one mark for all that it acknowledges (RFC 8257, 3.2).
+        """Answer waiting packets first if they echo another mark: an ACK has one mark for all that it acknowledges.
 
         So packets that wait and echo another one get their ACK at once, and what they have counts.
         """
@@ -126,11 +128,11 @@ class Receiver(TimerOwner):
             self.answer_waiting()
 
     def answer_waiting(self) -> None:
-        """Packets wait: they get their ACK."""
+        """Acknowledge the waiting packets."""
         raise NotImplementedError
 
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
-        """An ACK or NAK for the data packet `frame`, and for those that wait."""
+        """Send an ACK or NAK for the data packet `frame` and those that wait."""
         self._waits = False
         self.stats.acks_sent += 1
         answering = self._answering
@@ -140,14 +142,14 @@ class Receiver(TimerOwner):
     def send_sack(
         self, psn: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> None:
-        """A selective ACK for the data packet `frame`, and for those that wait."""
+        """Send a selective ACK for the data packet `frame` and those that wait."""
         self._waits = False
         self.stats.acks_sent += 1
         messages = self.messages
         self._port.send_control(self._frames.sack(psn, messages, first_missing_psn, map_psn, early, marked, frame))
 
     def send_nack(self, psn: int, frame: bytes) -> None:
-        """A NACK for the trimmed packet `frame`."""
+        """Send a NACK for the trimmed packet `frame`."""
         self.stats.nacks_sent += 1
         last_hop = frame[TOS] >> 2 == self._last_hop_dscp
         self._port.send_control(self._frames.nack(psn, frame[TOS] & 3 == CE, last_hop, frame))

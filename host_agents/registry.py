@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def _none_besides(parameters: object, mechanisms: Mapping[str, Any]) -> tuple[int, ...]:
-    """Of protocols whose data leaves in the NIC's class for it."""
+    """Return no classes: data of most protocols leaves in the NIC's class for it."""
     return ()
 
 
 def _deaf(parameters: object, path: Path) -> NotificationPoint:
-    """Of protocols whose receivers only acknowledge."""
+    """Return the notification point of protocols whose receivers only acknowledge."""
     from host_agents.cc.base import NotificationPoint
 
     return NotificationPoint(path)
@@ -42,7 +42,7 @@ def _deaf(parameters: object, path: Path) -> NotificationPoint:
 
 @dataclass(frozen=True)
 class ProtocolInfo:
-    """What a protocol's file says about it.
+    """Declaration of a protocol in its file.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
     shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
@@ -113,7 +113,10 @@ class Protocol:
     mechanisms: Mapping[str, Any]
 
     def scope(self, wanted: str | None) -> str:
-        """Who shares a reaction point: as `wanted`, or as the protocol has it. Raises ParameterError."""
+        """Return who shares a reaction point: as `wanted`, or the protocol's default.
+
+        Raises ParameterError.
+        """
         scope = wanted or self.info.scope
         if scope not in self.info.scopes:
             raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
@@ -130,7 +133,7 @@ class Protocol:
         return usual if usual in self.info.reliabilities else self.info.reliabilities[0]
 
     def check_reliability(self, wanted: str) -> None:
-        """Raises ParameterError where it cannot do with it."""
+        """Raise ParameterError if the protocol does not support this reliability."""
         if wanted not in self.info.reliabilities:
             expected = ", ".join(self.info.reliabilities)
             raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
@@ -142,7 +145,10 @@ class Protocol:
         return self.info.notification_point(self.parameters, path)
 
     def injection(self, slack_cycles: float) -> Injection:
-        """What says when a collective operation may be sent. Raises HostError when the protocol is not for those."""
+        """Return the injection control of collective operations.
+
+        Raises HostError if the protocol is not for those.
+        """
         if self.info.injection is None:
             having = ", ".join(name for name, info in protocols().items() if info.injection is not None)
             raise HostError(f"protocol {self.name!r} is not for collectives; expected one of: {having}")
@@ -150,7 +156,7 @@ class Protocol:
 
     @functools.cached_property
     def opcodes(self) -> Opcodes:
-        """What its NICs know: the packets of the transport, its own, and those of protocols among its mechanisms.
+        """Packets that its NICs know: the transport's, its own, and those of protocols among its mechanisms.
 
         Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
         """
@@ -172,13 +178,13 @@ class Protocol:
 
     @functools.cached_property
     def has_packets(self) -> bool:
-        """Whether there are packets of its own, or of a protocol among its mechanisms."""
+        """True if it or a protocol among its mechanisms has packets of its own."""
         from host_agents.headers import THE_TRANSPORT
 
         return any(packets for owner, packets in self.opcodes.packets.items() if owner != THE_TRANSPORT)
 
     def resolved(self) -> dict[str, Any]:
-        """Every parameter with its value, for the record of a run."""
+        """Return every parameter with its value, for the record of a run."""
         values: dict[str, Any] = dict(dataclasses.asdict(self.parameters))
         for name, added in self.mechanisms.items():
             values[name] = added.resolved() if isinstance(added, Protocol) else dataclasses.asdict(added)
@@ -207,7 +213,7 @@ KINDS: dict[str, Registry[Any]] = {"cc": _protocols, "lb": _load_balancers}  # w
 
 
 def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
-    """Called at the foot of each protocol's, mechanism's and load balancer's file.
+    """Register a protocol, mechanism or load balancer; called at the end of its file.
 
     Raises UserError for another of that name, and for what could not be used.
     """
@@ -221,7 +227,7 @@ def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
 
 
 def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
-    """Raises UserError where the parameters are no dataclass, or one without defaults."""
+    """Raise UserError if the parameters are no dataclass, or one without defaults."""
     if not isinstance(info, ProtocolInfo | MechanismInfo | LoadBalancerInfo):
         raise UserError(f"register: expected a ProtocolInfo, MechanismInfo or LoadBalancerInfo, got {info!r}")
     model = info.parameters
@@ -243,7 +249,7 @@ def mechanisms() -> dict[str, MechanismInfo]:
 
 
 def mechanism(name: str) -> MechanismInfo | None:
-    """None: what may be added by that name is a protocol of its own."""
+    """Return a mechanism; None: the name is that of a protocol."""
     return _mechanisms.get(name)
 
 
@@ -252,20 +258,20 @@ def load_balancers() -> dict[str, LoadBalancerInfo]:
 
 
 def outside(cc: Iterable[str], lb: Iterable[str]) -> list[tuple[str, str]]:
-    """(key, name) of those protocols and load balancers that do not come with p4cc; without their mechanisms."""
+    """Return (key, name) of protocols and load balancers that do not come with p4cc; without their mechanisms."""
     used = [*(("cc", name.split("+")[0]) for name in cc), *(("lb", name) for name in lb)]
     return [(key, name) for key, name in dict.fromkeys(used) if KINDS[key].origin(name)]
 
 
 def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
-    """What pydantic checks besides the type: the range declared with the parameter; never infinity, never NaN."""
+    """Return pydantic's checks besides the type: the declared range; never infinity, never NaN."""
     if hint not in (int, float):
         return {key: limit for key, limit in declared.items() if key != ONE_OF}
     return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
 
 
 def model(cls: type[Any]) -> type[pydantic.BaseModel]:
-    """The model that checks values for the parameter class `cls`: its types, defaults and ranges."""
+    """Return the model that checks values for the parameter class `cls`: its types, defaults and ranges."""
     if cls not in _models:
         _models[cls] = _model(cls)
     return _models[cls]
@@ -285,7 +291,7 @@ def _model(cls: type[Any]) -> type[pydantic.BaseModel]:
 
 
 def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
-    """An instance of the parameter class `cls`, its values checked by pydantic."""
+    """Return an instance of the parameter class `cls` with values checked by pydantic."""
     checks = model(cls)
     fields = checks.model_fields
     mistakes = [
@@ -308,7 +314,7 @@ def _told(owner: str, mistake: Any) -> str:
 
 
 def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
-    """The protocol `name` (with its mechanisms) and its parameters; those not given have their defaults.
+    """Return the protocol `name` (with its mechanisms) with its parameters; omitted ones have their defaults.
 
     Raises UnknownNameError, ParameterError.
     """
@@ -339,7 +345,10 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
 
 
 def resolve_load_balancer(name: str, parameters: Mapping[str, Any] | None = None) -> LoadBalancing:
-    """The load balancer `name` with its parameters. Raises UnknownNameError, ParameterError."""
+    """Return the load balancer `name` with its parameters.
+
+    Raises UnknownNameError, ParameterError.
+    """
     info = _load_balancers.get(name)
     if info is None:
         raise UnknownNameError(f"unknown load balancer {name!r}; {suggest(name, load_balancers())}")

@@ -59,7 +59,7 @@ _LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF
 
 
 class SelectiveRepeatSender(Sender):
-    """Where losses are found by later packets, it keeps its sends in their order: losses are at the oldest end.
+    """Sender with selective repeat, which keeps its sends in order if losses are found by later packets.
 
     When a packet is acknowledged or lost, its send is stale, and stays until it is the oldest. Those behind an old one
     that is not stale are dropped when there are twice as many sends as were in flight. Time-outs are rare, and looked
@@ -102,7 +102,7 @@ class SelectiveRepeatSender(Sender):
         return self._sleek is not None and self._sleek.recovering and self.has_lost()
 
     def _is_lost(self, number: int) -> bool:
-        """An acknowledged packet's entry may be another one's."""
+        """Return whether a packet is lost; an acknowledged packet's entry may be another one's."""
         return number >= self.unacked and self.state_of(number) & LOST != 0
 
     def next_frame(self, now_ns: int) -> bytes:
@@ -120,7 +120,7 @@ class SelectiveRepeatSender(Sender):
         return self._send(now_ns, number)
 
     def _note_send(self, number: int) -> None:
-        """Packet `number` is the next that is sent."""
+        """Record packet `number` as the next that is sent."""
         sends = self._sends
         while sends.size > 0 and sends.rows[sends.oldest() + _NUMBER] < self.unacked:
             sends.drop()  # only to keep what is touched small
@@ -133,12 +133,12 @@ class SelectiveRepeatSender(Sender):
         self._sent += 1
 
     def _is_in_flight(self, number: i64, index: i64) -> bool:
-        """Whether this send is its packet's last, and in flight. What is kept there may be of a later packet."""
+        """Return whether this send is its packet's last, and in flight; the entry may be that of a later packet."""
         place: i64 = number & self._mask
         return self._sent_as[place] == index and self._entries[place * ENTRY + STATE] & INFLIGHT != 0
 
     def _oldest(self) -> int:
-        """The packet in flight whose send is the oldest, or NONE. Sends before it are dropped."""
+        """Return the packet in flight whose send is the oldest, or NONE; sends before it are dropped."""
         sends = self._sends
         while sends.size > 0:
             at = sends.oldest()
@@ -168,7 +168,7 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Packet `number` arrived (unless it is `first_missing`), all before that, and what the map `early` names.
+        """Handle a SACK: packet `number` (unless it is `first_missing`), all before that, and the map `early` arrived.
 
         The map begins with packet `map_from`; its 64 bits are a signed number.
         """
@@ -234,7 +234,7 @@ class SelectiveRepeatSender(Sender):
         return super().abandon()
 
     def _watch_time(self, now_ns: int) -> None:
-        """After an acknowledgement: of what waited to be sent again, it may have named all that was missing."""
+        """Update the deadline after an acknowledgement, which may have named all missing packets."""
         if self.unacked == self.fresh:
             if self.deadline_ns != NEVER:
                 self._disarm()
@@ -242,7 +242,7 @@ class SelectiveRepeatSender(Sender):
             self._arm(now_ns + self.rto_ns)
 
     def on_nak(self, now_ns: int, number: int) -> int:
-        """A go-back-N receiver's NAK: the packet wanted is missing."""
+        """Handle a go-back-N receiver's NAK: the packet wanted is missing."""
         acked_bytes = self.on_ack(now_ns, number - 1)
         if self._is_under_way(number):
             self._requeue(number)
@@ -271,7 +271,7 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The time-out of what was sent that long ago and is in flight, if there is such a packet.
+        """Handle the time-out of packets in flight that were sent that long ago.
 
         What SACKs name may be taken back (RFC 2018, section 8).
         """
@@ -332,7 +332,7 @@ class SelectiveRepeatSender(Sender):
         return super()._settle(now_ns, number)
 
     def _mark(self, now_ns: int, number: int) -> int:
-        """It has arrived. Returns its wire bytes if that is new."""
+        """Mark a packet as arrived; return its wire bytes if that is new."""
         if number >= self.fresh:  # forged
             return 0
         at: i64 = (number & self._mask) * ENTRY
@@ -369,16 +369,20 @@ _SIGN: Final = 0x80000000
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
-    """How far ahead of the first missing packet a packet may be: as many of full size as the link carries in two
-    time-outs and a base RTT. By then the missing one has been sent twice more; what a sender without a window may have
-    sent beyond that, it sends again.
+    """Return how far ahead of the first missing packet a packet may be.
+
+    As many of full size as the link carries in two time-outs and a base RTT. By then the missing one has been
+    sent twice more; what a sender without a window may have sent beyond that, it sends again.
     """
     span_ns = 2 * rto_ns + base_rtt_ns
     return min(max(line_rate_bps * span_ns // (8_000_000_000 * wire_bytes), _LEAST_WINDOW), PSN_HALF)
 
 
 def _bit_of(slot: i64) -> i64:
-    """The bit of a slot in its word of 32. Compiled, a shift of the literal 1 has no more bits than a C int."""
+    """Return the bit of a slot in its word of 32.
+
+    Compiled, a shift of the literal 1 has no more bits than a C int.
+    """
     top: i64 = _SIGN
     return top >> (31 - (slot & 31))
 
@@ -484,7 +488,7 @@ class SelectiveRepeatReceiver(Receiver):
         return missing
 
     def _deliver_early(self, now_ns: int) -> bool:
-        """Up to the first packet missing. Whether one of them has asked for an ACK."""
+        """Deliver early packets up to the first missing one; return whether one of them requested an ACK."""
         asked = False
         while self.expected < self._end:
             slot: i64 = self.expected & self._early_mask
@@ -519,7 +523,7 @@ class SelectiveRepeatReceiver(Receiver):
         self.send_sack(self.psn(number), self.psn(self.expected), self.psn(map_from), early, marked, frame)
 
     def _map(self, map_from: int) -> i64:
-        """Which of the 64 packets from `map_from` on are there, as a signed number."""
+        """Return the map of the 64 packets from `map_from` on as a signed number."""
         span: i64 = self._end - map_from
         if span <= 0:
             return 0

@@ -48,10 +48,10 @@ NO_PROBE: Final = -(1 << 40)  # no packet has this number; a probe may have -1
 
 
 class Sender(Member):
-    """What go-back-N and selective repeat have in common."""
+    """Common part of go-back-N and selective-repeat senders."""
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
-        """The reaction point is the limiter's."""
+        """Create the sender with the limiter's reaction point."""
         super().__init__()
         config = transport.config
         frames = transport.frames
@@ -165,25 +165,26 @@ class Sender(Member):
         return self.place_of(self.unacked) if self.unacked < self.fresh else none
 
     def place_of(self, number: int) -> int:
-        """Of a packet sent and not acknowledged."""
+        """Return the place of a packet that is sent and not acknowledged."""
         at: i64 = (number & self._mask) * ENTRY
         return self._entries[at + PLACE]
 
     def state_of(self, number: int) -> int:
-        """Of a packet sent and not acknowledged."""
+        """Return the state of a packet that is sent and not acknowledged."""
         at: i64 = (number & self._mask) * ENTRY
         return self._entries[at + STATE]
 
     def absolute(self, psn: int) -> int:
-        """The packet number nearest to the first unacknowledged one that has this PSN."""
+        """Return the packet number nearest to the first unacknowledged one that has this PSN."""
         delta = (psn - self.psn_base - self.unacked) & PSN_MASK
         if delta >= PSN_HALF:
             delta -= PSN_MASK + 1
         return self.unacked + delta
 
     def identify(self, now_ns: int, number: int, first_missing: int, feedback: Feedback) -> None:
-        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again, and
-        whether it was late. All before `first_missing` have arrived.
+        """Fill in the feedback on packet `number` before it is settled: order, RTT, whether resent, whether late.
+
+        All packets before `first_missing` have arrived.
 
         Of one that has asked for no ACK there is no RTT unless it arrived out of order where that is answered at once:
         its answer may have waited. Where that waits, too, and others behind it have arrived, it filled a gap. Where
@@ -211,7 +212,7 @@ class Sender(Member):
             feedback.resent = state & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:
-        """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""
+        """Handle the arrival of all packets up to `number`; return the wire bytes newly acknowledged."""
         acked_bytes = 0
         if number >= self.fresh:
             return 0
@@ -226,19 +227,20 @@ class Sender(Member):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
+        """Handle the arrival of `number` and all before `first_missing`; return the wire bytes newly acknowledged.
+        """
         return self.on_ack(now_ns, first_missing - 1)
 
     def send_again(self, place: int) -> None:
-        """Packets from this place on, among all of the reaction point, have not arrived."""
+        """Send packets again from this place on, among all of the reaction point."""
         raise NotImplementedError
 
     def on_nak(self, now_ns: int, number: int) -> int:
-        """The receiver wants `number` and has all before it. Returns the wire bytes newly acknowledged."""
+        """Handle a NAK: the receiver wants `number` and has all before it; return the wire bytes newly acknowledged."""
         raise NotImplementedError
 
     def on_nack(self, number: int, trimmed: Trimmed) -> None:
-        """Packet `number` was trimmed; size and RTT of `trimmed` are still to be filled in."""
+        """Handle a trimmed packet `number`; fill in size and RTT of `trimmed`."""
         raise NotImplementedError
 
     def complete_messages(self, now_ns: int) -> None:
@@ -254,7 +256,7 @@ class Sender(Member):
             message.qp.completed(message)
 
     def may_retry(self, now_ns: int) -> bool:
-        """Something was not answered in time. False: once too often, and the connection has ended."""
+        """Count an unanswered request; return False if the retries are used up and the connection has ended."""
         acked = self.unacked + self.stats.bytes_acked
         if acked > self._acked_at_retry:  # what was taken back and is acknowledged again is nothing new
             self._acked_at_retry = acked
@@ -269,7 +271,7 @@ class Sender(Member):
         return False
 
     def abandon(self) -> list[Message]:
-        """Nothing more is sent; returns the messages that are not acknowledged."""
+        """Stop sending; return the messages that are not acknowledged."""
         self._disarm()
         acked_bytes = self.stats.bytes_acked
         for number in range(self.unacked, self.fresh):
@@ -297,7 +299,7 @@ class Sender(Member):
         return left
 
     def dismiss(self) -> None:
-        """Everything is acknowledged, and nothing more will be posted: let go of the limiter and the timer."""
+        """Release limiter and timer after everything is acknowledged and nothing more will be posted."""
         self.limiter.dismiss()
         self.timer.dismiss()
 
@@ -310,11 +312,11 @@ class Sender(Member):
         self.timer.cancel()
 
     def _settle(self, now_ns: int, number: int) -> int:
-        """Packet `number` is acknowledged. Returns its wire bytes."""
+        """Settle the acknowledged packet `number`; return its wire bytes."""
         return self._release(number)
 
     def _release(self, number: int) -> int:
-        """Packet `number` is neither in flight nor to be sent again any more. Returns its wire bytes."""
+        """Release packet `number`, which is neither in flight nor to be resent; return its wire bytes."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -333,7 +335,7 @@ class Sender(Member):
         return wire_bytes
 
     def _give_up(self, number: int) -> None:
-        """Packet `number` is no longer in flight, and not acknowledged: it waits to be sent again."""
+        """Queue packet `number` for retransmission: it is no longer in flight, and not acknowledged."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -345,7 +347,7 @@ class Sender(Member):
             self.traffic.waiting_bytes += wire_bytes
 
     def _take_back(self, number: int) -> None:
-        """Packet `number` was not acknowledged after all, and waits to be sent again."""
+        """Take back the acknowledgement of packet `number`, which waits to be sent again."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -357,12 +359,12 @@ class Sender(Member):
         self.traffic.waiting_bytes += wire_bytes
 
     def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
-        """All of a message's packets, on the wire."""
+        """Return the wire bytes of all packets of a message."""
         full = packets - 1
         return full * self._full_wire_bytes + self.frames.data_wire_bytes(size_bytes - full * self._mtu_bytes)
 
     def _new_packet(self, now_ns: int) -> None:
-        """The entry of packet `fresh`, which was never sent."""
+        """Create the entry of packet `fresh`, which was never sent."""
         number = self.fresh
         if number - self.unacked > self._mask:
             self._grow()
@@ -387,7 +389,7 @@ class Sender(Member):
             entries[at + STATE] = state
 
     def _state_of_end(self, number: int) -> int:
-        """Of a packet that is the first of its message, or the last, or both."""
+        """Return the state of a packet that is the first or last of its message, or both."""
         state = 0
         size_bytes = self._mtu_bytes
         if number == self._sending_from:
@@ -438,13 +440,13 @@ class Sender(Member):
         return frame
 
     def _is_last(self, state: i64) -> bool:
-        """Whether nothing follows, for now, the packet that leaves; or whether it is sent again."""
+        """Return whether nothing follows the leaving packet for now, or whether it is sent again."""
         if state & AGAIN != 0 or self.fresh == self.open_end:
             return True
         return not self.point.may_send(self.limiter.inflight_bytes)
 
     def _make_headers(self, now_ns: int, number: int, usual: bytes) -> bytes:
-        """What the reaction point puts ahead of the payload; the packet waits with its length from now on."""
+        """Return the reaction point's headers; the packet waits with its new length from now on."""
         limiter = self.limiter
         if limiter.priority != limiter.data_priority:
             usual = self.frames.in_class(usual, limiter.priority)
@@ -470,7 +472,7 @@ class Sender(Member):
         return headers
 
     def _earlier_message(self, number: int) -> Message:
-        """Of a packet that is sent again; one of the oldest messages, as a rule."""
+        """Return the message of a packet that is sent again, usually one of the oldest."""
         index = 0
         while self.messages.at(index).end_packet <= number:
             index += 1
@@ -481,7 +483,7 @@ class Sender(Member):
         self._mask = 2 * self._mask + 1
 
     def _grown(self, old: vec[i64], width: int) -> vec[i64]:
-        """A ring of `width` numbers a packet, twice as long, before `_mask` is that of it."""
+        """Return a ring of `width` numbers a packet, twice as long; call it before `_mask` grows."""
         mask = self._mask
         wider = vec[i64]([0] * (2 * (mask + 1) * width))
         for number in range(self.unacked, self.fresh):

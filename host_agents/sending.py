@@ -1,4 +1,4 @@
-"""What the sending halves of a NIC's queue pairs are made of, when they are first needed."""
+"""Parts of the sending halves of a NIC's queue pairs, made when they are first needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from host_agents.registry import LoadBalancing, Protocol
 
 
 class Sending:
-    """How queue pairs send that have the same protocol, load balancer and priority.
+    """Shared configuration of queue pairs with the same protocol, load balancer and priority.
 
     Each has a reaction point and a limiter of its own, or all share the reaction point of the group
     `shared` and, with the scope `pair`, its limiter.

@@ -49,7 +49,7 @@ class Sleek(TimerOwner):
         self._timer = Timer(sender.limiter.port.timers, self)
 
     def on_ack(self, now_ns: int, order: int) -> None:
-        """An acknowledgement came, caused by the packet of this order among all that were sent (-1: by none)."""
+        """Handle an acknowledgement caused by the packet of this order among all sent (-1: by none)."""
         sender = self._sender
         if self.recovering and sender.unacked >= self._until:
             self._end()
@@ -67,13 +67,13 @@ class Sleek(TimerOwner):
             self._timer.cancel()
 
     def on_probe(self, now_ns: int, rtt_ns: int, order: int) -> None:
-        """The answer to a probe, which left when so many packets had been sent."""
+        """Handle the answer to a probe, which left when `order` packets had been sent."""
         if rtt_ns < _CLEAR * self._base_rtt_ns and self._sender.outstanding():
             self._begin()
             self._send_again(now_ns, order)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """No acknowledgement for long."""
+        """Send a probe after a long time without acknowledgements."""
         sender = self._sender
         if sender.outstanding():
             sender.send_probe(now_ns)
@@ -99,7 +99,7 @@ class Sleek(TimerOwner):
             self._sender.limiter.recovering -= 1
 
     def _send_again(self, now_ns: int, order: int) -> None:
-        """What is missing and left before the packet of this order."""
+        """Send missing packets again that left before the packet of this order."""
         sender = self._sender
         packets = max(1, int(self._window_bytes() / self._packet_bytes))
         end = min(self._until, sender.unacked + packets)

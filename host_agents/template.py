@@ -17,7 +17,7 @@ _writer: Final = BytesWriter()
 
 
 def data_frame(template: bytes, entropy: int, psn: int, ack_request: bool) -> bytes:
-    """The data frame of a template that ends with the BTH or an empty INT shim."""
+    """Return the data frame of a template that ends with the BTH or an empty INT shim."""
     w = _writer
     w.truncate(0)
     w.write(template)
@@ -31,7 +31,7 @@ def data_frame(template: bytes, entropy: int, psn: int, ack_request: bool) -> by
 
 
 def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, body: bytes) -> bytes:
-    """The ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
+    """Return the ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
     _write_ack(template, psn, aeth, marked, data, hops)
     if body:
         _writer.write(body)
@@ -49,7 +49,7 @@ def sack_frame(
     map_psn: int,
     early: i64,
 ) -> bytes:
-    """The same with a SACK; `early` is its map, its 64 bits as a signed number."""
+    """Return the SACK of the frame `data`; `early` is its map, as a signed number of 64 bits."""
     _write_ack(template, psn, aeth, marked, data, hops)
     both: i64 = first_missing_psn
     both = both << 24 | map_psn
@@ -84,7 +84,7 @@ def _write_ack(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, 
 
 
 def counter_frame(template: bytes, entropy: int, value: int) -> bytes:
-    """The control frame of a template whose body is a number of 8 bytes."""
+    """Return the control frame of a template with a body of one 8-byte number."""
     w = _writer
     w.truncate(0)
     w.write(template)
@@ -104,7 +104,7 @@ class Wrapper:
         self._starts: dict[bytes, bytes] = {}  # up to the BTH, by the usual headers
 
     def wrap(self, headers: bytes, body: bytes) -> bytes:
-        """The usual headers (without INT shim) in the packet's: its opcode, longer by `body`, which then follows.
+        """Return the usual headers (without INT shim) in the packet's: its opcode, longer by `body`, which follows.
 
         All bodies have the same length.
         """

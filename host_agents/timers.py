@@ -18,11 +18,14 @@ class TimerOwner:
     """Whoever arms timers and is called when they expire."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """`now_ns` is the timer's nominal time, whenever the driver happened to call."""
+        """Handle the timer; `now_ns` is its nominal time, independent of the driver's call."""
 
 
 class Timer:
-    """One timer; arming it again moves it. `kind` is its owner's own."""
+    """Timer; arming it again moves it.
+
+    `kind` is its owner's own.
+    """
 
     def __init__(self, queue: TimerQueue, owner: TimerOwner, kind: int = 0) -> None:
         self.queue = queue

@@ -1,4 +1,4 @@
-"""What both halves of a queue pair stand on."""
+"""Parts of a queue pair that both its halves use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from host_agents.port import Port
 
 
 class Transport:
-    """One queue pair's parts that both halves need. A half keeps what it needs of them."""
+    """Parts of one queue pair that both halves need; a half keeps those that it needs."""
 
     def __init__(
         self,

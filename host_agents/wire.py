@@ -79,7 +79,10 @@ SACK_BITS: Final = 64
 
 
 def parse_address(text: str) -> int:
-    """An IPv4 address in dotted form as a number. Raises ValueError."""
+    """Return an IPv4 address in dotted form as a number.
+
+    Raises ValueError.
+    """
     parts = text.split(".")
     if len(parts) != 4 or not all(p.isascii() and p.isdigit() and len(p) <= 3 and int(p) < 256 for p in parts):
         raise ValueError(f"{text!r}: expected an IPv4 address like 10.0.0.2")
@@ -87,30 +90,30 @@ def parse_address(text: str) -> int:
 
 
 def mac_of(address: int) -> bytes:
-    """02:00:a:b:c:d of the IPv4 address a.b.c.d."""
+    """Return the MAC address 02:00:a:b:c:d of the IPv4 address a.b.c.d."""
     return b"\x02\x00" + address.to_bytes(4, "big")
 
 
 def ip_checksum(header: bytes) -> int:
-    """RFC 1071 over 20 bytes; 0 for a header whose checksum field is right."""
+    """Return the checksum of RFC 1071 over 20 bytes; 0 for a header with a correct checksum."""
     return complement(sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2)))
 
 
 def complement(total: int) -> int:
-    """Of ones, of a sum of 16-bit words (RFC 1071)."""
+    """Return the ones' complement of a sum of 16-bit words (RFC 1071)."""
     total = (total & 0xFFFF) + (total >> 16)
     return 0xFFFF - ((total & 0xFFFF) + (total >> 16))
 
 
 def checksummed(header: bytearray) -> bytes:
-    """Headers, from Ethernet's on, with the IPv4 checksum that what they say now has."""
+    """Return headers, from Ethernet's on, with their IPv4 checksum computed."""
     header[CHECKSUM : CHECKSUM + 2] = b"\0\0"
     header[CHECKSUM : CHECKSUM + 2] = ip_checksum(bytes(header[IP : IP + IPV4_BYTES])).to_bytes(2, "big")
     return bytes(header)
 
 
 def checksum_holds(frame: bytes) -> bool:
-    """Whether the IPv4 header checksum of `frame` is right."""
+    """Return whether the IPv4 header checksum of `frame` is right."""
     first: i64 = read_i64_be(frame, 14)
     second: i64 = read_i64_be(frame, 22)
     last: i64 = read_i64_be(frame, 26)
@@ -137,7 +140,7 @@ def header(
     solicited: bool = False,
     partition_key: int = DEFAULT_PARTITION,
 ) -> bytes:
-    """The first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
+    """Return the first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
 
     `after_bth_bytes` is what follows the BTH on the wire (shim, AETH, payload, padding), without the ICRC.
     """
@@ -163,7 +166,7 @@ def header(
 
 
 def wire_bytes(frame: bytes) -> int:
-    """Length on the wire, from Ethernet to ICRC; preamble, FCS and gap do not count."""
+    """Return the length on the wire, from Ethernet to ICRC; preamble, FCS and gap do not count."""
     if frame[12:14] != b"\x08\x00":
         return len(frame)
     return ETHERNET_BYTES + int.from_bytes(frame[TOTAL_LENGTH : TOTAL_LENGTH + 2], "big")
@@ -179,21 +182,21 @@ def is_roce(frame: bytes) -> bool:
 
 
 def dest_qpn(frame: bytes) -> int:
-    """The queue pair number that a RoCEv2 frame is for."""
+    """Return the destination queue pair number of a RoCEv2 frame."""
     word: i64 = read_i64_be(frame, BECN)
     qpn: int = (word >> 32) & QPN_MASK
     return qpn
 
 
 def psn(frame: bytes) -> int:
-    """The packet sequence number of a RoCEv2 frame."""
+    """Return the packet sequence number of a RoCEv2 frame."""
     word: i64 = read_i64_be(frame, BECN)
     number: int = word & PSN_MASK
     return number
 
 
 def icrc(frame: bytes) -> bytes:
-    """The ICRC of a whole RoCEv2 frame, as the four bytes that end it (annex A17.3.3).
+    """Return the ICRC of a whole RoCEv2 frame, as the four bytes that end it (annex A17.3.3).
 
     CRC-32 over eight bytes of ones, then the packet from the IPv4 header to before the ICRC, with the fields that
     switches may change (type of service, TTL, checksums, the byte with FECN and BECN) taken as ones.
@@ -209,7 +212,7 @@ STAMP_BYTES: Final = 8
 
 
 def stamp_ns(frame: bytes, payload_bytes: int) -> int:
-    """When a data packet was sent, by what its payload begins with; -1: it has no room for that."""
+    """Return when a data packet was sent, by the start of its payload; -1: it has no room for that."""
     begin = wire_bytes(frame) - ICRC_BYTES - (frame[PAD] >> 4 & 3) - payload_bytes
     if payload_bytes < STAMP_BYTES or begin < AFTER_BTH or len(frame) < begin + STAMP_BYTES:
         return -1
@@ -218,7 +221,7 @@ def stamp_ns(frame: bytes, payload_bytes: int) -> int:
 
 
 def materialize(frame: bytes) -> bytes:
-    """The whole frame for a real wire: payload zeros added, and the ICRC for a RoCEv2 frame."""
+    """Return the whole frame for a real wire: payload zeros added, and the ICRC for a RoCEv2 frame."""
     whole = frame.ljust(wire_bytes(frame), b"\0")
     if not is_roce(whole):
         return whole
@@ -226,7 +229,7 @@ def materialize(frame: bytes) -> bytes:
 
 
 def icrc_holds(frame: bytes) -> bool:
-    """Whether a whole frame off a real wire has the ICRC of what it carries."""
+    """Return whether a whole frame off a real wire has the correct ICRC."""
     return len(frame) == wire_bytes(frame) and frame[-ICRC_BYTES:] == icrc(frame)
 
 
@@ -237,7 +240,7 @@ QUANTUM_BITS: Final = 512
 
 
 def pause_frame(source_mac: bytes, quanta: dict[int, int]) -> bytes:
-    """A priority pause frame: class -> quanta of 512 bit times; 0 quanta resume."""
+    """Return a priority pause frame: class -> quanta of 512 bit times; 0 quanta resume."""
     enable = 0
     times = bytearray(16)
     for priority, count in quanta.items():
@@ -248,7 +251,7 @@ def pause_frame(source_mac: bytes, quanta: dict[int, int]) -> bytes:
 
 
 def parse_pause(frame: bytes) -> dict[int, int] | None:
-    """class -> quanta of a priority pause frame; None if the frame is something else."""
+    """Return class -> quanta of a priority pause frame; None if the frame is something else."""
     if len(frame) < 34 or frame[12:16] != b"\x88\x08\x01\x01":
         return None
     enable = int.from_bytes(frame[16:18], "big")

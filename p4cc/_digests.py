@@ -12,7 +12,7 @@ _QUIET_S = 0.2  # after the last one
 
 
 def subscribe(client: GrpcClient, p4info: Message) -> None:
-    """Has the switch tell of each digest at once."""
+    """Subscribe to all digests, each sent at once."""
     for digest in p4info.digests:
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.INSERT)
         entry = update.entity.digest_entry

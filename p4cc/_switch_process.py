@@ -42,7 +42,7 @@ _made = itertools.count()  # switches of this process: each has interfaces of it
 
 
 class MissingError(UserError):
-    """What such a switch stands on is not here."""
+    """A missing dependency of such a switch."""
 
     missing = True
 
@@ -73,7 +73,7 @@ class SwitchOnWires:
             self._stack = stack.pop_all()
 
     def _wire(self, stack: contextlib.ExitStack, port: int, name: str) -> None:
-        """`name` is the switch's end."""
+        """Create a veth pair whose end `name` is the switch's, and open a socket at the other end."""
         far = f"{name}h"
         _ip("link", "add", name, "type", "veth", "peer", "name", far)
         stack.callback(_ip, "link", "del", name, check=False)
@@ -116,7 +116,7 @@ class SwitchOnWires:
                     raise UserError(f"the switch did not start: {process.last_line() or error}") from None
 
     def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        """What leaves because of a frame; packets that leave by several ports are in the order of the ports."""
+        """Return the frames that the switch sends in response to one, sorted by port."""
         if port not in self._sockets:
             raise UserError(f"no port {port}; expected one of {', '.join(map(str, self._sockets))}")
         for waiting in self._sockets.values():
@@ -136,7 +136,7 @@ class SwitchOnWires:
         return sorted(found, key=lambda output: output[0])
 
     def told(self, frames: int) -> list[Event]:
-        """What happened to the packet of the last `send`, because of which so many frames left; BMv2 does not tell.
+        """Return the events of the packet of the last `send`, which made `frames` frames leave; none for BMv2.
 
         The switch writes it in its own time. Of a packet that it never saw, such as a PFC frame, it writes nothing.
         """
@@ -160,7 +160,7 @@ class SwitchOnWires:
 
 
 def _receive(end: socket.socket) -> bytes:
-    """A frame with its VLAN tag, which the kernel takes out and tells beside it."""
+    """Return a frame with its VLAN tag, which the kernel strips and reports separately."""
     frame, told, _, _ = end.recvmsg(1 << 16, socket.CMSG_SPACE(_TAG.size))
     for level, kind, data in told:
         if (level, kind) == (_SOL_PACKET, _AUXDATA):

@@ -1,4 +1,4 @@
-"""What the links of a path report in a packet's INT records; docs/wire-formats.md has the bits."""
+"""The reports of a path's links in a packet's INT records; docs/wire-formats.md specifies the bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMES_NS = 1 << 24
 
 
 class LinkReport(NamedTuple):
-    """What one link of the path reported, when the acknowledged packet left its queue.
+    """Report of one link of the path, made when the acknowledged packet left its queue.
 
     `rate_bps` is the link's rate; 0: not known. `timestamp_ns` counts modulo 2^24, `tx_bytes`, all that the port has
     transmitted before, in steps of 128 modulo 2^27. `queue_bytes` is what the packet left behind in its queue.
@@ -29,7 +29,7 @@ class LinkReport(NamedTuple):
 
 
 class LinkSample(NamedTuple):
-    """What one link did between two reports.
+    """Difference of two reports of one link.
 
     `throughput_bps` is the mean over the `elapsed_ns` between them; NaN where no time has passed. `queue_bytes` is that
     of the later report.

@@ -1,4 +1,4 @@
-"""What a congestion-control protocol of one's own stands on; see docs/adding-a-protocol.md.
+"""Public interface for congestion-control protocols; see docs/adding-a-protocol.md.
 
 Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain Python is in use already.
 """

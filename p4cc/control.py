@@ -24,7 +24,10 @@ Named = str | PathLike[str] | Compiled  # a P4 file, a program of p4cc's by name
 
 
 def compiled(named: Named) -> Compiled:
-    """Raises UserError, for errors in the program with all of them."""
+    """Return the compiled program of a name, a file or a compilation result.
+
+    Raises UserError, for errors in the program with all of them.
+    """
     if isinstance(named, Compiled):
         return named
     path = Path(named)
@@ -39,19 +42,28 @@ class Control:
         self._known = known
 
     def write(self, *entries: Entry) -> None:
-        """Adds entries; a `DefaultAction` replaces what is there. Raises UserError."""
+        """Insert entries; a `DefaultAction` replaces the default action.
+
+        Raises UserError.
+        """
         controller.write(self._client, self._known, entries)
 
     def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
-        """The cells of a register, all of them or some. Raises UserError for one that the program does not have."""
+        """Return the cells of a register, or those of `indices`.
+
+        Raises UserError for an unknown register.
+        """
         return [value for _, value in program_state.read(self._client, self._found("register", name), indices)]
 
     def counter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
-        """As `register`: "packets", "bytes" or both of each cell of a counter."""
+        """Return "packets", "bytes" or both of each cell of a counter; as `register`."""
         return self._cells("counter", name, indices)
 
     def meter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
-        """As `register`: "cir", "cburst", "pir" and "pburst" of each cell of a meter, all 0 where it has no rates."""
+        """Return "cir", "cburst", "pir" and "pburst" of each cell of a meter; as `register`.
+
+        All four are 0 for a cell without rates.
+        """
         return self._cells("meter", name, indices)
 
     def set_meter(
@@ -64,7 +76,7 @@ class Control:
         pir: int | None = None,
         pburst: int | None = None,
     ) -> None:
-        """Sets committed and peak rate of one cell of a meter, or takes them away: then all packets are green.
+        """Set the committed and peak rate of one cell of a meter; without rates all packets are green.
 
         Rates are in packets or bytes a second, as the meter counts, bursts in packets or bytes (RFC 2698).
         Raises UserError for a name, an index or rates that do not fit.
@@ -85,7 +97,7 @@ class Control:
             raise UserError(f"meter {name!r}, cell {index}: {error}") from None
 
     def _cells(self, kind: str, name: str, indices: Sequence[int] | None) -> list[dict[str, int]]:
-        """Each cell's values, by what they are called."""
+        """Return the values of each cell by name."""
         cells = self._found(kind, name)
         return [
             dict(zip(cells.values, values, strict=True))
@@ -93,7 +105,10 @@ class Control:
         ]
 
     def set_register(self, name: str, index: int, value: int) -> None:
-        """Writes one cell of a register. Raises UserError for a name, an index or a value that does not fit."""
+        """Write one cell of a register.
+
+        Raises UserError for a name, an index or a value that does not fit.
+        """
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
         entry = update.entity.register_entry
         entry.register_id = self._found("register", name).id

@@ -1,4 +1,4 @@
-"""What a figure of one's own stands on; see docs/measurements.md."""
+"""Public interface for figures of reports; see docs/measurements.md."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.report.figures.base import Figure, FigurePerVariant, register

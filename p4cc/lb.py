@@ -1,4 +1,4 @@
-"""What a load balancer of one's own, at the hosts, stands on; see docs/adding-a-protocol.md.
+"""Public interface for load balancers of the hosts; see docs/adding-a-protocol.md.
 
 Importing it puts the compiled hosts in place, as `p4cc.cc` does.
 """

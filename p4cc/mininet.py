@@ -69,7 +69,10 @@ class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
         return result
 
     def _compute_checksums(self) -> None:
-        """A veth pair leaves them to a network card that there is not. In a thread: it moves to the host's network."""
+        """Compute checksums in software, as no network card behind a veth pair does.
+
+        Runs in a thread, because it enters the host's network namespace.
+        """
         isolation.enter_network(f"/proc/{self.pid}/ns/net")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for interface in self.intfList():
@@ -118,12 +121,12 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     @property
     def address(self) -> str:
-        """Of its P4Runtime server."""
+        """Address of the P4Runtime server."""
         assert self._folder is not None, f"switch {self.name} has not started"
         return f"unix:{self._folder.name}/p4rt"
 
     def start(self, controllers: object) -> None:
-        """Mininet's hook: starts the process, which `batchStartup` programs."""
+        """Start the switch process, which `batchStartup` programs (a hook of Mininet)."""
         self._folder = tempfile.TemporaryDirectory(prefix=f"p4cc-{self.name}-")
         folder = Path(self._folder.name)
         ports = [
@@ -138,13 +141,13 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     @classmethod
     def batchStartup(cls, switches: Iterable[P4Switch], **_options: Any) -> Iterable[P4Switch]:  # noqa: N802
-        """Mininet's hook, when all switches have been started: programs them."""
+        """Program all switches after they have been started (a hook of Mininet)."""
         for switch in switches:
             switch.program()
         return switches
 
     def program(self) -> None:
-        """Installs the program and its entries; what was written before is gone."""
+        """Install the program and its entries; earlier entries are lost."""
         if self._client is None:
             client = GrpcClient(self.address, self.device_id, timeout_s=_START_S)
             try:
@@ -157,11 +160,11 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         controller.program_switch(self._client, self._known, entries)
 
     def log(self) -> str:
-        """What the process has said so far."""
+        """Return the output of the process so far."""
         return "" if self._process is None else self._process.said()
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803  # Mininet's name
-        """Mininet's hook: ends the process."""
+        """End the switch process (a hook of Mininet)."""
         if self._client is not None:
             self._client.close()
             self._client = self._control = None
@@ -188,7 +191,7 @@ def transfer(
     timeout_s: float = 60.0,
     **nic: Any,
 ) -> pd.DataFrame:
-    """RDMA messages between hosts of a Mininet network that is up, by p4cc's host agent: one row each.
+    """Send RDMA messages between hosts of a running Mininet network by p4cc's host agent; return a row for each.
 
     `cc` and `lb` are names or files, as in a scenario. Each host sends at no more than `line_rate_bps`; `base_rtt_ns`
     is what the protocol takes for the network's largest. `nic` are further fields of a scenario's `[nic]`. Times are

@@ -135,12 +135,15 @@ class Network:
                 self._shape(host.name, shaped["rate_bps"])
 
     def _shaped(self, node: str) -> dict[int, dict[str, int]]:
-        """The rates of a node's ports, by number, of those that are to have one."""
+        """Return the rates of a node's rate-limited ports, by port number."""
         ports = self.topology.ports[node].items()
         return {port: {"rate_bps": there.rate_bps} for port, there in ports if there.rate_bps <= _MOST_SHAPED_BPS}
 
     def _shape(self, host: str, rate_bps: int) -> None:
-        """What the host sends is held back by the kernel (a token bucket). Raises UserError where it has none."""
+        """Limit the rate of a host's interface with a token bucket of the kernel.
+
+        Raises UserError if the kernel has none.
+        """
         interface = self._net[host].defaultIntf().name
         burst_bytes = max(_LEAST_BURST_BYTES, rate_bps // 8 // _BURSTS_A_SECOND)
         limits = ["burst", str(burst_bytes), "limit", str(burst_bytes + _QUEUE_BYTES)]
@@ -155,20 +158,29 @@ class Network:
         return replace(view, tables=self._tables)
 
     def switch(self, name: str) -> Control:
-        """The program on a switch: entries, registers and counters. Raises UserError."""
+        """Return the control plane of a switch: entries, registers and counters.
+
+        Raises UserError.
+        """
         return self._switch(name).p4
 
     def address(self, name: str) -> str:
-        """Of a switch's P4Runtime server. Raises UserError."""
+        """Return the address of a switch's P4Runtime server.
+
+        Raises UserError.
+        """
         return self._switch(name).address
 
     def popen(self, host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-        """Starts a command on a host; `options` are those of subprocess.Popen. Raises UserError for an unknown host."""
+        """Start a command on a host; `options` are those of subprocess.Popen.
+
+        Raises UserError for an unknown host.
+        """
         started: subprocess.Popen[Any] = self._node(host).popen(list(command), **options)
         return started
 
     def run(self, host: str, command: Sequence[str], *, timeout_s: float = 60.0) -> str:
-        """What a command on a host writes, once it has ended.
+        """Return the output of a command on a host after it has ended.
 
         Raises CommandError (a subprocess.CalledProcessError) if it fails or is not there, subprocess.TimeoutExpired,
         and UserError for an unknown host.
@@ -188,7 +200,10 @@ class Network:
         return str(written)
 
     def transfer(self, transfers: Iterable[Transfer | tuple[str, str, int]], cc: str, **options: Any) -> pd.DataFrame:
-        """RDMA messages between hosts, by p4cc's host agent: one row each. `p4cc.mininet.transfer` has the options."""
+        """Send RDMA messages between hosts by p4cc's host agent; return a row for each.
+
+        `p4cc.mininet.transfer` describes the options.
+        """
         from p4cc.mininet import transfer
 
         self._up()
@@ -208,6 +223,6 @@ class Network:
         return self._net[name]
 
     def _up(self) -> None:
-        """Raises UserError unless it is."""
+        """Raise UserError if the network is not up."""
         if self._net is None:
             raise UserError("the network is not up: it is within its `with` block")

@@ -1,4 +1,4 @@
-"""What a control packet of one's own is declared with; see docs/adding-a-protocol.md."""
+"""Public interface for the declaration of control packets; see docs/adding-a-protocol.md."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from host_agents.packets import (

@@ -1,4 +1,4 @@
-"""What the control plane of a P4 program of one's own stands on: what it is told, and the entries it answers with."""
+"""Public interface for the control plane of a P4 program: its inputs and the entries that it returns."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control.programs import ProgramParameters, SwitchView, names, parameters

@@ -1,11 +1,11 @@
 """Packet tests with pytest: the fixture `p4_switch`, which switch it is, and what the tests reach of P4 programs.
 
-    def test_it_forwards(p4_switch):
-        switch = p4_switch("my.p4")
-        switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
-        switch.send(0, packet).expect((1, packet))
+def test_it_forwards(p4_switch):
+switch = p4_switch("my.p4")
+switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
+switch.send(0, packet).expect((1, packet))
 
-    pytest --p4-switch bmv2 --p4-coverage coverage/
+pytest --p4-switch bmv2 --p4-coverage coverage/
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]:
-    """Makes switches, as `p4cc.Switch`, of the kind that `--p4-switch` says; they end with the test."""
+    """Yield a factory of switches of the kind that `--p4-switch` names, which end with the test.
+
+    The factory has the arguments of `p4cc.Switch`.
+    """
     from p4cc.switch import Switch
     from p4switch.errors import UserError
 

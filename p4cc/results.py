@@ -1,4 +1,4 @@
-"""What runs found: tables as pandas DataFrames, figures as matplotlib's."""
+"""Results of runs: tables as pandas DataFrames, figures as matplotlib's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _FIGURES = ("ended", "end_ns", "flows", "flows_delivered", "last_delivery_ns", "
 
 
 class Result:
-    """One run. Times are in ns of model time, rates in bit/s; docs/python-api.md has the tables' columns."""
+    """Result of one run.
+
+    Times are in ns of model time, rates in bit/s; docs/python-api.md describes the tables.
+    """
 
     def __init__(self, kept: stored.Result, values: Mapping[str, Any] | None = None) -> None:
         self._kept = kept
@@ -42,7 +45,7 @@ class Result:
 
     @property
     def folder(self) -> Path:
-        """With the run's files."""
+        """Folder of the run's files."""
         return self._kept.folder
 
     @property
@@ -51,7 +54,7 @@ class Result:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What is in summary.json."""
+        """Contents of summary.json."""
         return self._kept.summary
 
     @property
@@ -73,7 +76,7 @@ class Result:
 
     @property
     def flows(self) -> pd.DataFrame:
-        """One row a flow: ends, size, when it started and was delivered, completion time, slowdown, counts."""
+        """Table with a row for each flow: ends, size, start, delivery, completion time, slowdown, counters."""
         return self._kept.flows
 
     @property
@@ -92,7 +95,10 @@ class Result:
         return self._kept.tables
 
     def table(self, name: str) -> pd.DataFrame:
-        """One of `tables`. Raises UserError for another name."""
+        """Return one of `tables`.
+
+        Raises UserError for another name.
+        """
         return self._kept.table(name)
 
     @property
@@ -102,7 +108,7 @@ class Result:
 
     @property
     def unfinished(self) -> str | None:
-        """What there is to say of flows and collectives that were not done when the run ended; None: all were."""
+        """Description of the flows and collectives that the run left unfinished; None if there are none."""
         return unfinished(self.summary)
 
     def _repr_html_(self) -> str:
@@ -187,7 +193,7 @@ class Results(Sequence[Result]):
         return ", ".join(run.name for run in self._runs)
 
     def table(self, name: str | None = None) -> pd.DataFrame:
-        """One row a run: what distinguishes it, and the figures of its summary.
+        """Return a table with a row for each run: its key and the figures of its summary.
 
         With a name, that table of all runs, one below the other; what distinguishes them is in its first columns.
         Raises UserError for a table that a run does not have.
@@ -196,17 +202,17 @@ class Results(Sequence[Result]):
 
     @property
     def flows(self) -> pd.DataFrame:
-        """As `table("flows")`."""
+        """Table `flows` of all runs, as `table("flows")`."""
         return self._together("flows")
 
     @property
     def queues(self) -> pd.DataFrame:
-        """As `table("queues")`."""
+        """Table `queues` of all runs, as `table("queues")`."""
         return self._together("queues")
 
     @property
     def rates(self) -> pd.DataFrame:
-        """As `table("rates")`."""
+        """Table `rates` of all runs, as `table("rates")`."""
         return self._together("rates")
 
     @property
@@ -229,7 +235,7 @@ class Results(Sequence[Result]):
         return Plots(self)
 
     def figures(self) -> dict[str, Figure]:
-        """The report's plots by name; before it, where there are several, the scenario's."""
+        """Return the report's plots by name, prefixed by the scenario if there are several."""
         comparisons = compare([run._kept for run in self._runs])
         several = len(comparisons) > 1
         return {
@@ -239,7 +245,7 @@ class Results(Sequence[Result]):
         }
 
     def report(self, file: str | PathLike[str]) -> Path:
-        """Writes the comparison as one HTML page; returns its path."""
+        """Write the comparison as one HTML page and return its path."""
         write_report([run._kept for run in self._runs], Path(file))
         return Path(file)
 
@@ -278,7 +284,7 @@ class Results(Sequence[Result]):
 
 
 def _key(run: Result) -> dict[str, Any]:
-    """What tells a run from others."""
+    """Return what distinguishes a run from others."""
     summary = run.summary
     own = {"scenario": summary["scenario"], "variant": summary["variant"], "cc": run.cc, "lb": run.lb, "seed": run.seed}
     return {**own, **run.values}

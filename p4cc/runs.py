@@ -57,7 +57,7 @@ def run(
     scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
-    """Every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
+    """Run every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
 
     `cc`, `lb` and `seeds` (1, [1, 2] or "1-100") stand instead of the scenario's; `set` has values for any of its keys,
     dotted or as tables. Paths in any of them are relative to the working directory. `out` names a folder to keep the
@@ -103,7 +103,7 @@ def run(
 
 
 def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:
-    """The results in a folder that `run`, `Results.save` or the command line has written.
+    """Return the results in a folder written by `run`, `Results.save` or the command line.
 
     `extensions` are Python files to load, as the runs did, for their figures in reports. Without it, of those that the
     results name the ones are loaded that this user has run himself, as they were then; a warning tells of the others.
@@ -126,7 +126,7 @@ def sweep(
     scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
-    """Every run of a sweep: its name, a .toml file, or its tables; a row's axes are columns of the results.
+    """Run a sweep, given by its name, a .toml file, or its tables; a row's axes are columns of the results.
 
     They run on `jobs` local processes (none: one a core), so that a script needs `if __name__ == "__main__":`, or on
     the Dask cluster at `scheduler`, tls://HOST:PORT, with the keys that Dask's configuration names
@@ -157,7 +157,7 @@ def _tables(scenario: Scenario) -> tuple[str, dict[str, Any], Path]:
 
 
 def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as tables."""
+    """Return dotted keys as tables."""
     tables: dict[str, Any] = {}
     for key, value in changes.items():
         tables = merge(tables, nested(key.split("."), value))
@@ -177,7 +177,10 @@ def _how(
     trace: int | Tracing | None,
     coverage: bool,
 ) -> How:
-    """Raises UserError for a world there is not, or an option that it does not have."""
+    """Return how runs are executed.
+
+    Raises UserError for an unknown world, or an option that it does not have.
+    """
     foreign: dict[str, dict[str, object]] = {
         "virtual": {"switch": switch, "dilation": dilation},
         "mininet": {"trace": trace, "coverage": coverage or None},
@@ -195,7 +198,10 @@ def _how(
 
 
 def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:
-    """Raises UserError where both are given."""
+    """Return where runs are executed.
+
+    Raises UserError if both are given.
+    """
     if jobs is not None and jobs < 1:
         raise UserError(f"jobs {jobs}: expected 1 or more")
     if scheduler is None:
@@ -206,12 +212,15 @@ def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:
 
 
 def _workers_of(one: Run, wanted: int | str | None, traced: bool) -> int:
-    """Nobody's process is forked unless it was asked for. Raises UserError."""
+    """Return the number of worker processes of a run; without a request there is one.
+
+    Raises UserError.
+    """
     return workers_of(str(wanted or one.scenario.workers or 1), traced)(one)
 
 
 def _check_shared(world: str, workers: int | str | None, where: Cluster | int | None) -> None:
-    """Raises UserError where several processes are wanted that cannot be."""
+    """Raise UserError for a combination of processes that is not supported."""
     if world == "mininet" and (workers not in (None, 1) or where not in (None, 1)):
         raise UserError("workers, jobs, scheduler: the mininet world has no such thing")
     if workers not in (None, 1) and where not in (None, 1):
@@ -220,7 +229,7 @@ def _check_shared(world: str, workers: int | str | None, where: Cluster | int | 
 
 @contextmanager
 def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDirectory[str] | None]]:
-    """A folder to write to, whole or not at all."""
+    """Yield a folder to write to, which is complete or absent in the end."""
     if out is None:
         temporary = TemporaryDirectory(prefix="p4cc-")
         yield Path(temporary.name), temporary

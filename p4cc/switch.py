@@ -50,7 +50,7 @@ class Output(_Output):
     layout: Layout = Layout(())
 
     def differences(self, expected: Frame, mask: bytes | None = None) -> list[str]:
-        """A line for each field that is other than expected; bits that are 0 in `mask` do not matter.
+        """Return a line for each field that differs from the expected frame; bits that are 0 in `mask` are ignored.
 
         Bytes behind the end of `mask` do matter.
         """
@@ -58,7 +58,7 @@ class Output(_Output):
 
 
 class Packets(list[Output]):
-    """What left the switch because of one packet, in order."""
+    """Packets that left the switch because of one packet, in order."""
 
     def __init__(self, outputs: Iterable[Output] = (), trace: Callable[[], Trace] = Trace) -> None:
         super().__init__(outputs)
@@ -67,11 +67,11 @@ class Packets(list[Output]):
 
     @functools.cached_property
     def trace(self) -> Trace:
-        """What happened to the packet; empty where the switch does not tell."""
+        """Events of the packet; empty if the switch does not report them."""
         return self._trace()
 
     def expect(self, *expected: tuple[int, Frame], mask: bytes | None = None) -> None:
-        """Compares ports and frames, all of them and in order.
+        """Compare all ports and frames, in order.
 
         Raises AssertionError, which says how each differs, field by field, and what happened to the packet.
         """
@@ -95,7 +95,7 @@ def compile(
     include: Sequence[str | Path] = (),
     define: Mapping[str, str] | None = None,
 ) -> Program:
-    """Compiles a P4-16 program for v1model: `.json` is the BMv2 JSON, `.p4info` the P4Info; `.write` makes files.
+    """Compile a P4-16 program for v1model: `.json` is the BMv2 JSON, `.p4info` the P4Info; `.write` makes files.
 
     It may include what p4cc's own programs do (`include/forwarding.p4`, ...), and the packets of protocols `cc`, names
     or files of one's own, as `include/packets/NAME.p4`.
@@ -165,7 +165,7 @@ class Switch(Control):
         self.close()
 
     def close(self) -> None:
-        """Ends the switch's process, if it has one."""
+        """End the switch's process, if it has one."""
         if self._wires is not None:
             self._wires.close()
             self._wires = None
@@ -177,7 +177,9 @@ class Switch(Control):
     @overload
     def send(self, frame: Frame, port: int, now: int = 0) -> Packets: ...
     def send(self, *packet: Any, now: int = 0, **named: Any) -> Packets:
-        """What leaves the switch because of a packet (bytes, or of scapy) into a port at tick `now`, in order.
+        """Return the packets that leave after a packet enters a port at tick `now`, in order.
+
+        The packet is bytes or of scapy.
 
         Raises CheckError when an assert of the program does not hold.
         """
@@ -205,7 +207,7 @@ class Switch(Control):
 
     @property
     def coverage(self) -> Coverage:
-        """What all packets so far have reached of the program; empty where the switch does not tell."""
+        """Coverage of the program by all packets so far; empty if the switch does not report it."""
         total = Coverage()
         if self._wires is None:
             total.add(self._traced.program.points, self._switch.passed())
@@ -214,7 +216,10 @@ class Switch(Control):
     # State by name
 
     def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
-        """The cells of a register, all of them or some. Raises UserError for one that the program does not have."""
+        """Return the cells of a register, or those of `indices`.
+
+        Raises UserError for an unknown register.
+        """
         if (port := self._thrift_port) is None:
             return super().register(name, indices)
         found = self._found("register", name)
@@ -222,7 +227,10 @@ class Switch(Control):
         return [found.number(cells[self._checked(found, index)]) for index in indices or range(found.size)]
 
     def set_register(self, name: str, index: int, value: int) -> None:
-        """Writes one cell of a register. Raises UserError for a name, an index or a value that does not fit."""
+        """Write one cell of a register.
+
+        Raises UserError for a name, an index or a value that does not fit.
+        """
         if (port := self._thrift_port) is None:
             super().set_register(name, index, value)
             return
@@ -233,7 +241,7 @@ class Switch(Control):
 
     @property
     def _thrift_port(self) -> int | None:
-        """Of BMv2, whose P4Runtime server has no registers."""
+        """Thrift port of BMv2, whose P4Runtime server has no registers; None for other switches."""
         return None if self._wires is None else self._wires.thrift_port
 
     @staticmethod
@@ -243,15 +251,24 @@ class Switch(Control):
         return index
 
     def table(self, name: str) -> Table:
-        """A table: `switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)`. Raises UserError."""
+        """Return a table: `switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)`.
+
+        Raises UserError.
+        """
         return Table(self._client, self._known, name)
 
     def multicast_group(self, group: int, ports: Iterable[int | tuple[int, int]]) -> None:
-        """Where copies for a group go: ports, or (port, instance). Raises UserError."""
+        """Set the ports, or (port, instance) pairs, that receive copies for a multicast group.
+
+        Raises UserError.
+        """
         self.write(MulticastGroup(group, tuple(_replicas(ports))))
 
     def clone_session(self, session: int, ports: Iterable[int | tuple[int, int]], truncate_bytes: int = 0) -> None:
-        """Where the copies of a clone session go. Raises UserError."""
+        """Set the ports that receive the copies of a clone session.
+
+        Raises UserError.
+        """
         self.write(CloneSession(session, tuple(_replicas(ports)), truncate_bytes))
 
     def digests(self) -> list[tuple[str, dict[str, int]]]:
@@ -266,7 +283,7 @@ class Switch(Control):
 
 
 def _with_layouts(left: Iterable[tuple[int, bytes]], trace: Trace) -> Iterator[Output]:
-    """What left, with the headers that each frame was put together of, where the trace tells."""
+    """Yield the frames that left, with the headers that the deparser emitted if the trace reports them."""
     known = [(event.port, event.frame, layout) for event, layout in layouts(trace)]
     for port, frame in left:
         output = Output(port, frame)
@@ -277,7 +294,7 @@ def _with_layouts(left: Iterable[tuple[int, bytes]], trace: Trace) -> Iterator[O
 
 
 def _arguments(packet: tuple[Any, ...], now: int, named: dict[str, Any]) -> tuple[int, bytes, int]:
-    """Port, frame and tick of `send(port, packet, now)` and of `send(frame, port, now)`."""
+    """Return port, frame and tick of `send(port, packet, now)` and of `send(frame, port, now)`."""
     given = list(packet)
     for name in ("packet", "frame"):
         if name in named:

@@ -20,10 +20,16 @@ _EXACT, _LPM, _TERNARY, _RANGE, _OPTIONAL = 2, 3, 4, 5, 6  # of P4Info's MatchFi
 
 
 class Table:
-    """One table. Names of keys and actions are P4Info's, or what follows their last dot where that is but one."""
+    """Table of a switch.
+
+    Names of keys and actions are those of P4Info, or their last component if it is unique.
+    """
 
     def __init__(self, client: Client, known: Any, name: str) -> None:
-        """`known` turns entries into updates (`harness.control.controller.Program`). Raises UserError."""
+        """Look the table up; `known` turns entries into updates (`harness.control.controller.Program`).
+
+        Raises UserError.
+        """
         self._client = client
         self._known = known
         tables = {key: t for t in known.p4info.tables for key in (t.preamble.name, t.preamble.alias)}
@@ -45,7 +51,7 @@ class Table:
         params: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> None:
-        """Adds an entry: `table.add(dst="10.0.0.0/24", action="forward", port=1)`.
+        """Insert an entry: `table.add(dst="10.0.0.0/24", action="forward", port=1)`.
 
         Values are integers, addresses, "VALUE/LENGTH" for a prefix, "VALUE &&& MASK" or (value, mask) for a mask,
         "LOW..HIGH" or (low, high) for a range. A key that is left out matches anything. Where a key has the name of a
@@ -63,11 +69,14 @@ class Table:
         params: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> None:
-        """Gives an entry another action; as `add`."""
+        """Change the action of an entry; as `add`."""
         self._send(self._updates(p4runtime_pb2.Update.MODIFY, self._entry(action, priority, match, params, values)))
 
     def delete(self, *, priority: int = 0, match: Mapping[str, Any] | None = None, **values: Any) -> None:
-        """Removes the entry with this key. Raises UserError if there is none."""
+        """Delete the entry with this key.
+
+        Raises UserError if there is none.
+        """
         keys = self._matches({**(match or {}), **values})
         anything = Action(next(iter(self._actions)), {})  # its key is what says which
         (update,) = self._updates(p4runtime_pb2.Update.DELETE, TableEntry(self.name, keys, anything, priority))
@@ -75,11 +84,17 @@ class Table:
         self._send([update])
 
     def default(self, action: str, **params: Any) -> None:
-        """What becomes of packets that match no entry. Raises UserError."""
+        """Set the default action, for packets that match no entry.
+
+        Raises UserError.
+        """
         self._send(self._known.updates(DefaultAction(self.name, self._action(action, params))))
 
     def clear(self) -> None:
-        """Removes all entries but those of the program that are constant. Raises UserError."""
+        """Delete all entries except constant ones.
+
+        Raises UserError.
+        """
         query = p4runtime_pb2.Entity()
         query.table_entry.table_id = self._info.preamble.id
         try:
@@ -89,7 +104,7 @@ class Table:
         self._send([p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=entity) for entity in found])
 
     def __len__(self) -> int:
-        """How many entries it has."""
+        """Return the number of entries."""
         query = p4runtime_pb2.Entity()
         query.table_entry.table_id = self._info.preamble.id
         return sum(1 for _ in self._client.read([query]))
@@ -165,13 +180,16 @@ class Table:
 
 
 def _by_suffix(name: str, known: Mapping[str, Any]) -> Any:
-    """The only one whose name ends in `.name`."""
+    """Return the only value whose name ends in `.name`; None if there are none or several."""
     found = {id(value): value for key, value in known.items() if key.endswith(f".{name}")}
     return next(iter(found.values())) if len(found) == 1 else None
 
 
 def number(value: Any) -> int:
-    """An integer, an address, or a text with one. Raises UserError."""
+    """Return an integer, an address, or a text of one as an integer.
+
+    Raises UserError.
+    """
     if isinstance(value, int):
         return int(value)
     if isinstance(value, bytes):
@@ -190,7 +208,7 @@ def number(value: Any) -> int:
 
 
 def _match(field: Message, value: Any, where: str) -> Match | None:
-    """None: it matches anything."""
+    """Return the match of a value; None matches anything."""
     kind, width = field.match_type, field.bitwidth
     if value is None:
         if kind in (_EXACT,):

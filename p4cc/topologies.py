@@ -32,5 +32,8 @@ __all__ = [
 
 
 def topology(name: str, **parameters: object) -> Topology:
-    """The network of that name: `topology("fat-tree", k=8)`. Raises UserError."""
+    """Return the network of a name: `topology("fat-tree", k=8)`.
+
+    Raises UserError.
+    """
     return build(name, parameters)

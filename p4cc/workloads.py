@@ -1,4 +1,4 @@
-"""What a workload of one's own stands on.
+"""Public interface for workloads.
 
 A workload's file defines a subclass of `WorkloadParameters` with a method `generate(setting)` that returns a `Traffic`,
 and registers it by name.

@@ -40,7 +40,7 @@ class Blades(TopologyParameters):
         return builder.build(self.model_dump())
 
     def _blade(self, builder: Builder, b: int) -> str:
-        """Adds a blade; returns the network node of its first group."""
+        """Add a blade and return the network node of its first group."""
         network = []
         for g in range(self.groups_per_blade):
             nodes = [builder.switch(f"n{b}-{g}-{n}", 0) for n in range(self.nodes_per_group)]

@@ -1,4 +1,4 @@
-"""What every network has to be, also one that somebody else's code has built."""
+"""Requirements of every network, including those built by foreign code."""
 
 from __future__ import annotations
 

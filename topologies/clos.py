@@ -55,7 +55,10 @@ def build_clos(
     delay_ns: int,
     parameters: dict[str, object],
 ) -> Topology:
-    """Pods of fully connected ToR and aggregation switches; aggregation switch i reaches spines i*s to i*s + s - 1."""
+    """Build pods of fully connected ToR and aggregation switches.
+
+    Aggregation switch i reaches spines i*s to i*s + s - 1.
+    """
     builder = Builder(name)
     spines = [builder.switch(f"spine{i}", 2) for i in range(aggs_per_pod * spines_per_agg)]
     for pod in range(pods):

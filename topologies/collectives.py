@@ -20,7 +20,7 @@ MAX_CHILDREN = 63  # of a switch in a tree
 
 
 def address(number: int, group: int) -> IPv4Address:
-    """What a group's operations on one of its trees are sent to."""
+    """Return the destination address of a group's operations on one of its trees."""
     return IPv4Address(f"239.{number}.{group >> 8}.{group & 0xFF}")
 
 
@@ -42,21 +42,21 @@ class CollectiveGroup:
 
     @property
     def ranks(self) -> int:
-        """How many have slots of their own."""
+        """Number of ranks that have slots of their own."""
         return 1 if self.push else len(self.members)
 
     @property
     def rank_slots(self) -> int:
-        """Of each rank: a power of two."""
+        """Number of slots of each rank, a power of two."""
         return 2 * self.window if self.push else self.window
 
     @property
     def slots(self) -> int:
-        """In each switch of its trees."""
+        """Number of slots in each switch of the group's trees."""
         return self.ranks * self.rank_slots
 
     def check(self, topology: Topology, where: str = "workload") -> None:
-        """Raises UserError, as `where.key: ...`, for what no network can serve."""
+        """Raise UserError, as `where.key: ...`, for what no network can serve."""
         if self.window < 1 or self.window & (self.window - 1):
             raise UserError(f"{where}.window: {self.window}: expected a power of two")
         if not 1 <= self.number <= MAX_GROUPS:
@@ -78,7 +78,7 @@ class CollectiveGroup:
 
 
 def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -> tuple[Tree, ...]:
-    """The trees that a group's operations take in turn: tree t of the packets' headers is the one at t - 1.
+    """Return the trees that a group's operations take in turn: tree t of the packets' headers is at t - 1.
 
     Their roots are the switches nearest to the member that is farthest from each; where switches are joined by several
     links, each link is a tree's. Raises UserError where there is no such root with one path only to each member, where
@@ -123,7 +123,7 @@ def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str
 
 
 def _centres(topology: Topology, leaves: list[str]) -> list[str]:
-    """The switches whose farthest leaf is nearest, in the topology's order."""
+    """Return the switches whose farthest leaf is nearest, in the topology's order."""
     paths = shortest_paths(topology)
     distance = paths.distance[:, [paths.column[leaf] for leaf in leaves]]
     farthest = distance.max(axis=1)
@@ -133,8 +133,9 @@ def _centres(topology: Topology, leaves: list[str]) -> list[str]:
 
 
 def _beside(switches: nx.MultiGraph[str], root: str, leaves: list[str]) -> int:
-    """The most links that are beside each other on the paths from a root to leaves; 0 where one has several paths:
-    what is combined goes from the root to its initiator by the routes, which have to be the tree's.
+    """Return the largest number of parallel links on the paths from a root to leaves; 0 if one has several paths.
+
+    Combined packets go from the root to their initiator by the routes, which have to be the tree's.
     """
     distance = nx.single_source_shortest_path_length(switches, root)
     most = 1

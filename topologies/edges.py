@@ -45,7 +45,7 @@ _HOST = "host"
 
 
 class Attributes(Table):
-    """What a list of links says of one, beyond its ends. None: as the topology has it."""
+    """Properties of a link in a list, beyond its ends; None takes the topology's value."""
 
     rate_bps: Rate | None = None
     delay_ns: Delay | None = None
@@ -53,7 +53,7 @@ class Attributes(Table):
 
 
 class NodeEntry(Table):
-    """What a TOML file says of a node."""
+    """Properties of a node in a TOML file."""
 
     name: str
     kind: Literal["host", "switch"] | None = None
@@ -72,7 +72,7 @@ class ListedLink:
 
 @dataclass(frozen=True)
 class Listed:
-    """What a file lists: links, and nodes by name, in order."""
+    """Contents of a file: links, and nodes by name, in order."""
 
     links: Sequence[ListedLink]
     nodes: Mapping[str, NodeEntry] = field(default_factory=dict)
@@ -194,7 +194,7 @@ def _columns(where: str, cells: list[str]) -> list[str]:
 
 
 def _value(cell: str) -> object:
-    """A number, or what `with_numbers` makes one of; what is neither is an error there."""
+    """Return a number, or the text for `with_numbers`, which rejects invalid ones."""
     if len(cell) <= 40 and cell.isascii():
         try:
             return int(cell) if cell.isdigit() else float(cell)

@@ -45,7 +45,10 @@ class FileLink:
 
 @dataclass(frozen=True)
 class FileNetwork:
-    """What a file has. `numbers`: those that it gives to hosts, by name, for workloads that name hosts so."""
+    """Contents of a file.
+
+    `numbers` are the file's numbers of hosts by name, for workloads that name hosts by number.
+    """
 
     hosts: Sequence[str]
     switches: Sequence[str]
@@ -88,7 +91,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: dict[str,
 
 
 def _uplinks(where: str, network: FileNetwork, switches: set[str]) -> dict[str, str]:
-    """The switch of each host."""
+    """Return the switch of each host."""
     uplinks: dict[str, str] = {}
     known = switches | set(network.hosts)
     for link in network.links:
@@ -129,7 +132,7 @@ def _tiers(network: FileNetwork, switches: set[str], uplinks: Mapping[str, str])
 
 
 def _addresses(where: str, hosts: Iterable[str], uplinks: Mapping[str, str]) -> dict[str, str]:
-    """Of hosts, in increasing order: 10.a.b.c, of which a and b change with the switch."""
+    """Return increasing addresses of the hosts: 10.a.b.c, where a and b change with the switch."""
     found: dict[str, str] = {}
     rack, place, switch = -1, _MOST_HOSTS, ""
     for name in hosts:

@@ -25,7 +25,7 @@ class Group:
         return ADDRESSES.network_address + self.number
 
     def tree(self, topology: Topology) -> Tree:
-        """Shortest paths from the sender to all members; groups take turns with paths of equal length."""
+        """Return the shortest paths from the sender to all members; groups take turns with paths of equal length."""
         hosts = topology.hosts
         members = (hosts[member].name for member in self.members)
         return tree(topology, hosts[self.source].name, members, choice=self.number - 1)

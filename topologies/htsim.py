@@ -112,7 +112,10 @@ class _Tree:
         return builder.build(parameters, {number: number for number in range(self.hosts)})
 
     def _by_tier(self, key: str, default: int | None = None) -> dict[int, int]:
-        """A key's values by tier. Raises UserError where one is missing."""
+        """Return a key's values by tier.
+
+        Raises UserError if one is missing.
+        """
         found = {}
         for tier in range(self.tiers):
             value = self.values[tier].get(key, default)
@@ -122,7 +125,7 @@ class _Tree:
         return found
 
     def _links(self, below: int, rate: int, above: int, tier: str) -> int:
-        """How many links carry up what so many bring, over-subscribed."""
+        """Return the number of uplinks that carry `below` downlinks, over-subscribed."""
         self._expect(below * rate % above == 0, f"{tier}: its uplinks do not carry a whole share of its downlinks")
         return below * rate // above
 
@@ -132,7 +135,7 @@ class _Tree:
 
 
 def _rack_prefixes(pods: int, pod_tors: int) -> list[list[str]]:
-    """The first three bytes of the addresses of each rack's hosts, by the hundreds; increasing with the hosts' numbers.
+    """Return the first three bytes of each rack's host addresses, by the hundreds, increasing with the host numbers.
 
     By pod and rack, where there are few enough of both.
     """

@@ -30,7 +30,7 @@ _ATTRIBUTES = ("rate_bps", "delay_ns", "loss")
 
 
 class LinkRule(Table):
-    """What some links have of their own. Of several rules for one link the last one holds.
+    """Properties of some links; of several rules for one link the last one holds.
 
     Without `between`, `nodes` and `tiers` a rule is for all links.
     """

@@ -1,4 +1,4 @@
-"""What a network is: hosts, switches, and full-duplex links between their ports."""
+"""Model of a network: hosts, switches, and full-duplex links between their ports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """What is at the other end of a port."""
+    """Far end of a port's link."""
 
     node: str
     port: int
@@ -80,7 +80,7 @@ class Topology:
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:
-        """For each node, its ports and what is behind them."""
+        """Neighbours of each node by port."""
         ports: dict[str, dict[int, Neighbour]] = {node.name: {} for node in self.hosts}
         ports.update({node.name: {} for node in self.switches})
         for link in self.links:
@@ -100,7 +100,7 @@ class Topology:
         return {switch.name: switch for switch in self.switches}
 
     def uplink(self, host: Host) -> Neighbour:
-        """The switch port that a host is attached to, and the link's rate and delay."""
+        """Return the switch port that a host is attached to, with the link's rate and delay."""
         return self.ports[host.name][HOST_PORT]
 
 
@@ -126,13 +126,13 @@ class Builder:
         return name
 
     def host(self, address: str, switch: str, rate_bps: int, delay_ns: int) -> str:
-        """A host at `address`, linked to `switch`; its name follows from the address."""
+        """Add a host at `address`, linked to `switch`, and return its name, which follows from the address."""
         name = self.node("h" + "-".join(str(byte) for byte in IPv4Address(address).packed[1:]), address)
         self.link(switch, name, rate_bps, delay_ns)
         return name
 
     def node(self, name: str, address: str) -> str:
-        """A host of this name at `address`, which has no link yet."""
+        """Add a host of this name at `address`, still without a link, and return its name."""
         self._hosts.append((IPv4Address(address), name))
         self._next_port[name] = HOST_PORT
         return name
@@ -148,6 +148,6 @@ class Builder:
         return port
 
     def build(self, parameters: dict[str, object], host_numbers: Mapping[int, int] | None = None) -> Topology:
-        """The network; `host_numbers` as in `Topology`."""
+        """Return the network; `host_numbers` as in `Topology`."""
         hosts = tuple(Host(name, index, ip) for index, (ip, name) in enumerate(sorted(self._hosts)))
         return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters, host_numbers)

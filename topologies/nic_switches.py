@@ -15,7 +15,7 @@ ON_BOARD_DELAY_NS = 10
 
 
 def with_nic_switches(topology: Topology) -> Topology:
-    """The same network with a switch `nic-<host>` in each host's link: port 1 to the host, port 2 to the network."""
+    """Return the network with a switch `nic-<host>` in each host's link: port 1 to the host, port 2 to the network."""
     hosts = topology.host_by_name
     switches = list(topology.switches)
     links: list[Link] = []

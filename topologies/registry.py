@@ -46,7 +46,10 @@ parameters = REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
-    """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
+    """Return a topology by name and parameters.
+
+    Raises UserError that names the wrong key as `where.key`.
+    """
     checked = validate(parameters(name), values, where)
     if REGISTRY.origin(name):
         return _built(checked)
@@ -59,7 +62,7 @@ def _built(checked: TopologyParameters) -> Topology:
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:
-    """What changes when a file does."""
+    """Return a value that changes when a file does."""
     try:
         now = file.stat()
     except (OSError, ValueError):
@@ -69,7 +72,9 @@ def _stamp(file: Path) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=8)
 def _kept(model: type[TopologyParameters], values: str, stamps: tuple[tuple[int, int, int], ...]) -> Topology:
-    """With parameters that are `values` in JSON. They and the files they name alone decide what our own topologies are:
-    equal ones are one, and so are the routes that are kept of it.
+    """Return the topology of parameters given as JSON.
+
+    Parameters and the files that they name determine built-in topologies, so equal ones share an object and
+    its routes.
     """
     return _built(model.model_validate_json(values))

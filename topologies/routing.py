@@ -39,7 +39,10 @@ class _Rack:
 
 
 class _Routes:
-    """Those of a network's switches. Switches without hosts from which all ways are the same share one list."""
+    """Routes of a network's switches.
+
+    Switches without hosts and with equal next hops share one list.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self._paths = shortest_paths(topology)
@@ -97,12 +100,12 @@ def _routes_of(topology: Topology) -> _Routes:
 
 
 def routes(topology: Topology, switch: str) -> Sequence[Route]:
-    """The routes of one switch, longest prefixes first; a host that cannot be reached has none."""
+    """Return the routes of one switch, longest prefixes first; an unreachable host has none."""
     return _routes_of(topology).of(switch)
 
 
 def has_choices(topology: Topology) -> bool:
-    """Whether there are several shortest paths between any two switches with hosts."""
+    """Return whether several shortest paths exist between any two switches with hosts."""
     paths = shortest_paths(topology)
     return any(len(ports) > 1 for switch in topology.switches for ports in paths.first_ports(switch.name)[1])
 
@@ -112,7 +115,7 @@ def _route(prefix: int, length: int, ports: Ports) -> Route:
 
 
 def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """Covers prefixes that agree by one 8 bits shorter; returns those that differ from theirs, and the covers.
+    """Merge prefixes with equal routes into covers one byte shorter; return the exceptions and the covers.
 
     A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist. Nothing
     covers a prefix that cannot be reached: what is for it would go round between switches.
@@ -137,7 +140,7 @@ def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, 
 
 
 def apart(topology: Topology) -> tuple[Host, Host] | None:
-    """Two hosts that no path joins; None: all are joined."""
+    """Return two hosts that no path joins; None if all are joined."""
     paths = shortest_paths(topology)
     missing = np.argwhere(paths.distance[[paths.row[name] for name in paths.destinations]] < 0)
     if not len(missing):
@@ -148,7 +151,7 @@ def apart(topology: Topology) -> tuple[Host, Host] | None:
 
 
 def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:
-    """The links of one shortest path, each as what is at its far end; the first of equals at every switch.
+    """Return the far ends of the links of one shortest path; at every switch the first of equal ports.
 
     Raises ValueError where there is none.
     """
@@ -167,14 +170,15 @@ def _wire_ns(link: Neighbour, wire_bytes: int) -> int:
 
 
 def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int = 0) -> int:
-    """Time for one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
+    """Return the time of one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
     return sum(_wire_ns(link, wire_bytes) for link in links) + (len(links) - 1) * switch_latency_ns
 
 
 def base_rtt_ns(
     topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
 ) -> int:
-    """Round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays."""
+    """Return the round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays.
+    """
     there, back = path(topology, source, destination), path(topology, destination, source)
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 

@@ -1,5 +1,6 @@
-"""All shortest paths between the switches of a network and those with hosts, as arrays: in networks of thousands of
-switches there are tens of millions.
+"""Shortest paths between the switches of a network and those with hosts, as arrays.
+
+Networks of thousands of switches have tens of millions of them.
 
 A switch with hosts is a destination; `column` numbers them. Links to hosts are no part of this.
 """
@@ -22,7 +23,10 @@ _COLUMNS_AT_ONCE = 256  # of what is needed for a while only
 
 
 class ShortestPaths:
-    """Of one network. Rows are switches in the topology's order."""
+    """Shortest paths of one network.
+
+    Rows are switches in the topology's order.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -33,7 +37,7 @@ class ShortestPaths:
 
     @cached_property
     def _between(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Of each switch the ports to other switches, in increasing order, and the rows of those."""
+        """Ports of each switch to other switches, in increasing order, with the rows of those switches."""
         found = []
         for switch in self._topology.switches:
             ports = sorted(self._topology.ports[switch.name].items())
@@ -44,8 +48,10 @@ class ShortestPaths:
 
     @cached_property
     def distance(self) -> npt.NDArray[np.int16]:
-        """Links from each switch to each destination, -1 where there is no path: a search from all destinations at once
-        that goes on link by link, with a bit for each of them at every switch.
+        """Number of links from each switch to each destination, -1 without a path.
+
+        A search from all destinations at once proceeds link by link, with a bit for each of them at every
+        switch.
         """
         switches, destinations = len(self.row), len(self.destinations)
         words = -(-destinations // (8 * _WORD_BYTES))
@@ -70,12 +76,13 @@ class ShortestPaths:
 
     @cached_property
     def _cells(self) -> memoryview:
-        """Of `distance`, for one at a time."""
+        """View of `distance` for access to single cells."""
         return self.distance.data
 
     def first_ports(self, switch: str) -> tuple[npt.NDArray[np.int64], list[Ports]]:
-        """For each destination which of some sets of ports begins the shortest paths there; none for itself, and for
-        one that cannot be reached.
+        """Return for each destination an index into the returned sets of ports that begin its shortest paths.
+
+        The set is empty for the switch itself and for unreachable destinations.
         """
         ports, _ = self._between[self.row[switch]]
         nearer = self._nearer(self.row[switch], slice(None))
@@ -88,7 +95,10 @@ class ShortestPaths:
         return kind, [self._one(tuple(ports[nearer[:, example]].tolist())) for example in examples]
 
     def first_port(self, switch: str, destination: str) -> int:
-        """The first of equals. Raises ValueError where there is no path, or its end is reached."""
+        """Return the first of the equal ports towards a destination.
+
+        Raises ValueError if there is no path, or its end is reached.
+        """
         row, column = self.row[switch], self.column[destination]
         ports, there = self._between[row]
         wanted = self._cells[row, column] - 1
@@ -98,7 +108,7 @@ class ShortestPaths:
         raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
 
     def _nearer(self, row: int, columns: slice) -> npt.NDArray[np.bool_]:
-        """Whether a port leads nearer to a destination, by port and destination."""
+        """Return whether a port leads nearer to a destination, by port and destination."""
         own = self.distance[row, columns]
         nearer: npt.NDArray[np.bool_] = (self.distance[self._between[row][1], columns] == own - 1) & (own > 0)
         return nearer
@@ -107,8 +117,10 @@ class ShortestPaths:
         return self._sets.setdefault(ports, ports)
 
     def costs(self, cost: Callable[[Neighbour], int]) -> Cells:
-        """What the path from each destination to each other costs, which takes the first of equals at every switch: the
-        sum of what its links cost, which are told by what is at their far ends. 0 where there is no path.
+        """Return the cost of the path between any two destinations.
+
+        The path takes the first of equal ports at every switch. Its cost is the sum of the links' costs, which depend
+        on their far ends; 0 without a path.
         """
         rows = [self.row[name] for name in self.destinations]
         of_ports = [
@@ -130,8 +142,7 @@ class ShortestPaths:
         return made
 
     def _first_of_equals(self) -> Iterator[tuple[slice, Cells, Cells]]:
-        """For some destinations at a time: the place among a switch's ports of the first one that leads nearer, and the
-        row that it leads to.
+        """Yield for some destinations at a time the first port that leads nearer, as an index, and the row it leads to.
         """
         for begin in range(0, len(self.destinations), _COLUMNS_AT_ONCE):
             columns = slice(begin, min(begin + _COLUMNS_AT_ONCE, len(self.destinations)))
@@ -146,12 +157,12 @@ class ShortestPaths:
 
 @lru_cache(maxsize=8)
 def shortest_paths(topology: Topology) -> ShortestPaths:
-    """Those of a topology, kept while it is in use."""
+    """Return the shortest paths of a topology, cached while it is in use."""
     return ShortestPaths(topology)
 
 
 def _packed(bits: npt.NDArray[np.bool_], words: int) -> npt.NDArray[np.uint64]:
-    """Each row as so many numbers of 64 bits."""
+    """Return each row as 64-bit numbers."""
     octets = np.zeros((len(bits), words * _WORD_BYTES), np.uint8)
     packed = np.packbits(bits, axis=1)
     octets[:, : packed.shape[1]] = packed

@@ -15,8 +15,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of nodes that are joined by ports. `up` has each node's port towards the root, which itself has none;
-    `down` has each node's ports away from it, in increasing order.
+    """Tree of nodes joined by ports.
+
+    `up` has each node's port towards the root, which itself has none; `down` has each node's ports away from
+    it, in increasing order.
     """
 
     root: str
@@ -27,13 +29,13 @@ class Tree:
         return node in self.down
 
     def ports(self, node: str) -> tuple[int, ...]:
-        """All ports of a node that are in the tree, in increasing order; none for a node that is not."""
+        """Return all ports of a node in the tree, in increasing order; none for a node outside of it."""
         up = (self.up[node],) if node in self.up else ()
         return tuple(sorted((*up, *self.down.get(node, ()))))
 
 
 def tree(topology: Topology, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
-    """The tree of shortest paths from `root` (a host or a switch) to `members`; None: a spanning tree of all nodes.
+    """Return the tree of shortest paths from `root` (a host or a switch) to `members`; None: a spanning tree of all.
 
     Where several neighbours are equally near the root, `choice` picks one: trees of different choices use different
     switches and parallel links, as far as there are any. Raises ValueError for a node that there is not, or that cannot

@@ -1,4 +1,4 @@
-"""What is made from the declarations of headers and packets (`host_agents/packets.py`).
+"""Products of the declarations of headers and packets (`host_agents/packets.py`).
 
 P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the Wireshark
 dissector (`wireshark`).
@@ -15,7 +15,7 @@ from host_agents.packets import Opcodes
 
 
 def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
-    """The packets of these protocols and of the transport; a catalog of all, if no protocol is named.
+    """Return the packets of the transport and these protocols; a catalog of all if no protocol is named.
 
     Raises UnknownNameError, and PacketError when two packets of the protocols named have the same opcode.
     """

@@ -17,7 +17,10 @@ _SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->
 
 
 def updated(text: str, opcodes: Opcodes) -> str:
-    """The page with its tables made of these declarations. Raises UserError for a section that nothing is known of."""
+    """Return the page with its tables generated from the declarations.
+
+    Raises UserError for an unknown section.
+    """
 
     def table(section: re.Match[str]) -> str:
         return section[1] + "\n".join(["", *_section(section[2], opcodes), "", ""]) + section[3]
@@ -26,13 +29,13 @@ def updated(text: str, opcodes: Opcodes) -> str:
 
 
 def opcode_table(opcodes: Opcodes) -> list[str]:
-    """Every packet: opcode, what follows the BTH, who gets it, what it is."""
+    """Return a table of all packets: opcode, contents after the BTH, recipient, description."""
     lines = ["| opcode | packet | of | after the BTH | goes to | |", "|---|---|---|---|---|---|"]
     return lines + [f"| {' | '.join(row)} |" for row in _described(opcodes)]
 
 
 def listing(opcodes: Opcodes) -> list[str]:
-    """The same for a terminal: columns as wide as what is in them."""
+    """Return the catalog for a terminal, in aligned columns."""
     rows = _described(opcodes)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -50,14 +53,14 @@ def _described(opcodes: Opcodes) -> list[tuple[str, ...]]:
 
 
 def numbers(packet: Packet) -> str:
-    """The packet's opcode or opcodes."""
+    """Return the packet's opcode or opcodes."""
     if packet.opcodes == 1:
         return f"0x{packet.opcode:02X}"
     return f"0x{packet.opcode:02X} + n, n < 0x{packet.opcodes:02X}"
 
 
 def contents(packet: Packet) -> str:
-    """What follows the BTH, with sizes in bytes."""
+    """Return the headers after the BTH, with sizes in bytes."""
     found = [
         f"{part.header.name} {part.header.size_bytes} × {part.counter or part.fixed}"
         if isinstance(part, Records)
@@ -70,14 +73,14 @@ def contents(packet: Packet) -> str:
 
 
 def recipient(packet: Packet) -> str:
-    """Who gets the packet, and its replies."""
+    """Return the recipient of the packet and of its replies."""
     if not packet.reply:
         return SIDES[packet.to]
     return f"{SIDES[packet.to]}; {SIDES[3 - packet.to]} if `{packet.reply}`"
 
 
 def layout_table(packet: Packet) -> list[str]:
-    """The fields after the BTH: byte and bit (0: the most significant) where each begins, and its width."""
+    """Return a table of the fields after the BTH: start byte and bit (0: the most significant), and width."""
     lines = ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|"]
     start, growth = 0, ""  # growth: bytes of the records before, whose number a field says
     for part in packet.parts:
@@ -94,7 +97,7 @@ def layout_table(packet: Packet) -> list[str]:
 
 
 def value_table(field: Field) -> list[str]:
-    """The named values of a field."""
+    """Return a table of the named values of a field."""
     lines = ["| value | |", "|---|---|"]
     return lines + [f"| {_number(field, value)} | {name} |" for value, name in field.values.items()]
 

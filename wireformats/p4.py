@@ -26,18 +26,18 @@ _CONSTANT = '@noWarn("unused") const'  # a program includes more than it uses
 
 
 def roce() -> str:
-    """The include of the headers that all frames have, and of the transport's."""
+    """Return the include of the headers of all frames and of the transport."""
     typedefs = [f"typedef bit<{bits}> {name};" for bits, name in _TYPEDEFS.values()]
     return _include(ROCE, typedefs, FRAME, TRANSPORT)
 
 
 def include(name: str, packets: Sequence[Packet]) -> str:
-    """The include of a protocol of this name, without what is in the transport's."""
+    """Return the include of a protocol, without the headers of the transport's include."""
     return _include(name, [f'#include "{ROCE}.p4"'], (), packets)
 
 
 def includes(opcodes: Opcodes) -> dict[str, str]:
-    """File name -> text, for the transport and the protocols that have packets; once for two that have the same."""
+    """Return the text of each include by file name: the transport's, and one for each distinct set of packets."""
     texts = {f"{ROCE}.p4": roce()}
     own: dict[str, Sequence[Packet]] = {}
     for owner, packets in opcodes.packets.items():
@@ -47,7 +47,7 @@ def includes(opcodes: Opcodes) -> dict[str, str]:
 
 
 def write(folder: Path, *runs: Opcodes) -> list[Path]:
-    """Writes the includes of all these under `folder`; returns those that have changed."""
+    """Write the includes of these packets under `folder` and return the changed ones."""
     changed = []
     for name, text in _of_all(runs).items():
         path = folder / FOLDER / name
@@ -65,7 +65,7 @@ def _of_all(runs: Iterable[Opcodes]) -> dict[str, str]:
 
 
 def include_path(*runs: Opcodes) -> list[Path]:
-    """The include path for a program from anywhere that serves runs with these packets.
+    """Return the include path for a program that serves runs with these packets.
 
     It is the folder of the package's programs, and, for protocols from elsewhere with packets of their own, one in the
     cache with the includes of all these protocols. Raises UserError when the cache cannot be written to.

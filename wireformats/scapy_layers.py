@@ -38,7 +38,7 @@ _stacks: dict[int, list[Layer]] = {}
 
 
 def load(protocols: Sequence[str] = ()) -> dict[str, Layer]:
-    """The layers of these protocols' packets by name, bound to scapy's BTH; of all protocols if none is named.
+    """Return the scapy layers of these protocols' packets by name, bound to scapy's BTH; of all protocols by default.
 
     What was bound for the same opcodes before is not any more. Raises UnknownNameError, PacketError.
     """
@@ -46,7 +46,7 @@ def load(protocols: Sequence[str] = ()) -> dict[str, Layer]:
 
 
 def bind(opcodes: Opcodes) -> dict[str, Layer]:
-    """The same of these packets."""
+    """Return the layers of these packets, bound to scapy's BTH."""
     made: dict[tuple[int, int], Layer] = {}
     layers: dict[str, Layer] = {}
     opcodes.headers()  # each name once
@@ -79,7 +79,7 @@ def _bind(opcode: int, stack: list[Layer], name: str) -> None:
 
 
 def _stacked(packet: Declared) -> list[tuple[Header | None, Records | None]]:
-    """The packet's layers: headers with the records that follow them; records alone if no header goes before."""
+    """Return the packet's layers: headers with the records that follow them; records alone if no header precedes."""
     found: list[tuple[Header | None, Records | None]] = []
     for part in packet.parts:
         if isinstance(part, Header):
@@ -154,5 +154,5 @@ class _AboveBth(Packet):
 
 class _Record(Packet):
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
-        """What follows is the next record."""
+        """Return the rest as the next record."""
         return b"", s

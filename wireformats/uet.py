@@ -223,7 +223,7 @@ def _is_data(opcode: int) -> bool:
 
 
 def _pds(frame: bytes, opcode: int) -> bytes | None:
-    """The headers between UDP's and the payload."""
+    """Return the headers between UDP's and the payload."""
     psn = wire.psn(frame)
     dpdcid = wire.dest_qpn(frame) & 0xFFFF
     at = wire.AFTER_BTH
@@ -270,7 +270,10 @@ def _control(kind: int, psn: int, dpdcid: int, payload: int) -> bytes:
 
 
 def _offset(cumulative: int, psn: int) -> int:
-    """A PSN less another one of 24 bits, as 16 bits with a sign. Raises PacketError if it is too far away."""
+    """Return the difference of two 24-bit PSNs as a signed number of 16 bits.
+
+    Raises PacketError if it does not fit.
+    """
     ahead = (psn - cumulative) & wire.PSN_MASK
     if ahead >= wire.PSN_HALF:
         ahead -= wire.PSN_MASK + 1

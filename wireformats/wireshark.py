@@ -21,7 +21,7 @@ _COLUMNS = 180
 
 
 def dissector(opcodes: Opcodes) -> str:
-    """The text of the dissector of these packets. Its fields are named `p4cc.HEADER.FIELD`.
+    """Return the text of a dissector of these packets, whose fields are named `p4cc.HEADER.FIELD`.
 
     Raises PacketError when two headers that differ have the same name.
     """
@@ -99,14 +99,14 @@ def _packet(packet: Packet, headers: list[Header]) -> dict[str, object]:
 
 
 def _part(part: Header | Records, headers: list[Header]) -> dict[str, object]:
-    """Headers are told by their number, from 1."""
+    """Return the template's values of a part; headers are numbered from 1."""
     if isinstance(part, Header):
         return {"header": headers.index(part) + 1}
     return {"header": headers.index(part.header) + 1, "count": part.counter or part.fixed, "align": part.align_bytes}
 
 
 def _lua(value: object, indent: str = "") -> str:
-    """A Lua expression. Sequences are tables from 1 on."""
+    """Return a Lua expression; sequences become tables from 1 on."""
     if isinstance(value, Mapping):
         keys = [key if isinstance(key, str) else f"[{key}]" for key in value]
         items = [f"{key} = {_lua(of, indent + '    ')}" for key, of in zip(keys, value.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""What delays.p4 is told: its own table beside those of forwarding and marking."""
+"""Inputs of delays.p4: its own table beside those of forwarding and marking."""
 
 from __future__ import annotations
 

@@ -55,8 +55,11 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured: flows of `flow_bytes`, fat-trees of each k of `sizes`, the matrix with `matrix_k`,
-    all-reduces of `transactions` a host."""
+    """Extent of a benchmark.
+
+    Flows have `flow_bytes`, fat-trees each k of `sizes`, the matrix `matrix_k`, and all-reduces
+    `transactions` a host.
+    """
 
     sizes: tuple[int, ...]
     matrix_k: int
@@ -86,7 +89,10 @@ _ALL_REDUCES = ("3cpo-fig10", "3cpo-fig13")  # scenarios: networks of 64 and of 
 
 @dataclass(frozen=True)
 class EndToEnd:
-    """One run. A packet-hop is one transmission of a frame, data or control, over one link."""
+    """Cost of one run.
+
+    A packet-hop is one transmission of a frame, data or control, over one link.
+    """
 
     protocol: str
     load_balancer: str
@@ -111,7 +117,10 @@ class EndToEnd:
 
 @dataclass(frozen=True)
 class AllReduce:
-    """One run of an all-reduce in the network, with 3CPO. Hosts receive requests of all, and what answers their own."""
+    """Cost of one all-reduce in the network, with 3CPO.
+
+    Hosts receive the requests of all members, and the answers to their own.
+    """
 
     hosts: int
     transactions: int  # of each host
@@ -126,7 +135,7 @@ class AllReduce:
 
 
 def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") -> EndToEnd:
-    """The fastest of several runs, each in a process of its own.
+    """Return the fastest of several runs, each in a process of its own.
 
     Raises CalledProcessError if one fails, TimeoutExpired if one takes longer than it may.
     """
@@ -135,7 +144,10 @@ def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") 
 
 
 def _runs(extent: Extent, function: str, *arguments: str | int | bool) -> list[dict[str, Any]]:
-    """What a function of this module returns, in processes of their own. Raises as `measure` does."""
+    """Return the results of a function of this module, called in processes of its own.
+
+    Raises as `measure` does.
+    """
     command = processes.python("-c", _ONE_RUN, function, *map(json.dumps, arguments))
     found = []
     for _ in range(extent.repeats):
@@ -158,7 +170,7 @@ def planned(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> Run:
 
 
 def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
-    """Runs in this process, and in as many more as it takes."""
+    """Run in this process, and in others if there are several workers."""
     world = VirtualWorld(planned(protocol, load_balancer, k, flow_bytes), workers=workers)
     started_s = time.perf_counter()
     recording = world.run()
@@ -182,7 +194,7 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
 
 
 def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) -> FlowRun:
-    """Runs a workload of `training_cost` in this process, or the permutation beside it, and in others."""
+    """Run a workload of `training_cost`, or the permutation beside it, in this process and others."""
     kind = KINDS[workload]
     scenario = kind.permutation(k, size) if permutation else kind.scenario(k, size)
     world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
@@ -197,17 +209,17 @@ def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) 
 
 
 def windows_of(k: int, flow_bytes: int, workers: int) -> WindowCosts:
-    """Of a run in this process and others, whose meetings are slower than usual."""
+    """Return the cost of the windows of a run in this process and others, whose meetings are slower than usual."""
     return window_costs(planned(COMPARED, "ecmp", k, flow_bytes), workers)
 
 
 def meeting(workers: int) -> MeetingCost:
-    """Of processes beside this one."""
+    """Return the cost of a meeting with processes beside this one."""
     return meeting_cost(workers)
 
 
 def all_reduce(scenario: str, transactions: int) -> AllReduce:
-    """Runs in this process, in the network of a scenario."""
+    """Run an all-reduce in the network of a scenario, in this process."""
     application = f"workload.applications=[{{operations={transactions}}}]"
     loaded, folder = load(scenario, ["variants=[]", "cc=3cpo", application])
     world = VirtualWorld(plan(scenario, loaded, folder)[0])
@@ -226,7 +238,7 @@ def all_reduce(scenario: str, transactions: int) -> AllReduce:
 
 
 def measure_all(parts: Sequence[str], quick: bool, say: Say, matrix_k: int | None = None) -> dict[str, Any]:
-    """Those of PARTS, told line by line as they are known; returns the figures, of each part by its name.
+    """Measure the parts, print each line as it is known, and return the figures by part.
 
     `matrix_k`: of the matrix's fat-tree, instead of the usual one.
     """
@@ -248,7 +260,7 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 
 
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """How the cost of a packet-hop grows with the network."""
+    """Measure how the cost of a packet-hop grows with the network."""
     found = []
     measured: dict[tuple[str, int], float] = {}
     for protocol, largest in PROTOCOLS.items():
@@ -269,7 +281,7 @@ def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Two workers beside one, by turns, on the largest network: wall-clock time, and all their CPU time and memory."""
+    """Measure two workers beside one, by turns, on the largest network: wall-clock time, CPU time and memory."""
     found = []
     k, once = extent.sizes[-1], replace(extent, repeats=1)
     for protocol in SHARED:
@@ -294,7 +306,7 @@ def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Networks as large as they get, one run each, by two workers: what is set up, and what is run."""
+    """Measure the largest networks, one run each by two workers: set-up and run."""
     found = []
     for k in extent.large:
         (figures,) = _runs(replace(extent, repeats=1), "run", "dcqcn", "ecmp", k, SCALE_FLOW_BYTES, 2)
@@ -309,7 +321,7 @@ def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def windows(extent: Extent, say: Say) -> dict[str, Any]:
-    """What several workers take for their windows and meetings; what comes of it, foreseen and measured."""
+    """Measure windows and meetings of several workers, and compare the run's cost with the model."""
     k, flow_bytes, once = extent.sizes[-1], min(SCALE_FLOW_BYTES, extent.flow_bytes), replace(extent, repeats=1)
     shortest = planned(COMPARED, "ecmp", k, flow_bytes)
     topology, network_bytes = shortest.topology, expected(shortest).network_bytes
@@ -359,7 +371,7 @@ def windows(extent: Extent, say: Say) -> dict[str, Any]:
 
 
 def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
-    """What the model says of more workers, with a processor each."""
+    """Return the model's speed-ups of more workers, with a processor each."""
     found = []
     for k in dict.fromkeys((extent.sizes[-1], extent.large[-1])):
         larger = planned(COMPARED, "ecmp", k, SCALE_FLOW_BYTES)
@@ -374,7 +386,7 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
 
 
 def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """What a flow costs besides its packets, and what two workers gain, in workloads of many short messages.
+    """Measure the cost of a flow besides its packets, and the gain of two workers, in workloads of short messages.
 
     Of runs by turns the fastest of each kind counts.
     """
@@ -403,12 +415,12 @@ def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def _fastest(costs: Sequence[FlowRun]) -> FlowRun:
-    """The least of each figure."""
+    """Return the least of each figure."""
     return FlowRun(*(min(values) for values in zip(*map(astuple, costs), strict=True)))
 
 
 def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """All-reduces in the network: what a frame costs that a host receives, switches and all."""
+    """Measure all-reduces in the network: the cost of a frame that a host receives, switches included."""
     found = []
     for scenario in _ALL_REDUCES:
         runs = [AllReduce(**figures) for figures in _runs(extent, "all_reduce", scenario, extent.transactions)]
@@ -426,7 +438,7 @@ def _beside(cost: float, compared: float | None, other: str = COMPARED) -> str:
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Every protocol with every load balancer. What a run cannot finish in its time is said, not measured."""
+    """Measure every protocol with every load balancer; runs that exceed their time are reported, not measured."""
     found = []
     for protocol in registry.protocols():
         per_hop: dict[str, float] = {}
@@ -454,7 +466,7 @@ def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) ->
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the properties of the machine that figures depend on."""
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -464,14 +476,14 @@ def machine() -> dict[str, Any]:
 
 
 def memory(_: Extent, say: Say) -> dict[str, float]:
-    """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
+    """Measure loads of memory that is no longer in the cache, by MiB in use."""
     found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
     say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
     return found
 
 
 def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """P4 programs against the same forwarding written in C by hand, and what other packets take than plain frames."""
+    """Measure P4 programs against hand-written C, and other packets against plain frames."""
     documents = {
         name: compile_program(programs.program(name).source).json
         for name in ("ecn", "int", "collective", "sperc", "dart")
@@ -502,7 +514,8 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
+    """Measure `p4cc switch` on veth pairs beside a plain forwarder in C; return nothing if that is unavailable.
+    """
     try:
         rows = process_cost.measure(programs.program("ecn").source)
     except UserError as error:
@@ -517,7 +530,7 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """One data packet sent, received and acknowledged, and the ACK processed."""
+    """Measure one data packet sent, received and acknowledged, and the processing of its ACK."""
     found = []
     measured: dict[str, float] = {}
     first = (COMPARED, *BESIDE.values())

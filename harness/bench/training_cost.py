@@ -1,4 +1,4 @@
-"""What flows cost: workloads of many short messages, each beside a permutation of the same network and protocol.
+"""Cost of flows: workloads of many short messages, each beside a permutation of the same network and protocol.
 
 The CPU time of a run is taken as so much a data packet and so much a flow. Two runs of the same flows with other sizes
 tell the two apart.
@@ -52,7 +52,8 @@ class Kind:
 
 
 def _llm_step(k: int, tensor_bytes: int) -> Tables:
-    """Half of the hosts, in tensor groups of four and four stages; all of them on a small network."""
+    """Return a training step on half of the hosts, in tensor groups of four and four stages; on all of a small network.
+    """
     hosts = k**3 // 4
     ranks = min(hosts, max(64, hosts // 2))
     workload = {
@@ -69,7 +70,7 @@ def _llm_step(k: int, tensor_bytes: int) -> Tables:
 
 
 def _moe_step(k: int, pair_bytes: int) -> Tables:
-    """Every eighth of half of the hosts sends to all others of these."""
+    """Return an all-to-all among every eighth of half of the hosts."""
     members = list(range(0, k**3 // 8, 8 if k > 4 else 2))
     workload = {
         "name": "exchange",
@@ -85,7 +86,7 @@ def _all_to_all(_: int, pair_bytes: int) -> Tables:
 
 
 def _hadoop(_: int, mtu_bytes: int) -> Tables:
-    """Sizes are given, so packets differ."""
+    """Return Hadoop's traffic, whose sizes are given, so that packets differ."""
     workload = {"name": "poisson", "distribution": "hadoop", "load": 0.5, "duration_ns": 1_000_000}
     return {"workload": workload, "nic": {"mtu_bytes": mtu_bytes}}
 
@@ -100,7 +101,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class FlowRun:
-    """One run."""
+    """Cost of one run."""
 
     flows: int
     data_packets: int
@@ -111,7 +112,7 @@ class FlowRun:
 
 @dataclass(frozen=True)
 class FlowCost:
-    """What a workload costs, and over what a permutation does."""
+    """Cost of a workload, and its ratio to a permutation's."""
 
     workload: str
     k: int

@@ -1,4 +1,4 @@
-"""What the windows of a run cost that several workers share: work, imbalance, exchange, and the meeting alone.
+"""Cost of the windows of a run that several workers share: work, imbalance, exchange, and the meeting alone.
 
 Each worker's work in each window is its CPU time between two meetings, so it is told apart from waiting also where
 there are fewer processors than workers. What more of them do to each other's caches is in it.
@@ -29,7 +29,10 @@ FRAME_BYTES = 134  # that cross with a frame: its headers, and what is told of i
 
 @dataclass(frozen=True)
 class WindowCosts:
-    """Of one run. `work_s` is the CPU time of all workers in windows, `longest_s` the sum of each window's longest."""
+    """Window costs of one run.
+
+    `work_s` is the CPU time of all workers in windows, `longest_s` the sum of each window's longest.
+    """
 
     workers: int
     windows: int
@@ -40,7 +43,7 @@ class WindowCosts:
 
     @property
     def imbalance(self) -> float:
-        """What it costs that who has most to do is not the same one in all windows."""
+        """Cost factor of the busiest worker's changing from window to window."""
         return self.longest_s / (self.largest_share * self.work_s)
 
     @property
@@ -114,7 +117,7 @@ class _Timed(Workers):
 
 
 def window_costs(run: Run, workers: int) -> WindowCosts:
-    """Carries out a run, which has to come to its end."""
+    """Return the window costs of a run, which has to come to its end."""
     made: list[_Timed] = []
 
     def crew(*arguments: Any) -> _Timed:
@@ -150,7 +153,10 @@ class _Silent:
 
 @dataclass(frozen=True)
 class MeetingCost:
-    """Of a meeting of so many processes that have nothing to hand over. `cpu_s`: of each."""
+    """Cost of a meeting of processes that have nothing to hand over.
+
+    `cpu_s`: of each.
+    """
 
     workers: int
     wall_s: float
@@ -158,7 +164,7 @@ class MeetingCost:
 
 
 def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
-    """Of processes that are forked, and joined by memory as a run's are."""
+    """Measure a meeting of forked processes that share memory as a run's workers do."""
     fabric = Fabric(independent_hosts=True)
     for _ in range(workers):
         fabric.add_host(_Silent())
@@ -177,19 +183,24 @@ def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
 
 @dataclass(frozen=True)
 class Shared:
-    """One run, carried out by one worker and by two. `cpu_s` is what the two took together, unobserved."""
+    """One run, made by one worker and by two.
+
+    `cpu_s` is the total of the two, unobserved.
+    """
 
     work: Work
     two: WindowCosts
     cpu_s: float
 
     def handed_over_s(self, meeting: MeetingCost) -> float:
-        """What the two took more, but for their meetings."""
+        """Return the additional CPU time of two workers, without their meetings."""
         return self.cpu_s - self.work.cpu_s - 2 * self.two.windows * meeting.cpu_s
 
 
 def terms_of(short: Shared, long: Shared, meetings: Sequence[MeetingCost]) -> Terms:
-    """What the model goes by. Both runs have the same network; the first of the meetings is of two.
+    """Return the terms of the model.
+
+    Both runs have the same network; the first of the meetings is of two.
 
     What the long one takes more is of the frames that cross; what the short one takes beside these is paid once.
     """

@@ -29,7 +29,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Session:
-    """What the run's session knows of a flow."""
+    """Value that the run's session knows of a flow."""
 
     attribute: str  # of `harness.measure.flow_record.FlowRecord`, as `flow.number`
 
@@ -60,7 +60,7 @@ class NicCounter:
 
 @dataclass(frozen=True)
 class Computed:
-    """What is computed of other columns, of the topology or of the network's counters when the table is made."""
+    """Value computed from other columns, the topology or the network's counters when the table is made."""
 
 
 Source = Sender | Receiver | Session | Sampled | PortCounter | NicCounter | Computed
@@ -68,7 +68,7 @@ COMPUTED = Computed()
 
 
 class Joining(Enum):
-    """How the values of parts, which are several queue pairs or several receivers, become that of the whole."""
+    """Aggregation of the values of parts, which are several queue pairs or several receivers."""
 
     FIRST = "first"
     SUM = "sum"

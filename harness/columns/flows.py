@@ -191,7 +191,7 @@ def column_of(asked: str) -> str:
 
 
 def is_of_hosts(asked: str) -> bool:
-    """Whether it depends on queue pairs and reaction points which column there is."""
+    """Return whether queue pairs and reaction points determine which column this is."""
     declared = {column.name: column for column in FLOWS.columns if column.asked}
     return asked not in declared or isinstance(declared[asked].source, Sender)
 

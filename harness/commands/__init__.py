@@ -1,1 +1,1 @@
-"""One module a command: `p4cc NAME` is the click command called `command` in `NAME.py` here."""
+"""Commands, one module each: `p4cc NAME` is the click command called `command` in `NAME.py` here."""

@@ -12,7 +12,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _complete(names: Callable[[], Iterable[str]]) -> Complete:
-    """Completes names; where none begins so, files."""
+    """Return a completion of names, and of files if no name matches."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
         found: list[Any] = [CompletionItem(name) for name in sorted(names()) if name.startswith(begun)]

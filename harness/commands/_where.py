@@ -28,7 +28,7 @@ resume_option = click.option(
 
 
 def where_options(usual: str) -> Callable[[_Command], _Command]:
-    """Adds them to a command, which gets `jobs`, `scheduler`, `tls_ca`, `tls_cert` and `tls_key`: for `where`.
+    """Return a decorator that adds the options `jobs`, `scheduler`, `tls_ca`, `tls_cert` and `tls_key`, for `where`.
 
     `usual` is how many local processes there are where nobody says it.
     """
@@ -48,7 +48,10 @@ def where_options(usual: str) -> Callable[[_Command], _Command]:
 def where(
     jobs: int | None, scheduler: str | None, tls_ca: Path | None, tls_cert: Path | None, tls_key: Path | None
 ) -> Cluster | int | None:
-    """Raises UserError for options that do not go together."""
+    """Return where runs are executed.
+
+    Raises UserError for options that conflict.
+    """
     if scheduler is not None:
         if jobs is not None:
             raise UserError("--jobs: a cluster has workers of its own; expected it without --scheduler")

@@ -44,7 +44,7 @@ def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
 def _differ(
     ones: Mapping[str, Result], others: Mapping[str, Result], folders: tuple[Path, Path], most: int | None
 ) -> bool:
-    """Tells how they differ, run by run; at most `most` figures of each."""
+    """Print how runs differ, at most `most` figures of each, and return whether they do."""
     from harness.measure.provenance import differences
 
     differ = False
@@ -62,7 +62,7 @@ def _differ(
 
 
 def _by_key(results: Sequence[Result]) -> dict[str, Result]:
-    """Runs of a sweep that differ in an axis alone are told apart by their folders."""
+    """Return runs by key; those of a sweep that differ only in an axis are distinguished by their folders."""
     keys = [_key(result) for result in results]
     alike = Counter(keys)
     return {
@@ -94,7 +94,7 @@ def _compared(one: Result, other: Result, most: int | None) -> Iterator[str]:
 
 
 def _figures(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted key, value) of everything below."""
+    """Yield (dotted key, value) of all leaves."""
     if isinstance(value, Mapping):
         for name, below in value.items():
             yield from _figures(below, f"{key}.{name}" if key else str(name))
@@ -116,6 +116,6 @@ def _written(value: Any) -> str:
 
 
 def _by(one: Any, other: Any) -> str:
-    """By how much the second is more."""
+    """Return the relative difference as text; empty if there is none."""
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
     return f" ({(other - one) / one:+.2%})" if numbers and one else ""

@@ -27,7 +27,10 @@ _AF_XDP = 44
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that something needs. `fix` says what to do where it is missing."""
+    """State of one requirement.
+
+    `fix` says what to do if it is missing.
+    """
 
     name: str
     ok: bool
@@ -90,7 +93,7 @@ def _cache() -> Finding:
 
 
 def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
-    """Whether a program is there, and which version it says that it is."""
+    """Return a check for a program and the version that it reports."""
 
     def find() -> Finding:
         path = shutil.which(name)
@@ -104,7 +107,7 @@ def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
 
 
 def _version(path: str) -> str | None:
-    """What a program says of its version, in one line. None: it does not run."""
+    """Return the version that a program reports, in one line; None: it does not run."""
     try:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -53,7 +53,7 @@ def command(name: str, as_json: bool) -> None:
 
 
 def _not_found(name: str, known: Iterable[Entry]) -> str:
-    """With what may be meant: something that is listed, or what is written nearly so."""
+    """Return the message for an unknown name, with a suggestion."""
     from harness.commands.list import KINDS
     from harness.reference.entries import words
 
@@ -81,7 +81,7 @@ def _told(one: Entry) -> Iterable[str]:
 
 
 def _list(below: list[Entry]) -> None:
-    """A line each, of what is below a table."""
+    """Print a line for each key of a table."""
     if not below:
         return
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""`p4cc fit`: would a P4 program fit a chip?"""
+"""Command `p4cc fit`: whether a P4 program fits a chip."""
 
 from __future__ import annotations
 

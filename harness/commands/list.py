@@ -116,7 +116,7 @@ def _switch_load_balancers() -> list[dict[str, Any]]:
 
 
 def _described(name: str, model: type[Any], parameters: Iterable[Key]) -> dict[str, Any]:
-    """What has a file of its own: its first line, and its parameters."""
+    """Return the first line of a model's file, and its parameters."""
     summary = _first_line(inspect.getmodule(model).__doc__) or _first_line(model.__doc__)
     return {"name": name, "summary": summary, "parameters": _records(parameters)}
 
@@ -130,7 +130,7 @@ def _first_line(text: str | None) -> str:
 
 
 def _by_number(entry: Mapping[str, Any]) -> list[str | int]:
-    """fig3 before fig10."""
+    """Return a sort key in which fig3 precedes fig10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry["name"])]
 
 
@@ -188,7 +188,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _tell(one: Mapping[str, Any], as_json: bool) -> None:
-    """One thing with all that is known of it."""
+    """Print one thing with all that is known of it."""
     if as_json:
         click.echo(json.dumps(one, indent=2, default=to_jsonable_python))
         return

@@ -18,7 +18,7 @@ _WIDEST_IN = 40.0
 
 
 def _inches(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A length with its unit."""
+    """Return a length with its unit in inches."""
     if text is None:
         return None
     found = _WIDTH.fullmatch(text.strip())

@@ -33,7 +33,7 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
 
 
 def _reach(address: str) -> None:
-    """Raises UserError where nothing answers: the shell would say so in several lines."""
+    """Raise UserError if nothing answers, which the shell would report in several lines."""
     import grpc
 
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:

@@ -94,7 +94,7 @@ def command(
 
 
 def tell_coverage(coverage: object, folder: Path) -> None:
-    """The table, what was missed, and where the whole is."""
+    """Print the table of coverage, the missed lines, and the place of the whole report."""
     from rich.console import Console
 
     from p4switch.coverage import Coverage, missed_lines, table, write

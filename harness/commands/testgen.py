@@ -15,7 +15,7 @@ _DEFAULT_S = 60.0
 
 
 def _until(text: str) -> tuple[int | None, float]:
-    """The number of tests, if any, and the seconds of `--until`."""
+    """Return the number of tests, if any, and the seconds of `--until`."""
     try:
         if text == "coverage":
             return None, _DEFAULT_S

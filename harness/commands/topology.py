@@ -22,7 +22,7 @@ _FIGURES = ("svg", "pdf", "png")
 
 
 def _source(of: Callable[..., None]) -> Callable[..., None]:
-    """The network that a command is about: options that both have."""
+    """Add the arguments and options of the network to a command."""
     for decorate in (
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key of [topology]: k=8."),
         click.option(
@@ -83,7 +83,10 @@ def convert(network: str, kind: str | None, settings: tuple[str, ...], out: Path
 
 
 def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology:
-    """The network that is meant. Raises UserError."""
+    """Return the network that the arguments mean.
+
+    Raises UserError.
+    """
     import topologies
     from harness.plan.references import loaded
     from harness.plan.run import named
@@ -111,7 +114,7 @@ def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology
 
 
 def _told(topology: Topology) -> Iterator[str]:
-    """What a network consists of, in lines."""
+    """Yield lines that describe a network."""
     tiers = Counter(switch.tier for switch in topology.switches)
     switches = ", ".join(f"{count:,} of tier {tier}" for tier, count in sorted(tiers.items()))
     yield f"{topology.name}: {len(topology.hosts):,} hosts, {len(topology.switches):,} switches ({switches})"

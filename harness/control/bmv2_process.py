@@ -52,21 +52,27 @@ service Standard {
 
 @dataclass(frozen=True)
 class Queue:
-    """What each of the priorities of a port gets. `rate_packets_per_s` 0: as fast as the machine."""
+    """Queue of each priority of a port.
+
+    `rate_packets_per_s` 0: as fast as the machine.
+    """
 
     depth_packets: int
     rate_packets_per_s: int
 
     @classmethod
     def of_link(cls, rate_bps: int, depth_bytes: int | None, packet_bytes: int) -> Queue:
-        """The queue that is right for full packets of `packet_bytes`, and for those of one priority only."""
+        """Return the queue that is right for full packets of `packet_bytes`, of one priority only."""
         depth_packets = _NO_LIMIT_PACKETS if depth_bytes is None else max(1, depth_bytes // packet_bytes)
         return cls(depth_packets, max(1, round(rate_bps / (8 * packet_bytes))))
 
 
 @lru_cache
 def require() -> str:
-    """The path of the executable. Raises UserError if it is not there or too old."""
+    """Return the path of the executable.
+
+    Raises UserError if it is missing or too old.
+    """
     path = shutil.which(EXECUTABLE)
     if path is None:
         raise UserError(
@@ -83,7 +89,10 @@ def require() -> str:
 
 
 def version(path: str) -> tuple[int, int, int]:
-    """What the executable says that it is. Raises UserError if it says nothing."""
+    """Return the version that the executable reports.
+
+    Raises UserError if it reports none.
+    """
     told = _ask(path, "--version")
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
     if found is None:
@@ -102,7 +111,9 @@ def _ask(path: str, option: str) -> str:
 def command(
     device_id: int, interfaces: Mapping[int, str], *, grpc_address: str, thrift_port: int, notifications: Path
 ) -> list[str]:
-    """A process without a program. Raises UserError as `require` does.
+    """Return the command line of a process without a program.
+
+    Raises UserError as `require` does.
 
     `interfaces` by port number; `notifications` is a socket that it may make, in place of one in /tmp that would stay.
     """
@@ -118,12 +129,12 @@ def command(
 
 @lru_cache
 def _sends_notifications(path: str) -> bool:
-    """It may be built without, and does not know the option then."""
+    """Return whether the executable has notifications, and thus knows the option."""
     return "--notifications-addr" in _ask(path, "--help")
 
 
 def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float = 10.0) -> None:
-    """Sets the queues of the switch whose Thrift server listens on this port of the loopback interface, by port number.
+    """Set the queues of the switch with this Thrift port on the loopback interface, by port number.
 
     Its P4Runtime server starts first, so this one may take a while. Raises UserError if nobody answers.
     """
@@ -134,20 +145,29 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float 
 
 
 def register(thrift_port: int, name: str) -> list[int]:
-    """The cells of a register, which its P4Runtime server does not offer; 64 bits of each. Raises UserError."""
+    """Return the cells of a register over Thrift, at most 64 bits of each.
+
+    Raises UserError.
+    """
     with _thrift("Standard", "standard", thrift_port) as client:
         return [value & (1 << 64) - 1 for value in client.bm_register_read_all(0, name)]
 
 
 def set_register(thrift_port: int, name: str, index: int, value: int) -> None:
-    """Writes one cell, of 64 bits at most. Raises UserError."""
+    """Write one cell, of at most 64 bits.
+
+    Raises UserError.
+    """
     with _thrift("Standard", "standard", thrift_port) as client:
         client.bm_register_write(0, name, index, value - (1 << 64) if value >> 63 else value)
 
 
 @contextmanager
 def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Iterator[Any]:
-    """A service of the switch whose Thrift server listens on `port`. Raises UserError for whatever it refuses."""
+    """Open a Thrift service of the switch.
+
+    Raises UserError for whatever it refuses.
+    """
     known: Any = getattr(load_fp(io.StringIO(_IDL), "simple_switch_thrift"), service)
     protocol = TMultiplexedProtocolFactory(
         TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part

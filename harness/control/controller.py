@@ -62,7 +62,7 @@ class ControllerError(UserError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all switches of a run have in common; see `SwitchView`."""
+    """Settings that all switches of a run share; see `SwitchView`."""
 
     cell_bytes: int = 80
     tick_ns: Fraction = Fraction(1)
@@ -79,7 +79,7 @@ class Settings:
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
-    """What a program may know of one switch of a network."""
+    """Return what a program may know of one switch of a network."""
     return SwitchView(
         device_id=switch.device_id,
         port_rates_bps={port: there.rate_bps for port, there in topology.ports[switch.name].items()},
@@ -102,7 +102,10 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
 
 
 def _port_base_rtts_ns(topology: Topology, switch: Switch, rtts: BaseRtts | None) -> dict[int, int]:
-    """The base RTT of hosts that can fill a port's link, by port; a NIC's own switch has the host's link twice."""
+    """Return the base RTT of hosts that can fill a port's link, by port.
+
+    A NIC's own switch has the host's link twice.
+    """
     if rtts is None:
         return {}
     if len(rtts.rates_bps) == 1:
@@ -172,14 +175,17 @@ class Program:
         return frozenset(self._tables)
 
     def updates(self, entry: Entry) -> list[Message]:
-        """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        """Return the P4Runtime Updates that write an entry.
+
+        Raises ControllerError for a name that is not in P4Info.
+        """
         if isinstance(entry, EntryFile):
             return self._updates_of_file(entry.path)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
 
     def shared_updates(self, entry: Entry) -> Sequence[Message]:
-        """As `updates`, but the same messages for equal entries, whichever switch they are for: not to be changed."""
+        """Return the updates, shared by equal entries of all switches: do not change them."""
         try:
             return self.updates(entry) if isinstance(entry, EntryFile) else self._shared(entry)
         except TypeError:  # a list, say, where there should be a tuple: it may change
@@ -196,7 +202,10 @@ class Program:
             raise ControllerError(f"{path}: {error}") from None
 
     def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
-        """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""
+        """Return the table entries of a group of ports.
+
+        Raises ControllerError if the program has no table for them.
+        """
         entries = []
         for table in {table.id: table for table in self._tables.values()}.values():
             action = next((name for name, action in table.actions.items() if list(action.params) == ["port"]), None)
@@ -272,7 +281,10 @@ def _find(what: str, name: str, known: Mapping[str, _T], where: str) -> _T:
 
 
 def _matches_anything(match: Match) -> bool:
-    """P4Runtime leaves such a match out. (A range does not know how wide its field is.)"""
+    """Return whether a match matches anything, and P4Runtime omits it.
+
+    A range does not know how wide its field is.
+    """
     return (isinstance(match, Lpm) and not match.prefix_len) or (isinstance(match, Ternary) and not match.mask)
 
 
@@ -296,14 +308,19 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
 
 
 def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:
-    """What a program's parameters want on one switch. Raises ControllerError."""
+    """Install a program with its parameters' entries on one switch.
+
+    Raises ControllerError.
+    """
     view = replace(view, tables=program.tables)
     program_switch(client, program, parameters.entries(view), view)
 
 
 def program_switch(client: Client, program: Program, entries: Iterable[Entry], view: SwitchView | None = None) -> None:
-    """Installs the pipeline and writes all entries in one batch. Raises ControllerError, before anything is written
-    for what is not in the program, and where a copy would go to a port that the switch of `view` does not have.
+    """Install the pipeline and write all entries in one batch.
+
+    Raises ControllerError, before anything is written, for what is not in the program and for a copy to a
+    port that the switch of `view` does not have.
     """
     updates = [update for entry in entries for update in program.shared_updates(entry)]
     if view is not None:
@@ -314,7 +331,10 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
 
 
 def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
-    """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
+    """Write more entries into a switch that runs the program, in one batch.
+
+    Raises ControllerError.
+    """
     updates = [update for entry in entries for update in program.shared_updates(entry)]
     with _refusals(client):
         client.write(updates)
@@ -349,7 +369,10 @@ def program_network(
     client_of: Callable[[Switch], Client],
     settings: Settings | None = None,
 ) -> dict[str, Client]:
-    """Programs every switch of a network; returns the clients by name of switch. Raises ControllerError."""
+    """Program every switch of a network, and return the clients by switch.
+
+    Raises ControllerError.
+    """
     settings = settings or Settings()
     clients = {}
     for switch in topology.switches:

@@ -82,7 +82,10 @@ class _RuntimeFile(_Model):
 
 
 def read(path: Path, p4info: Message) -> list[Entry | Message]:
-    """The entries of a file, in its order: entries, or P4Runtime Updates. Raises UserError that names the file."""
+    """Return the entries of a file in its order: entries, or P4Runtime Updates.
+
+    Raises UserError that names the file.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +109,7 @@ def _of_text(path: Path, text: str) -> list[Entry | Message]:
 
 
 def _kind(entity: Message) -> int:
-    """Default actions and cells of arrays are there from the start."""
+    """Return the update type of an entity: default actions and cells of arrays exist from the start."""
     there = entity.WhichOneof("entity") in _CELLS or entity.table_entry.is_default_action
     return int(p4runtime_pb2.Update.MODIFY if there else p4runtime_pb2.Update.INSERT)
 

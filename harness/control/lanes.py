@@ -1,4 +1,4 @@
-"""Which queues can wait for which: the dependencies of (link, lane) that a lossless network has, from what was written.
+"""Dependencies between the queues of a lossless network: (link, lane) pairs, derived from the written entries.
 
 A packet that came by one link, in one PFC class, and waits for the next link keeps its place in the buffer. So the
 first link's class depends on the second's. Where the dependencies have no cycle nothing can wait for itself: there is
@@ -24,7 +24,7 @@ _V = TypeVar("_V")
 
 
 class Rule:
-    """How lanes change; the state that a packet carries may be more than its lane."""
+    """Rule by which lanes change; a packet's state may be more than its lane."""
 
     start: Hashable
 
@@ -32,7 +32,10 @@ class Rule:
         raise NotImplementedError
 
     def after(self, state: Hashable, turned: bool, deflected: bool) -> Hashable:
-        """Past a switch; it `turned` if it came from a higher tier and goes to one."""
+        """Return the state behind a switch.
+
+        The packet `turned` if it came from a higher tier and goes to one.
+        """
         raise NotImplementedError
 
     def lane(self, state: Hashable) -> Hashable:
@@ -41,7 +44,7 @@ class Rule:
 
 @dataclass
 class _Tables:
-    """Of one switch, as far as they matter here."""
+    """Relevant tables of one switch."""
 
     routes: list[tuple[Lpm, tuple[int, ...]]] = field(default_factory=list)
     next_lane: dict[int, int] = field(default_factory=dict)
@@ -65,8 +68,9 @@ class _Tables:
 
 
 class Written(Rule):
-    """What the entries of `p4src/dart.p4` say, with tokens in the key: a key without (as printed) matches in the last
-    lane, too.
+    """Rule of the entries of `p4src/dart.p4`, with tokens in the key.
+
+    A key without tokens (as printed) matches in the last lane, too.
     """
 
     def __init__(self, tables: _Tables, start: int) -> None:
@@ -89,7 +93,7 @@ def dependencies(
     rule: Rule | None = None,
     strayed: bool = False,
 ) -> nx.DiGraph[Held]:
-    """All that data packets which start with priority `start` can make wait, by the entries of each switch.
+    """Return the dependencies that data packets of initial priority `start` can cause, by the switches' entries.
 
     Tokens are taken for unlimited. `rule` is another than the written one. `strayed` packets start on all links that
     lead up, wherever they go; the others at the switches of hosts.
@@ -108,8 +112,9 @@ def dependencies(
 def circle(
     topology: Topology, entries: Mapping[str, Sequence[Entry]], lanes: Sequence[int], *, deflecting: bool
 ) -> list[str]:
-    """The switches of a circle in which packets that start in the first lane can wait for each other; none: there is
-    no such circle. `deflecting`: whether packets are deflected, and change lanes where they turn from down to up.
+    """Return the switches of a circle of waiting packets that start in the first lane; empty if there is none.
+
+    `deflecting`: whether packets are deflected, and change lanes where they turn from down to up.
 
     Where each link leads to another tier, packets come into the last lane by a link that leads up, and follow routes
     from there; in the lanes before no way turns from down to up. So without a circle among strayed packets there is
@@ -123,7 +128,7 @@ def circle(
 
 
 def _links(topology: Topology) -> Iterable[tuple[int, Neighbour]]:
-    """Both directions of each link between switches: by how many tiers it rises, and where it leads to."""
+    """Yield both directions of each link between switches: the number of tiers it rises, and where it leads."""
     tiers = {switch.name: switch.tier for switch in topology.switches}
     for name, tier in tiers.items():
         for there in topology.ports[name].values():
@@ -132,8 +137,10 @@ def _links(topology: Topology) -> Iterable[tuple[int, Neighbour]]:
 
 
 class _Search:
-    """Follows what goes to one destination after the other. What a packet does at a switch hangs on its port by
-    routing, not on where it goes, so that each place is looked at once for all destinations behind a port.
+    """Search of the packets' paths, one destination after the other.
+
+    What a packet does at a switch depends on the port that routing chooses, so each place is visited once for
+    all destinations behind a port.
     """
 
     def __init__(self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None) -> None:
@@ -178,7 +185,7 @@ class _Search:
 
 
 def cycle(graph: nx.DiGraph[Held]) -> list[str]:
-    """The switches of links that wait for each other in a circle; none: there is no such circle."""
+    """Return the switches of links that wait for each other in a circle; empty if there is none."""
     if nx.is_directed_acyclic_graph(graph):
         return []
     return [link[0] for (link, _), _ in nx.find_cycle(graph)]

@@ -22,7 +22,7 @@ _CONTROL, _PER_PACKET, _SYMMETRIC = "LoadBalancer", "per_packet", "symmetric"
 
 @dataclass(frozen=True)
 class LoadBalancer:
-    """How a switch chooses among paths of equal cost."""
+    """Load balancer of a switch, which chooses among paths of equal cost."""
 
     name: str
     source: Path
@@ -51,11 +51,11 @@ class LoadBalancer:
 
     @property
     def symmetric(self) -> bool:
-        """What goes back between two hosts takes the links of what came."""
+        """True if packets back between two hosts take the same links."""
         return _SYMMETRIC in (self._annotations or ())
 
     def check(self) -> None:
-        """Raises UserError if the file cannot be a load balancer."""
+        """Raise UserError if the file cannot be a load balancer."""
         if self._annotations is None:
             raise UserError(f"switch.load_balancing: {self.source} has no control {_CONTROL}")
         if not self.name.isidentifier():
@@ -65,12 +65,15 @@ class LoadBalancer:
 
 
 def names() -> list[str]:
-    """Those that come with p4cc."""
+    """Return the names of the load balancers of p4cc."""
     return sorted(path.stem for path in DIRECTORY.glob("*.p4"))
 
 
 def find(name: str, folder: Path) -> LoadBalancer:
-    """By name, or by the path of a `.p4` file, relative to `folder`. Raises UserError."""
+    """Return a load balancer by name, or by the path of a `.p4` file, relative to `folder`.
+
+    Raises UserError.
+    """
     if name.endswith(".p4"):
         found = LoadBalancer(Path(name).stem, (folder / name).resolve())
         if not found.source.is_file():

@@ -34,7 +34,7 @@ _P4C_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Build:
-    """What is compiled: a P4 file, the folders that it includes from, and its macros."""
+    """Input of a compilation: a P4 file, include folders, and macros."""
 
     source: Path
     include_dirs: tuple[Path, ...] = (SOURCE_DIRECTORY,)
@@ -48,7 +48,8 @@ class Build:
         defines: Mapping[str, str],
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
     ) -> Build:
-        """The default load balancer is what a program includes by itself."""
+        """Return the build of a program with a load balancer; programs include the default themselves.
+        """
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
@@ -67,18 +68,20 @@ class Pipeline:
 
     @property
     def draws(self) -> bool:
-        """Whether the program draws random numbers, to mark packets by, say."""
+        """True if the program draws random numbers, to mark packets, for example."""
         return _DRAW in self.program.device_config
 
     def switch(self, device_id: int, seed: int) -> Switch:
-        """A fresh instance whose clock ticks in nanoseconds."""
+        """Return a fresh instance whose clock ticks in nanoseconds."""
         switch: Switch = load().Switch(str(self.library), device_id=device_id, seed=seed, tick_ns=1)
         return switch
 
 
 @lru_cache(maxsize=8)
 def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pipeline:
-    """Compiles a program, or takes it from the cache. Raises UserError (a CompileError for errors in the program).
+    """Return a compiled program, cached.
+
+    Raises UserError (a CompileError for errors in the program).
 
     With `trace` it tells what it does with each packet, and counts what it passes, which costs time.
     """
@@ -99,7 +102,10 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 
 @lru_cache(maxsize=32)
 def compiled(what: Build, compiler: str = "builtin") -> tuple[dict[str, Any], Message]:
-    """BMv2 JSON and P4Info, from the built-in compiler or p4c. Raises UserError."""
+    """Return BMv2 JSON and P4Info of the built-in compiler or p4c.
+
+    Raises UserError.
+    """
     if compiler == "p4c":
         return _p4c(what)
     own = compile_program(what.source, what.include_dirs, dict(what.defines))

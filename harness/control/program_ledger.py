@@ -1,4 +1,4 @@
-"""What a P4 program says of packets by name: those it drops, those it takes in, and those it makes of what it took in.
+"""Ledger of a P4 program: packets that it drops, absorbs and makes, by name.
 
 A counter with one of these annotations says so. The first word is the pipeline that counts, the others name its cells;
 a single name is that of all of them, where they count by port, say:
@@ -35,7 +35,7 @@ _OTHERS = (  # reasons that are the world's
 
 
 class Kind(NamedTuple):
-    """What becomes of a packet, in which pipeline, under which name."""
+    """Kind of a packet's fate: what became of it, in which pipeline, under which name."""
 
     what: str
     pipeline: str
@@ -51,7 +51,10 @@ class Account:
 
 
 def accounts(p4info: Message) -> tuple[Account, ...]:
-    """The annotated counters of a program. Raises UserError for one that is not as the annotation has to be."""
+    """Return the annotated counters of a program.
+
+    Raises UserError for a wrong annotation.
+    """
     arrays = counters(p4info)
     return tuple(
         Account(array, tuple(_kinds(annotation, array)))
@@ -80,7 +83,10 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
 
 
 def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[Kind]:
-    """How many packets of each kind the switches have counted; 0 for none. Raises UserError where one refuses."""
+    """Return how many packets of each kind the switches have counted; 0 for none.
+
+    Raises UserError if one refuses.
+    """
     totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
     for reader in switches:
         for account in of_program:
@@ -92,12 +98,12 @@ def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[
 
 
 def lost(counted: Mapping[Kind, int], pipeline: str) -> int:
-    """How many packets a pipeline has lost by what its program counted."""
+    """Return how many packets a pipeline has lost by its program's counters."""
     return sum(-n if kind.what == MADE else n for kind, n in counted.items() if kind.pipeline == pipeline)
 
 
 def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str, int]:
-    """A world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`; `drop_program_...` is what has no name."""
+    """Return a world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`; `drop_program_...` is the rest."""
     named = dict(ledger)
     for pipeline in PIPELINES:
         named[f"drop_program_{pipeline}"] -= lost(counted, pipeline)
@@ -108,12 +114,12 @@ def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str,
 
 
 def total(ledger: Mapping[str, int], what: str) -> int:
-    """All packets that were dropped (for whatever reason), absorbed or made."""
+    """Return the number of all packets that were dropped (for whatever reason), absorbed or made."""
     return sum(packets for term, packets in ledger.items() if term.startswith(f"{_TERM[what]}_"))
 
 
 def miscounted(ledger: Mapping[str, int]) -> str:
-    """What a program has counted that did not happen; empty: nothing."""
+    """Return a description of impossible counts of a program; empty if there are none."""
     for term, packets in ledger.items():
         if packets < 0 and term.startswith(f"{_TERM[DROPPED]}_"):
             return f"{term} is {packets}: the program counts what it did not lose"

@@ -1,4 +1,4 @@
-"""What a P4 program keeps: its registers, counters and meters, read from a switch through P4Runtime."""
+"""State of a P4 program: registers, counters and meters, read from a switch through P4Runtime."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class CellArray:
     signed: bool = False
 
     def number(self, cell: int) -> int:
-        """Of the bits of a register's cell."""
+        """Return the number that a register's cell stands for."""
         return cell - (1 << self.bits) if self.signed and cell >> self.bits - 1 else cell
 
 
 def registers(p4info: Message) -> dict[str, CellArray]:
-    """Those whose cells are integers of up to 64 bits, by full name and by alias."""
+    """Return the registers with integer cells of up to 64 bits, by full name and by alias."""
     found = {}
     for register in p4info.registers:
         spec = register.type_spec.bitstring
@@ -54,7 +54,7 @@ def registers(p4info: Message) -> dict[str, CellArray]:
 
 
 def counters(p4info: Message) -> dict[str, CellArray]:
-    """Indexed counters, by full name and by alias."""
+    """Return the indexed counters, by full name and by alias."""
     found = {}
     for counter in p4info.counters:
         preamble = counter.preamble
@@ -65,7 +65,7 @@ def counters(p4info: Message) -> dict[str, CellArray]:
 
 
 def meters(p4info: Message) -> dict[str, CellArray]:
-    """Indexed meters, by full name and by alias."""
+    """Return the indexed meters, by full name and by alias."""
     found = {}
     for meter in p4info.meters:
         preamble = meter.preamble
@@ -76,12 +76,15 @@ def meters(p4info: Message) -> dict[str, CellArray]:
 
 
 def _counted(counter: Message) -> tuple[str, ...]:
-    """What a counter is declared to count."""
+    """Return the units that a counter is declared to count."""
     return _UNITS.get(counter.spec.unit, ("packets", "bytes"))
 
 
 def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
-    """The register, counter or meter of that name. Raises UserError if the program does not have it."""
+    """Return the register, counter or meter of that name.
+
+    Raises UserError if the program does not have it.
+    """
     arrays = {"register": registers, "counter": counters, "meter": meters}[kind](p4info)
     if name not in arrays:
         raise UserError(f"program {program!r} has no {kind} {name!r}; {suggest(name, arrays)}")
@@ -92,14 +95,17 @@ class Reader(Protocol):
     """Reads the cells of one switch."""
 
     def cells(self, array: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
-        """(index, value...) of each cell, or of those asked for."""
+        """Yield (index, value...) of each cell, or of those of `indices`."""
 
     def packets(self, counter: CellArray) -> NDArray[np.int64]:
-        """How many packets each cell of a counter has counted."""
+        """Return how many packets each cell of a counter has counted."""
 
 
 class ByP4Runtime:
-    """Of any switch. Raises UserError where it refuses."""
+    """Reader of any switch through P4Runtime.
+
+    Raises UserError if it refuses.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -116,7 +122,7 @@ class ByP4Runtime:
 
 
 class ByEngine:
-    """Of a switch in this process: registers and counters without a message a cell, which takes fifty times longer."""
+    """Reader of a switch in this process, without a message for each cell, which takes fifty times longer."""
 
     def __init__(self, switch: Switch) -> None:
         self._switch = switch
@@ -135,7 +141,7 @@ class ByEngine:
 
 
 def left_in(readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
-    """Where a register of these names is not 0 throughout: the sum of its cells, by register and switch.
+    """Return the sum of each register's cells, by register and switch, where it is not 0.
 
     `readers`: by switch. Raises UserError.
     """
@@ -149,7 +155,10 @@ def left_in(readers: Mapping[str, Reader], registers: Sequence[str], p4info: Mes
 
 
 def read(client: Client, cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
-    """(index, value...) of each cell, or of those asked for. Raises UserError where the switch refuses."""
+    """Yield (index, value...) of each cell, or of those of `indices`.
+
+    Raises UserError if the switch refuses.
+    """
     try:
         yield from _read(client, cells, indices)
     except P4RuntimeError as error:
@@ -170,7 +179,10 @@ def _read(client: Client, cells: CellArray, indices: Sequence[int] | None) -> It
 
 
 def _query(kind: str, ident: int, index: int | None = None) -> Message:
-    """An entity that selects one cell, or all of them. `kind`: register, counter or meter."""
+    """Return an entity that selects one cell, or all of them.
+
+    `kind`: register, counter or meter.
+    """
     query = p4runtime_pb2.Entity()
     entry = getattr(query, f"{kind}_entry")
     setattr(entry, f"{kind}_id", ident)
@@ -184,7 +196,9 @@ def _counts(data: Message) -> dict[str, int]:
 
 
 class Cell(NamedTuple):
-    """One number that a program keeps. `cell` is its index, or -1 of a direct counter or meter: for a table's `entry`.
+    """Number that a program keeps.
+
+    `cell` is its index, or -1 for a direct counter or meter, which has a table's `entry`.
 
     `field`: what a counter counts, a rate or burst of a meter, the member of a register's struct, else "value". Of a
     register's value of more than 64 bits each 64 are a cell, the lowest first, with `[bit]` after the field.
@@ -199,7 +213,7 @@ class Cell(NamedTuple):
 
 
 def everything(client: Client, p4info: Message) -> Iterator[Cell]:
-    """All cells of all that a program keeps. What the switch does not offer is left out (BMv2: registers).
+    """Yield all cells of a program, except what the switch does not offer (BMv2: registers).
 
     Raises UserError where the switch refuses.
     """
@@ -229,7 +243,7 @@ def _registers(client: Client, register: Message, types: Message) -> Iterator[Ce
 
 
 def _members(data: Message, spec: Message, types: Message, name: str = "") -> Iterator[tuple[str, int]]:
-    """The numbers in a value, each with the members that lead to it; negative ones as the switch keeps them."""
+    """Yield the numbers in a value, each with the members that lead to it; negative ones as the switch keeps them."""
     kind = data.WhichOneof("data")
     if kind == "bool":
         yield name, int(data.bool)
@@ -273,7 +287,7 @@ def _direct_meters(client: Client, meter: Message, tables: Sequence[Message]) ->
 
 
 def _direct(client: Client, kind: str, array: Message, tables: Sequence[Message]) -> Iterator[tuple[str, Message]]:
-    """(what it matches, what is kept for it) of each entry of the table of a direct counter or meter."""
+    """Yield (match, contents) of each entry of the table of a direct counter or meter."""
     (table,) = (table for table in tables if table.preamble.id == array.direct_table_id)
     names = {match.id: match.name for match in table.match_fields}
     query = p4runtime_pb2.Entity()
@@ -285,6 +299,6 @@ def _direct(client: Client, kind: str, array: Message, tables: Sequence[Message]
 
 
 def _match(match: Message) -> str:
-    """`0x0a000001/32`: value and prefix length, or mask, or the end of a range."""
+    """Return a match as text, `0x0a000001/32`: value and prefix length, or mask, or the end of a range."""
     parts = [value for _, value in getattr(match, match.WhichOneof("field_match_type")).ListFields()]
     return "/".join(f"0x{part.hex()}" if isinstance(part, bytes) else str(part) for part in parts)

@@ -19,7 +19,7 @@ from topologies.routing import Route
 
 
 class Rerouting:
-    """Of one run: its network, and what its switches run."""
+    """Rerouting of one run: its network, and the programs of its switches."""
 
     def __init__(
         self, topology: Topology, program: Program, parameters: ProgramParameters, settings: Settings
@@ -76,7 +76,7 @@ def difference(before: Iterable[Message], now: Iterable[Message]) -> list[Messag
 
 
 def _key(update: Message) -> bytes:
-    """What an update is about, without what it says of it."""
+    """Return the key of an update, without its new contents."""
     entity = p4runtime_pb2.Entity()
     entity.CopyFrom(update.entity)
     if entity.HasField("table_entry"):
@@ -92,7 +92,7 @@ def _key(update: Message) -> bytes:
 
 @lru_cache(maxsize=8)
 def _without(topology: Topology, down: frozenset[int]) -> Topology:
-    """The network without these links; hosts keep theirs, so that it is known where they are."""
+    """Return the network without these links; hosts keep theirs, so that their places stay known."""
     if not down:
         return topology
     hosts = topology.host_by_name

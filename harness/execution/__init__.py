@@ -1,1 +1,1 @@
-"""How what a command line asks for is planned, run, kept and reported."""
+"""Execution of requests: runs are planned, made, kept and reported."""

@@ -1,4 +1,4 @@
-"""What is possible, but hardly meant."""
+"""Doubts: input that is possible, but probably a mistake."""
 
 from __future__ import annotations
 

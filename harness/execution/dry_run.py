@@ -1,4 +1,4 @@
-"""What `--dry-run` tells: each run's network, and what it will take; in a row for each run of a sweep."""
+"""Output of `--dry-run`: each run's network and expected cost; a row for each run of a sweep."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _show(rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def _row(run: Run, foreseen: Expected) -> dict[str, str]:
-    """What `_lines` tell, by column; what there is none of is empty."""
+    """Return the contents of `_lines` by column; missing values are empty."""
     work = foreseen.collectives
     return {
         "network": f"{run.topology.name}, {foreseen.hosts:,} hosts",
@@ -114,7 +114,7 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
 
 
 def _slowest_bps(run: Run) -> int:
-    """Of the hosts' links."""
+    """Return the lowest rate of the hosts' links."""
     return min(run.topology.uplink(host).rate_bps for host in run.topology.hosts)
 
 
@@ -127,7 +127,7 @@ def _switches(number: int) -> str:
 
 
 def _rate(bps: float) -> str:
-    """In Gb/s, unless it is of another world."""
+    """Return a rate in Gb/s, or in b/s if it is small."""
     return f"{bps / 1e9:g} Gb/s" if bps >= 1e6 else f"{bps:g} b/s"
 
 
@@ -157,12 +157,12 @@ def _megabytes(count: float) -> str:
 
 
 def _seconds(count: float) -> str:
-    """To two digits."""
+    """Return seconds to two digits."""
     return f"{float(f'{count:.2g}'):g} s"
 
 
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
-    """How many the run would have, and how many would pay where these are others."""
+    """Return the number of workers of the run, and the number that would pay if it differs."""
 
     def in_words(workers: int) -> str:
         return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
@@ -174,7 +174,7 @@ def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
 
 
 def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
-    """Of all runs; with local processes, so many of them at a time, and a processor for each."""
+    """Return the cost of all runs; with local processes, `where` at a time with a processor each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
     in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
     if isinstance(where, Cluster):

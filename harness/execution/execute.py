@@ -1,4 +1,4 @@
-"""From a request to its folder: the runs are planned, taken or made, written, and reported on."""
+"""Execution of a request: runs are planned, reused or made, written, and reported on."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.cs
 
 
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
-    """Writes a report on results that are in `folder`. They are kept whatever it does; returns what went wrong.
+    """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
 
     Whatever it is, it is told in one line; `report-error.txt` has the traceback. A signal ends the report alone: the
     runs are done, and mpiexec may well send one long after it was known that a rank had died.
@@ -39,13 +39,16 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
 
 
 def tell_kept(done: int, wanted: int, folder: Path) -> None:
-    """After Ctrl-C or a death: how many runs are kept in `folder`, and the command that makes the others."""
+    """Print how many runs are kept in `folder` after Ctrl-C or a crash, and the command that makes the others."""
     rest = provenance.command_line("--resume", str(folder))
     click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)
 
 
 def where_to(out: Path | None, default: Path, resume: Path | None) -> Path:
-    """The folder to write; `resume` has some of it already. Raises UserError where two are given."""
+    """Return the folder to write; `resume` has some of it already.
+
+    Raises UserError if two are given.
+    """
     if resume is None:
         return out or unused(default)
     if out is not None and out.absolute() != resume.absolute():

@@ -1,4 +1,4 @@
-"""What runs in plain Python though the hosts are compiled."""
+"""Protocols and load balancers that run in plain Python although the hosts are compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from host_agents import native, registry
 
 
 def tell_interpreted(cc: Iterable[str], lb: Iterable[str]) -> None:
-    """One line for each of these protocols and load balancers that the compiled hosts run in plain Python."""
+    """Print a line for each protocol and load balancer that the compiled hosts run in plain Python."""
     if not native.active():
         return
     for key, name in registry.outside(cc, lb):

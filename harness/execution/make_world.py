@@ -1,4 +1,4 @@
-"""Which world a run gets: made as `How` says, of so many workers, or of the ranks of an MPI program."""
+"""Choice of a run's world: as `How` says, with workers, or the ranks of an MPI program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def maker(
     watcher: Watcher | None = None,
     prompt: Prompt | None = None,
 ) -> MakeWorld:
-    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
+    """Return a maker of virtual worlds with that many workers, or of Mininet worlds, if Mininet is installed.
 
     The latter tell a `watcher` how far they are, and open a `prompt`.
     """
@@ -48,7 +48,7 @@ def maker(
 
 
 def _made(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
-    """Of ranks, this is the first one: the others make theirs, too."""
+    """Return a virtual world; the other ranks of an MPI program make theirs, too."""
     if isinstance(workers, int):
         return _virtual(run, how, workers)
     return workers.lead(_task(run, how), lambda: _virtual(run, how, workers))
@@ -63,7 +63,7 @@ def _virtual(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
 
 
 def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
-    """A run as all ranks have it, if it is the same for all: its label, and what decides its results."""
+    """Return a run's label and the values that decide its results, for comparison among ranks."""
     made_of = inputs(run)
     return run.label, {
         "p4cc's sources": made_of["sources"],

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are carried out: by processes of this machine, or by a Dask cluster.
+"""Pools for the runs of a sweep: processes of this machine, or a Dask cluster.
 
 Both take functions and values as pickles, so whoever can talk to a worker runs code as its owner: see
 docs/security.md. The local processes are reached through pipes that they alone have, a cluster through TLS.
@@ -37,7 +37,10 @@ class Cluster:
     key: Path | None = None
 
     def security(self) -> Any:
-        """What Dask is given. Raises UserError where something is missing that TLS needs."""
+        """Return Dask's security settings.
+
+        Raises UserError if something that TLS needs is missing.
+        """
         try:
             from distributed.security import Security
         except ModuleNotFoundError:
@@ -66,7 +69,7 @@ def distribute(
     where: Cluster | int | None = None,
     names: Sequence[str] = (),
 ) -> Generator[tuple[int, _Made], None, None]:
-    """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
+    """Yield (index, work(item)) as items are done, by `where` processes (None: one a core) or by a cluster.
 
     `names` are the items', for messages. Close the iterator if it is not used up: it ends the processes. Raises
     UserError for a cluster that cannot be reached, DeadWorkerError if a process ends before its work is done, and what
@@ -98,8 +101,9 @@ def _in_processes(
 
 
 def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
-    """How the process ended that broke the pool, which then ends the others by SIGTERM. `taken`: what is not done that
-    each process, by its id, was doing.
+    """Return how the process ended that broke the pool, which then ends the others by SIGTERM.
+
+    `taken`: the unfinished work of each process, by its id.
     """
     for process in started:
         process.join()
@@ -129,8 +133,9 @@ class _Context(SpawnContext):
 
 @contextlib.contextmanager
 def _pool(jobs: int, items: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess], Sequence[int]]]:
-    """A pool, its processes, and by item which of them took it (0: none yet). They end with the block, at once if that
-    ends badly.
+    """Yield a pool, its processes, and the process of each item (0: none yet).
+
+    They end with the block, at once if it fails.
     """
     context = _Context()
     takers = context.RawArray("i", items)
@@ -150,7 +155,7 @@ _takers: MutableSequence[int] = []  # in a process of the pool: shared with the 
 
 
 def _begin(parent: int, takers: MutableSequence[int]) -> None:
-    """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
+    """Initialise a new process, which ignores Ctrl-C and ends with its parent."""
     global _takers
     _takers = takers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -160,7 +165,7 @@ def _begin(parent: int, takers: MutableSequence[int]) -> None:
 
 
 def _take(work: Callable[[_Item], _Made], index: int, item: _Item) -> _Made:
-    """In a process of the pool: says who does it, for the case that nobody else can any more."""
+    """Record the process that does an item, for the case of its death, and do it."""
     _takers[index] = os.getpid()
     return work(item)
 

@@ -13,7 +13,10 @@ from harness.worlds.native_hosts import use_native_hosts
 
 
 def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
-    """Carries out a run, and writes it to a new folder. `how`: the fields of `harness.plan.how.How`."""
+    """Make a run and write it to a new folder.
+
+    `how`: the fields of `harness.plan.how.How`.
+    """
     use_native_hosts()
 
     from harness.execution.make_world import maker
@@ -26,7 +29,7 @@ def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
 
 
 def files(portable: PortableRun, how: Mapping[str, Any]) -> dict[str, bytes]:
-    """As `write`: what is in the folder, for another machine."""
+    """Make a run and return the files of its folder, for another machine."""
     with TemporaryDirectory(prefix="p4cc-") as scratch:
         folder = Path(scratch) / "run"
         write((portable, folder), how)

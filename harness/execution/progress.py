@@ -13,8 +13,9 @@ _LEAST_SHARE = 0.01  # before which nobody knows how long the rest may take
 
 
 class RunProgress:
-    """Shows how far each of several runs is, or, where they go on at the same time, how many are done. A context
-    manager.
+    """Progress of several runs: of each run, or the number of finished ones if they run at the same time.
+
+    It is a context manager.
     """
 
     def __init__(self, runs: int, one_by_one: bool = True, bar: bool = True) -> None:
@@ -51,25 +52,25 @@ class RunProgress:
             self._bar.stop()
 
     def begin(self, label: str) -> None:
-        """The next run starts; until its end nothing is told of another one."""
+        """Start the next run, which is the only one until its end."""
         self._label = self._numbered(label)
         self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
             self._task = self._bar.add_task(self._label, total=None, told="setting up")
 
     def building(self, share: float) -> None:
-        """That `share` of the run's network is built, before the run."""
+        """Show that `share` of the run's network is built, before the run."""
         self._tell(share, f"setting up, {share:.0%}")
 
     def update(self, share: float, done: int, known: int, now_ns: int) -> None:
-        """That `share` of the run is done; of its `known` flows, and hosts with collectives, `done` are complete.
+        """Show that `share` of the run is done, with `done` of its `known` flows and collective hosts, at `now_ns`.
 
         It is at model time `now_ns`.
         """
         self._tell(share, f"{done} of {known} done, {now_ns / 1e3:,.0f} µs of model time{self._left(share)}")
 
     def writing(self, share: float) -> None:
-        """That `share` of its trace is written, after the run."""
+        """Show that `share` of the trace is written, after the run."""
         if share == 0:
             self._writing_since_s = time.monotonic()
         left = f", {share:.0%}, {_duration(self._writing_since_s, share)}" if share >= _LEAST_SHARE else ""
@@ -83,7 +84,7 @@ class RunProgress:
             self._console.print(f"{self._label}: {words}", soft_wrap=True)
 
     def _left(self, share: float) -> str:
-        """How much of the run and of all runs is done, and for how long they may go on."""
+        """Return the share of the run and of all runs that is done, and the expected rest."""
         if share < _LEAST_SHARE:
             return ""
         of_all = (self._over + share) / self._runs
@@ -91,7 +92,7 @@ class RunProgress:
         return told if self._runs == 1 else f"{told} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
 
     def end(self, label: str, line: str) -> None:
-        """A run is over."""
+        """End a run."""
         numbered = self._numbered(label)
         self._over += 1
         if self._bar and self._task is not None:
@@ -108,6 +109,6 @@ class RunProgress:
 
 
 def _duration(since_s: float, share: float) -> str:
-    """What is left of something that began at `since_s` and is done to that share, if it goes on as it did."""
+    """Return the remaining time of work that began at `since_s` and is done to that share, at constant speed."""
     left_s = (time.monotonic() - since_s) * (1 - share) / share
     return f"about {left_s:.0f} s left" if left_s < 100 else f"about {left_s / 60:.0f} min left"

@@ -1,4 +1,4 @@
-"""What a command line asks for: which runs, how and where they are carried out, and what is kept of them."""
+"""Requests of the command line: which runs, how and where they are made, and what is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.worlds.mininet.prompt import Prompt
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What `p4cc run` and `p4cc sweep` execute, and what their dry runs describe.
+    """Request that `p4cc run` and `p4cc sweep` execute, and that their dry runs describe.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def one_by_one(
     writing: Writing | None = None,
     building: Building | None = None,
 ) -> Generator[Result, None, None]:
-    """Carries out each run in a world that `make` makes as `how` says, and writes it to a new folder.
+    """Make each run in a world of `make`, as `how` says, write it to a new folder, and yield the results.
 
     With each comes what is called before it is made, and gives whom its progress is told to; `building` is told how far
     its network is built, `writing` how far its trace is, which may take longer than the run. Raises what worlds raise.
@@ -51,7 +51,7 @@ def one_by_one(
 def at_once(
     runs: Sequence[tuple[PortableRun, Path]], how: How, where: Cluster | int | None
 ) -> Generator[tuple[int, Result], None, None]:
-    """(index, results) of each run, as they are done by `where` (see `pool.distribute`) in the virtual world.
+    """Yield (index, results) of runs in the virtual world as `where` completes them (see `pool.distribute`).
 
     Each is written to a new folder. Close the iterator if it is not used up. Raises as `pool.distribute` does.
     """

@@ -21,7 +21,7 @@ Made = Generator[tuple[int, Result], None, None]
 
 
 def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
-    """By number of the run: what the folder `resume` and those of `reuse` have of the same inputs, carried out so.
+    """Return, by number of the run, existing results of the same inputs in `resume` and `reuse`.
 
     Raises UserError where `resume` is not a folder of these runs: it would have some of them twice, or others that no
     report tells of.
@@ -49,7 +49,7 @@ def complete(
     make: Callable[[Sequence[int]], Made],
     tell: Callable[[int, str], object],
 ) -> tuple[dict[int, Result], BaseException | None]:
-    """The results of each run in its folder, by number and in this order; those that are not `taken` are made.
+    """Return the results of each run in order; those that are not `taken` are made.
 
     `make` gets the numbers of these, and gives each with its results. `tell` hears of each, as it is done, and how.
     Whatever ends it early, those runs are kept that were done, and it comes with them; it is raised where none was.
@@ -78,7 +78,7 @@ def complete(
 
 
 def _ending(result: Result) -> str:
-    """What came of a run, and what it cost."""
+    """Return the result of a run and its cost, in a line."""
     summary, performance = result.summary, result.performance
     fidelity = summary.get("fidelity")
     cost = f"{performance['set_up_cpu_s'] + performance['run_cpu_s']:.1f} s of CPU"

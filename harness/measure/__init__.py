@@ -1,1 +1,1 @@
-"""What a run recorded: metrics, checks, captures, traces and the files of its folder."""
+"""Evaluation of recordings: metrics, checks, captures, traces and the files of a run's folder."""

@@ -1,4 +1,4 @@
-"""What became of one flow, in any world: its senders and its receivers tell, the record keeps it."""
+"""Record of one flow in any world, filled in by its senders and receivers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FlowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a sender knows of a message: done, or how far it got (completed_ns -1), and its columns' values."""
+    """State of a message at its sender: completed, or how far it got (completed_ns -1), and its columns' values."""
 
     size_bytes: int
     first_sent_ns: int
@@ -39,7 +39,8 @@ class Sent:
 
     @classmethod
     def joined(cls, parts: Collection[Sent], columns: FlowColumns) -> Sent:
-        """Of a flow of several senders, each of which sends it all: from the first to the last of them."""
+        """Return the state of a flow of several senders, each of which sends it all, from the first to the last.
+        """
         if len(parts) == 1:
             return next(iter(parts))
         begun = [part.first_sent_ns for part in parts if part.first_sent_ns >= 0]
@@ -87,7 +88,10 @@ def unknown(columns: Sequence[Column]) -> dict[str, float]:
 
 @dataclass(slots=True)
 class FlowRecord:
-    """One flow. Times are ns, -1: never. Columns are of its queue pairs when it was done, or at the end of the run."""
+    """Record of one flow.
+
+    Times are ns, -1: never. Columns are of its queue pairs when it was done, or at the end of the run.
+    """
 
     flow: Flow
     qp: int
@@ -98,14 +102,14 @@ class FlowRecord:
     delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:
-        """The sender is done with it, or the run is over."""
+        """Record the sender's state when it is done, or the run is over."""
         self.flow.size_bytes = sent.size_bytes  # less than was asked for if it was stopped
         self.first_sent_ns = sent.first_sent_ns
         self.completed_ns = sent.completed_ns
         self.columns.update(sent.columns)
 
     def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: FlowColumns) -> None:
-        """Every receiver has all of it, and has told those of its counts that are of this time.
+        """Record that every receiver has all of the flow, with the counts of this time.
 
         Nothing was told where another worker has the receiver (`harness.worlds.reports`).
         """
@@ -115,7 +119,7 @@ class FlowRecord:
                 self.columns[column.name] = received(source, column, counts)
 
     def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: FlowColumns) -> None:
-        """The run is over: what the receivers have counted on the queue pair."""
+        """Record at the end of the run what the receivers have counted on the queue pair."""
         self.delivered_wire_bytes = delivered_wire_bytes
         for column, source in columns.at_the_end:
             self.columns[column.name] = received(source, column, counts)

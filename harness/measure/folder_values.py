@@ -1,4 +1,4 @@
-"""What each thing that is read from a run's folder may be.
+"""Validation of everything that is read from a run's folder.
 
 Folders come from others, too. What is read of them becomes names of files, text and attributes of pages, lines of a
 terminal, numbers of rows and sizes of arrays. All of it is read here, and looked at before anything else sees it:
@@ -71,7 +71,7 @@ class _Kept(BaseModel):
 
 
 class Check(_Kept):
-    """One of a run's checks."""
+    """Check of a run."""
 
     name: Text
     holds: bool
@@ -104,7 +104,7 @@ class Summary(_Kept):
 
 
 class Machine(_Kept):
-    """Where a run was made."""
+    """Machine of a run."""
 
     system: Text = ""
     processor: Text = ""
@@ -144,7 +144,7 @@ class Scenario(_Kept):
 
 
 def expect_regular(path: Path) -> None:
-    """Raises UserError where there is no regular file at `path`: a link is none, wherever it leads."""
+    """Raise UserError unless there is a regular file at `path`; a link is none."""
     try:
         regular_file.expect_regular(path, path.lstat())
     except OSError as error:
@@ -221,7 +221,7 @@ def _model(path: Path, model: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _expect_sound(path: Path, values: object) -> None:
-    """Raises UserError for values nested too deeply, too many of them, hidden characters, and numbers out of range."""
+    """Raise UserError for too deep nesting, too many values, hidden characters, and numbers out of range."""
     level: list[Any] = [values]
     count = 0
     for _ in range(_MOST_DEPTH):
@@ -290,7 +290,7 @@ def most_bytes() -> int:
 
 
 def _expect_size(path: Path, file: pq.ParquetFile, rows: int | None) -> None:
-    """Raises UserError for a table that has other columns than p4cc writes, or that takes too much memory."""
+    """Raise UserError for a table with foreign columns, or one that takes too much memory."""
     found = file.metadata
     if rows is not None and found.num_rows != rows:
         raise UserError(f"{path}: {found.num_rows:,} rows; expected {rows:,}, as summary.json says; {_AS_WRITTEN}")
@@ -317,7 +317,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _expect_texts(path: Path, table: pa.Table, spelt_out: Sequence[str]) -> None:
-    """Raises UserError for hidden characters in a table's texts, and for columns that take too much `spelt_out`."""
+    """Raise UserError for hidden characters in a table's texts, and for columns that take too much when `spelt_out`."""
     size_bytes = 0
     for name in table.column_names:
         column = table.column(name)

@@ -1,4 +1,4 @@
-"""What decides a run's results: p4cc's sources, the scenario, the user's own files.
+"""Inputs that decide a run's results: p4cc's sources, the scenario, the user's own files.
 
 Runs of equal inputs have equal results, as far as their world repeats itself: `p4cc run --reuse` goes by that.
 """
@@ -23,7 +23,7 @@ _RANK = "{rank}"  # stands for a number
 
 
 def resolved_text(run: Run) -> bytes:
-    """The content of scenario.toml."""
+    """Return the content of scenario.toml."""
     return scenario.dump(resolved(run)).encode()
 
 
@@ -37,7 +37,10 @@ def _preprocessed(run: Run) -> SourceMap:
 
 
 def inputs(run: Run) -> dict[str, Any]:
-    """Digests of all that the run is made of, as they are now. Raises UserError for a P4 file that cannot be read."""
+    """Return digests of all inputs of the run, as they are now.
+
+    Raises UserError for an unreadable P4 file.
+    """
     source = _preprocessed(run)
     paths = {Path(piece.file.path) for piece in source.pieces} | set(_named(run)) | set(_beside(run))
     own = sorted({str(path.resolve()) for path in paths if not provenance.is_ours(path)})
@@ -50,7 +53,7 @@ def inputs(run: Run) -> dict[str, Any]:
 
 
 def _named(run: Run) -> Iterator[Path]:
-    """What the scenario's values name: workloads, distributions, entries."""
+    """Yield the files that the scenario's values name: workloads, distributions, entries."""
     switches = [switch.name for switch in run.topology.switches]
     for text in _strings(resolved(run).model_dump()):
         if _RANK in text:
@@ -74,7 +77,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _beside(run: Run) -> Iterator[Path]:
-    """The P4 files, what lies beside the program under its name, and the Python modules that may be imported."""
+    """Yield the P4 files, files beside the program with its name, and the Python modules that may be imported."""
     source = run.program.source
     yield run.switch_load_balancer.source
     python = [Path(file) for file in run.scenario.extensions]

@@ -1,4 +1,4 @@
-"""What each direction of each link did over time: how long it was busy, what left it, what waited, was marked or lost.
+"""Samples of each direction of each link: time busy, bytes sent, queue, marks and losses.
 
 Counters are read at multiples of an interval that doubles whenever there are too many samples. So a run has a few
 hundred of them, whatever its length; counters only grow, so that none of what happened is lost by it.
@@ -24,7 +24,10 @@ class LinkSamples:
     """Cumulative counters of all ports, by row, at ever fewer times."""
 
     def __init__(self, places: pd.DataFrame, interval_ns: int) -> None:
-        """`places` has a row a port: node, port, leads_to, rate_bps. Counters come in the same order."""
+        """Prepare the samples.
+
+        `places` has a row a port: node, port, leads_to, rate_bps. Counters come in the same order.
+        """
         self.places = places
         self._interval_ns = interval_ns
         self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(places), 1)))
@@ -35,7 +38,7 @@ class LinkSamples:
         return now_ns % self._interval_ns == 0
 
     def add(self, now_ns: int, columns: Mapping[str, Integers]) -> None:
-        """The counters at one time, each with a row a port. The last time is the run's end, whatever the interval."""
+        """Add the counters at one time, a row a port; the last time is the run's end."""
         if now_ns in self._times_ns[-1:]:
             return
         self._times_ns.append(now_ns)
@@ -64,7 +67,7 @@ class LinkSamples:
 
 
 def ports_of(topology: Topology) -> pd.DataFrame:
-    """The places: every direction of every link, as the port that sends. A host's port is 0."""
+    """Return every direction of every link as the port that sends; a host's port is 0."""
     rows = [
         (node, 0 if node in topology.host_by_name else port, there.node, there.rate_bps)
         for node, ports in topology.ports.items()
@@ -78,7 +81,10 @@ class LinkCounters:
     """A network's counters of links, in the places' order."""
 
     def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int], first: Mapping[str, Integers]) -> None:
-        """`first`: counters at any time. A network has the same ports, in the same order, from start to end."""
+        """Prepare the order of the ports.
+
+        `first`: counters at any time. A network has the same ports, in the same order, from start to end.
+        """
         row_of = {key: row for row, key in enumerate(zip(first["node"].tolist(), first["port"].tolist(), strict=True))}
         keys = zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True)
         self._rows = np.array([row_of[key] for key in keys], np.int64)

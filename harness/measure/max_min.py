@@ -13,7 +13,7 @@ _EQUAL = 1e-9  # shares that differ by less, relatively, are the same
 def max_min(
     capacity: Mapping[Link, float], paths: Sequence[Sequence[Link]], weights: Sequence[float] | None = None
 ) -> list[float]:
-    """The rate of each flow, in the unit of `capacity`; `paths` has the links that each flow takes.
+    """Return the max-min rate of each flow, in the unit of `capacity`; `paths` has the links that each flow takes.
 
     Water-filling: the link with the smallest share for a unit of weight decides the rates of its flows, the others
     divide what is left. No rate, divided by its weight, can then grow but at the cost of one that is not larger. Each
@@ -25,7 +25,7 @@ def max_min(
 def water_filling(
     capacity: Mapping[Link, float], paths: Sequence[Sequence[Link]], weights: Sequence[float] | None = None
 ) -> tuple[list[float], int]:
-    """The rates, and the number of iterations of a water-filling in parallel.
+    """Return the rates, and the number of iterations of a water-filling in parallel.
 
     In each of those, every link decides whose share is the smallest of all links that its undecided flows take (Jose et
     al., SIGMETRICS 2019, for whom this number bounds how long s-PERC takes).

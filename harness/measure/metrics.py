@@ -1,4 +1,4 @@
-"""What is computed from a recording: completion times against an empty network, fairness, utilisation, checks."""
+"""Metrics of a recording: completion times against an empty network, fairness, utilisation, checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INT_RECORD_BYTES = 8
 def empty_network_fct_ns(
     links: Sequence[Neighbour], size_bytes: int, mtu_bytes: int, header_bytes: int, growth_bytes: int
 ) -> float:
-    """When a message's last byte arrives over empty links: packets back to back, stored and forwarded at every hop.
+    """Return when a message's last byte arrives over empty links: packets back to back, stored and forwarded.
 
     A packet has `header_bytes` beyond its payload on the first link (framing included), and each switch adds
     `growth_bytes`. For n alike packets over links with serialization times s the last leaves link l after
@@ -55,7 +55,7 @@ def _padded(size_bytes: int) -> int:
 
 
 def jain_index(rates: NDArray[np.float64]) -> float:
-    """Jain's fairness index: 1 when all rates are equal, 1/n when one of n has everything; NaN for nothing."""
+    """Return Jain's fairness index: 1 for equal rates, 1/n if one of n has everything; NaN for nothing."""
     square = float(np.sum(rates)) ** 2
     squares = float(np.sum(rates**2)) * len(rates)
     return square / squares if squares else math.nan
@@ -64,7 +64,7 @@ def jain_index(rates: NDArray[np.float64]) -> float:
 def fair_from(
     jain: pd.DataFrame, last_start_ns: int, interval_ns: int, index: float = 0.9, samples: int = 3
 ) -> tuple[int, int] | None:
-    """The first of so many samples in a row above `index`, of intervals that began when all flows had started.
+    """Return the first of `samples` intervals in a row above `index`, after all flows had started.
 
     Its end, and how many queue pairs were active in it; None: there is none. Near 0.9 no flow is far from its share.
     """
@@ -77,14 +77,14 @@ def fair_from(
 
 
 class EmptyNetwork:
-    """What flows would meet in an otherwise empty network: how long they take, and how many links they cross."""
+    """Properties of flows in an otherwise empty network: their duration, and the links they cross."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._paths: dict[tuple[int, int], list[Neighbour]] = {}
 
     def fct_ns(self, flow: Flow, size_bytes: int) -> float:
-        """When the last of the flow's receivers has so much."""
+        """Return when the last of the flow's receivers has `size_bytes`."""
         run = self._run
         telemetry = run.protocol_of(flow).info.telemetry
         header_bytes = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
@@ -100,7 +100,7 @@ class EmptyNetwork:
         return slowest_ns
 
     def links(self, flow: Flow) -> float:
-        """Of a shortest path, hosts' links included; to several receivers the mean."""
+        """Return the links of a shortest path, hosts' links included; to several receivers the mean."""
         return float(np.mean([len(self._path(flow.source, destination)) for destination in flow.destinations]))
 
     def _path(self, source: int, destination: int) -> list[Neighbour]:
@@ -112,7 +112,7 @@ class EmptyNetwork:
 
 
 def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
-    """One row for all that one queue pair carried of a flow, which is all of it, but for an attack.
+    """Return a row for all that one queue pair carried of a flow, which is all of it except under an attack.
 
     `destination` is a host, or the address of a multicast group; `flow` is its number. Times are ns; -1: not
     yet; fct is from the start to the last byte at the last receiver. Under an attack `piece` numbers what a flow is
@@ -151,7 +151,7 @@ def _destination(run: Run, flow: Flow) -> str:
 
 
 def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:
-    """One row a flow: as `messages`, from the first start of its pieces to their last delivery.
+    """Return a row for each flow: as `messages`, from the first start of its pieces to their last delivery.
 
     `qp` is that of the first piece, `pieces` how many there are; counts are those of all. The largest latency is
     that of any piece; further counts are added up, links and what reaction points have are means over bytes.
@@ -188,7 +188,7 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
 
 
 def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """With FCT and slowdown, and its columns in order."""
+    """Return the table with FCT and slowdown, and its columns in order."""
     table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
     table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
     further = map(column_of, run.columns)
@@ -213,8 +213,10 @@ def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
-    """Jain's index over the queue pairs that had something to send throughout each interval, where there are two, and
-    anything arrived."""
+    """Return Jain's index over the queue pairs that were active throughout each interval.
+
+    There is a row where at least two were active and anything arrived.
+    """
     spans = flows.groupby("qp").agg(
         start=("start_ns", "min"), end=("delivered_ns", "max"), late=("delivered_ns", "min")
     )

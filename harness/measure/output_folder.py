@@ -44,7 +44,9 @@ class _TakenError(UserError):
 
 @contextlib.contextmanager
 def new_folder(target: Path, *, instead: bool = False, without: Collection[str] = ()) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError.
+    """Yield a folder to fill, which becomes `target` if the block ends well and vanishes otherwise.
+
+    Raises UserError.
 
     `instead`: there is one of this name, which stays as it is until then. Of what was in it the new one keeps whatever
     it does not have itself, but for the names of `without`.
@@ -98,7 +100,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
 
 @contextlib.contextmanager
 def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
-    """`removal` removes this during the block."""
+    """Register the folder for `removal` during the block."""
     what = (scratch, _notes() / number, made)
     _filled.append(what)
     try:
@@ -121,7 +123,10 @@ def removal(message: str) -> list[bytes]:
 
 
 def _take_place(scratch: Path, target: Path, aside: Path) -> None:
-    """`scratch` becomes `target`, and what that was `aside`. Raises UserError, and leaves both where they were."""
+    """Rename `scratch` to `target`, and the old `target` to `aside`.
+
+    Raises UserError, and leaves both where they were.
+    """
     try:
         os.rename(target, aside)
         try:
@@ -134,7 +139,7 @@ def _take_place(scratch: Path, target: Path, aside: Path) -> None:
 
 
 def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
-    """Moves what `target` does not have there, and removes the rest."""
+    """Move what `target` does not have there, and remove the rest."""
     for path in aside.iterdir():
         if path.name not in without and not os.path.lexists(target / path.name):
             os.rename(path, target / path.name)
@@ -142,7 +147,7 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
 
 
 def for_user(target: Path, error: BaseException) -> BaseException:
-    """A UserError if `error` says that there is no room left; else `error`."""
+    """Return a UserError if `error` means that there is no room left; else `error`."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _refused(target, error)
     return error
@@ -173,12 +178,12 @@ def copy_content(source: Path, target: Path) -> None:
 
 
 def is_taken(target: Path) -> bool:
-    """Whether `target` exists, or is being written."""
+    """Return whether `target` exists, or is being written."""
     return os.path.lexists(target) or os.path.lexists(_hidden(target))
 
 
 def unused(path: Path) -> Path:
-    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    """Return `path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
     candidate, number = path, 1
     while is_taken(candidate):
         number += 1
@@ -195,7 +200,10 @@ def _refused(target: Path, error: OSError) -> UserError:
 
 
 def _make(target: Path, scratch: Path, number: str) -> None:
-    """Makes the hidden folder, with its mark. Raises UserError."""
+    """Make the hidden folder, with its mark.
+
+    Raises UserError.
+    """
     try:
         try:
             scratch.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +224,7 @@ def _make(target: Path, scratch: Path, number: str) -> None:
 
 
 def _discard(scratch: Path, made: list[Path]) -> None:
-    """Also the folders that were made for it, but for those that somebody else uses by now."""
+    """Remove the hidden folder, and folders made for it unless they are used by others."""
     shutil.rmtree(scratch, ignore_errors=True)
     for folder in made:
         with contextlib.suppress(OSError):
@@ -229,7 +237,10 @@ def _notes() -> Path:
 
 @contextlib.contextmanager
 def _note(scratch: Path) -> Iterator[str]:
-    """Notes `scratch` during the block, which gets the note's name. Raises UserError."""
+    """Note `scratch` during the block, which gets the note's name.
+
+    Raises UserError.
+    """
     path, file = _locked_file()
     note = path.with_suffix("")
     with file:
@@ -249,7 +260,10 @@ def _note(scratch: Path) -> Iterator[str]:
 
 
 def _locked_file() -> tuple[Path, BinaryIO]:
-    """A new note. Raises UserError."""
+    """Return a new locked note.
+
+    Raises UserError.
+    """
     try:
         _notes().mkdir(parents=True, exist_ok=True)
         number, name = tempfile.mkstemp(suffix=_BEING_WRITTEN, prefix="", dir=_notes())
@@ -264,7 +278,7 @@ def _cannot_note(error: OSError) -> UserError:
 
 
 def _write_through(file: BinaryIO, content: bytes) -> None:
-    """The file's content is on the disk, not only on its way."""
+    """Write the content through to the disk."""
     file.write(content)
     file.flush()
     os.fsync(file.fileno())
@@ -279,7 +293,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def clean() -> list[str]:
-    """Removes what commands that were killed had written so far; says what was done."""
+    """Remove what killed commands had written so far, and return a description."""
     done = []
     for note in sorted(_notes().glob("*")):
         if note.suffix == _BEING_WRITTEN:
@@ -304,7 +318,10 @@ def clean() -> list[str]:
 
 
 def _opened(note: Path) -> BinaryIO:
-    """Raises OSError for what is a link, or cannot be read; ValueError for what is no file of this user's."""
+    """Open a note.
+
+    Raises OSError for a link or an unreadable file; ValueError for what is no file of this user's.
+    """
     file = os.fdopen(os.open(note, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b")
     if os.fstat(file.fileno()).st_uid != os.geteuid():
         file.close()
@@ -313,7 +330,7 @@ def _opened(note: Path) -> BinaryIO:
 
 
 def _remove(text: str, number: str) -> Path | None:
-    """Removes the hidden folder that note `number` names, which says `text`; None: there is none any more.
+    """Remove the hidden folder that note `number` names; None: it no longer exists.
 
     Raises ValueError, and removes nothing, if that is not what p4cc made.
     """

@@ -41,7 +41,7 @@ class NanosecondWriter(RawPcapNgWriter):
 
 
 def write_pcap(path: Path, frames: Iterable[tuple[int, str, bytes]]) -> None:
-    """Writes (time_ns, interface, frame), in order."""
+    """Write (time_ns, interface, frame), in order."""
     writer = NanosecondWriter(path)
     with contextlib.closing(writer):
         writer.write_header(None)

@@ -1,4 +1,4 @@
-"""Where results come from: what made them, of what, where and when; `provenance.json` in each run's folder.
+"""Provenance of results: what made them, of what, where and when; `provenance.json` in each run's folder.
 
 It is kept apart from the tables and from `summary.json`, which are the same for the same scenario and seed.
 """
@@ -27,7 +27,7 @@ _GIT_TIMEOUT_S = 20
 
 
 def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """What one run stands on: its inputs (`harness.measure.inputs`), and where and when it was made of them."""
+    """Return the provenance of one run: its inputs (`harness.measure.inputs`), and where and when it was made."""
     return {
         "version": importlib.metadata.version("p4cc"),
         "commit": commit(_ROOT),
@@ -45,12 +45,12 @@ def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict
 
 
 def digest(content: bytes) -> str:
-    """SHA-256."""
+    """Return the SHA-256 of a content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def command_line(*more: str) -> str:
-    """As it could be typed again, with `more` options."""
+    """Return the command line, to be typed again, with `more` options."""
     given = sys.argv[1:]
     end = given.index("--") if "--" in given else len(given)  # of the options
     return shlex.join([Path(sys.argv[0]).name, *given[:end], *more, *given[end:]])
@@ -58,7 +58,7 @@ def command_line(*more: str) -> str:
 
 @cache
 def commit(folder: Path) -> str | None:
-    """The commit that a work tree is at, with `+` where files of it were changed; None for what is no work tree."""
+    """Return the commit of a work tree, with `+` if files were changed; None for other folders."""
     if not (folder / ".git").exists():
         return None
     head = _git(folder, "rev-parse", "HEAD")
@@ -77,7 +77,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 @cache
 def sources_digest() -> str:
-    """SHA-256 over the names and contents of all sources of p4cc."""
+    """Return the SHA-256 over the names and contents of all sources of p4cc."""
     total = hashlib.sha256()
     for package in _PACKAGES:
         for path in sorted((_ROOT / package).rglob("*")):
@@ -87,12 +87,12 @@ def sources_digest() -> str:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether it is one of the sources of p4cc."""
+    """Return whether a path is one of the sources of p4cc."""
     return any(path.is_relative_to(_ROOT / package) for package in _PACKAGES)
 
 
 def file_digest(path: Path) -> str | None:
-    """SHA-256; None: it cannot be read."""
+    """Return the SHA-256 of a file; None: it cannot be read."""
     try:
         return digest(path.read_bytes())
     except OSError:
@@ -123,7 +123,7 @@ _SHOWN = 40  # characters of what differs
 
 
 def differences(found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the runs of one report do not have in common, of what may change results: a line each."""
+    """Return a line for each difference between runs of one report that may change results."""
     known = [each for each in found if each]
     values = {key: list(dict.fromkeys(str(each.get(key))[:_SHOWN] for each in known)) for key in _TELLING}
     return [f"different {_TELLING[key]}: {', '.join(several)}" for key, several in values.items() if len(several) > 1]

@@ -1,4 +1,4 @@
-"""What a world records of one run, whatever the world."""
+"""Recording of one run by any world."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Writing = Callable[[float], object]  # share of a trace that is written
 
 
 class Rate(NamedTuple):
-    """What a connection did in the interval that ends at `time_ns`."""
+    """Sample of a connection in the interval that ends at `time_ns`."""
 
     time_ns: int
     qp: int
@@ -41,7 +41,7 @@ class Series:
     _rows: dict[tuple[str, ...], dict[tuple[object, ...], int]] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, **place: object) -> Integers:
-        """The values of the place whose columns have these values; empty if there is none."""
+        """Return the values of the place whose columns have these values; empty if there is none."""
         columns = tuple(place)
         if columns not in self._rows:
             told = zip(*(self.places[column].tolist() for column in columns), strict=True)
@@ -52,7 +52,7 @@ class Series:
         return np.empty(0, np.int64) if found is None else self.values[:, found]
 
     def table(self) -> pd.DataFrame:
-        """One row a time and place, for places where it was not 0 throughout.
+        """Return a row for each time and place, for places with values other than 0.
 
         Names are categories: of a long run of a large network there are many million rows.
         """
@@ -67,23 +67,28 @@ class Series:
 
 
 def port_places(ports: Sequence[tuple[str, int, str]]) -> pd.DataFrame:
-    """Ports of switches as places: switch, port, and what it leads to."""
+    """Return ports of switches as places: switch, port, and what it leads to."""
     return pd.DataFrame(ports, columns=["switch", "port", "leads_to"]).astype({"port": np.int64})
 
 
 class World(Protocol):
-    """Where a run takes place: built for one run, which it carries out once."""
+    """World in which a run takes place: built for one run, which it makes once."""
 
     def run(self, progress: Progress | None = None) -> Recording:
-        """Until every flow is acknowledged, or the scenario's limit."""
+        """Run until every flow is acknowledged, or until the scenario's limit."""
 
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
-        """What was asked for beyond the recording: captures, traces. `writing` is told how far a trace is."""
+        """Write what was requested beyond the recording: captures, traces.
+
+        `writing` is told how far a trace is.
+        """
 
 
 @dataclass
 class Recording:
-    """All of one run. `ended` says why it ended: "done", "failed", "limit", "idle", "stalled" or "deadlock".
+    """Recording of one run.
+
+    `ended` says why it ended: "done", "failed", "limit", "idle", "stalled" or "deadlock".
 
     A run is idle when nothing is under way any more and never will be; it is stalled when no flow and no collective
     has got any further for long, though something still goes on: timers that only repeat, say.

@@ -1,4 +1,4 @@
-"""What is in a run's folder: written, and read back for reports.
+"""Files of a run's folder: written, and read back for reports.
 
 scenario.toml      the resolved scenario: running it gives the same tables
 flows.parquet      one row a flow
@@ -59,7 +59,10 @@ _ROWS = 1 << 20  # of a row group
 def files(
     run: Run, recording: Recording, how: How | None = None, made_of: Mapping[str, Any] | None = None
 ) -> dict[str, bytes]:
-    """All that is kept of a run, by file name. `made_of`: its inputs when it began; None: as they are now."""
+    """Return all files of a run by name.
+
+    `made_of`: its inputs when it began; None: as they are now.
+    """
     messages = messages_table(run, recording)
     flows = flows_table(run, recording, messages)
     pieces = {} if run.attack is None else {"pieces": messages}
@@ -78,12 +81,12 @@ def files(
 
 
 def _is_from_file(topology: str) -> bool:
-    """Whether a topology, by name, is read from a file."""
+    """Return whether a topology, by name, is read from a file."""
     return issubclass(topologies.parameters(topology), FileTopology)
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
-    """Categories are written as what they stand for. Some rows at a time: it is spelt out for these only."""
+    """Return a table as Parquet; categories are written as their values, some rows at a time."""
     buffer = io.BytesIO()
     parts = (table.iloc[start : start + _ROWS] for start in range(0, max(len(table), 1), _ROWS))
     spelt_out = dict.fromkeys(table.select_dtypes("category").columns, str)
@@ -113,7 +116,10 @@ def _shown(value: object) -> object:
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
-    """Makes a run's folder of its files. The run may be another machine's; the command is this process's."""
+    """Write the files of a run into its folder.
+
+    The run may be another machine's; the command is this process's.
+    """
     folder.mkdir()
     told = {"command": "", **json.loads(contents[_PROVENANCE])}
     told["command"] = provenance.command_line()
@@ -131,7 +137,7 @@ class Result:
     _read: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def serves(self, made_of: Mapping[str, Any], how: How) -> bool:
-        """Whether a run of these inputs, carried out so, would give what is in the folder."""
+        """Return whether a run of these inputs, made this way, would give the folder's contents."""
         told = self.provenance
         same = all(told.get(key) == value for key, value in made_of.items())
         return same and how.is_served_by(told.get("how"), self.folder)
@@ -142,7 +148,10 @@ class Result:
         return folder_values.table_names(self.folder)
 
     def table(self, name: str) -> pd.DataFrame:
-        """Raises UserError for one that the run does not have."""
+        """Return a table.
+
+        Raises UserError for one that the run does not have.
+        """
         if name not in self._read:
             if name not in self.tables:
                 raise UserError(f"{str(self.folder)!r} has no table {name!r}; {suggest(name, self.tables)}")
@@ -157,7 +166,7 @@ class Result:
 
     @property
     def messages(self) -> pd.DataFrame:
-        """One row for all of a flow that one queue pair carried: of flows in pieces one for each of these."""
+        """Table with a row for all of a flow that one queue pair carried: of flows in pieces one for each piece."""
         return self.table("pieces") if "pieces" in self.tables else self.flows
 
     @property
@@ -193,17 +202,20 @@ class Result:
 
     @cached_property
     def link_changes(self) -> list[LinkChange]:
-        """What happened to links of the topology. Raises UserError."""
+        """Changes of links of the topology.
+
+        Raises UserError.
+        """
         return link_changes(self.topology, scenario.check(self._scenario[2]).events)
 
     @cached_property
     def claims(self) -> list[str]:
-        """Of papers: those that the scenario is about."""
+        """Claims of papers that the scenario is about."""
         return self._scenario[1].claims
 
     @property
     def cc_scope(self) -> str:
-        """Who shares a reaction point."""
+        """Scope of a reaction point: who shares it."""
         return self._scenario[1].nic.cc_scope
 
     def load_extensions(self) -> list[str]:
@@ -225,7 +237,7 @@ class Result:
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """Those of the scenario's that have a table here."""
+        """Probes of the scenario that have a table here."""
         return [probe for probe in parse(self._scenario[1].record.probes) if probe.name in self.tables]
 
     @cached_property
@@ -240,7 +252,10 @@ class Result:
 
 
 def load(folder: Path) -> Result:
-    """The results in a run's folder. Raises UserError if it is none."""
+    """Return the results in a run's folder.
+
+    Raises UserError if it is none.
+    """
     if not str(folder).isprintable():  # pages and tables name it
         raise UserError(f"{str(folder)!r}: expected a name that can be printed")
     for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{TABLE}" for name in EVERYWHERE)):
@@ -251,7 +266,7 @@ def load(folder: Path) -> Result:
 
 
 def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:
-    """The first of these that a run of these inputs, carried out so, can be taken from."""
+    """Return the first of these that can stand for a run of these inputs, made this way."""
     return next((result for result in kept if result.serves(made_of, how)), None)
 
 

@@ -26,7 +26,7 @@ ROLES = ("attacker", "victim")
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
-    """Mean, percentiles and maximum; None for nothing."""
+    """Return mean, percentiles and maximum; None for nothing."""
     known = values.dropna().to_numpy(float)
     if not len(known):
         return dict.fromkeys(("mean", *PERCENTILES, "max"))
@@ -38,7 +38,7 @@ def distribution(values: pd.Series[float]) -> dict[str, float | None]:
 
 
 def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
-    """Everything but what depends on the machine: the same for the same scenario and seed.
+    """Return everything that does not depend on the machine: the same for the same scenario and seed.
 
     `messages` are the flows by queue pair: where flows are broken up, their pieces.
     """
@@ -108,14 +108,14 @@ def _drops(ledger: Mapping[str, int]) -> dict[str, int]:
 
 
 def _variant(run: Run, recording: Recording) -> str:
-    """Nothing is said of what is usual."""
+    """Return the variant with everything unusual about the run's execution."""
     usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
 
 
 def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
-    """Attackers and victims apart; rates are sampled every `interval_ns`.
+    """Return the figures of attackers and victims separately; rates are sampled every `interval_ns`.
 
     Throughput is on receivers' links, in the second half of the run.
     """
@@ -141,7 +141,7 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
 
 
 def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
-    """Figures of the flows of each class of `record.sizes`; of those further columns, too, that they are made of."""
+    """Return figures of the flows of each class of `record.sizes`, with further columns that these need."""
     found: dict[str, Any] = {}
     for each in run.scenario.record.sizes:
         most_bytes = math.inf if each.most_bytes is None else each.most_bytes
@@ -158,7 +158,7 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
-    """Figures of the flows of each group of the scenario's, and of those of its own workload, if it has any."""
+    """Return figures of the flows of each group of the scenario, and of those of its own workload, if it has any."""
     names = [group.name for group in run.scenario.groups]
     found = {name: flows[flows["group"] == name] for name in names}
     rest = flows[~flows["group"].isin(names)]
@@ -168,7 +168,7 @@ def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
-    """Figures of a part of a run's flows."""
+    """Return figures of a part of a run's flows."""
     return {
         "flows": len(flows),
         "flows_delivered": int((flows["delivered_ns"] >= 0).sum()),
@@ -178,12 +178,12 @@ def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _flow_rates_bps(flows: pd.DataFrame) -> pd.Series[float]:
-    """Payload over completion time."""
+    """Return payload over completion time."""
     return flows["size_bytes"] * 8e9 / flows["fct_ns"]
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
-    """Counts are cumulative for a queue pair: the last one counts."""
+    """Return a total of a column that is cumulative for a queue pair: its last value counts."""
     return int(flows.groupby("qp")[column].max().sum())
 
 
@@ -192,7 +192,7 @@ def _total(recording: Recording, column: str) -> int:
 
 
 def performance(recording: Recording) -> dict[str, Any]:
-    """What the run cost on this machine."""
+    """Return the run's cost on this machine."""
     # Counts are cumulative for a queue pair: those of its last message are all.
     delivered = sum({r.qp: r.columns["packets_sent"] - r.columns["retransmitted"] for r in recording.flows}.values())
     return {
@@ -206,7 +206,7 @@ def performance(recording: Recording) -> dict[str, Any]:
 
 
 def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
-    """The link to a host that its flows kept busiest while there were any: name, how busy, and its queue.
+    """Return the link to a host that its flows kept busiest: name, utilisation, and its queue.
 
     Busy is the time that the flows' packets took on the wire, ACKs of other flows not counted, over the time from the
     first byte on the link to the last, times without any flow left out.
@@ -248,7 +248,7 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
 
 
 def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
-    """Every queue of a switch port that held up packets, wherever in the network it is, and the worst few by name.
+    """Return all switch ports whose queue delayed packets, and the worst few by name.
 
     A port is congested if so much waited at it that its link takes over a tenth of the base RTT to send it. The worst
     are those that held most. `utilisation` is the time that the port was sending over the time from the first start of
@@ -297,7 +297,7 @@ def _is_reason(column: str) -> bool:
 
 
 def _paused_ns(recording: Recording, node: int, port: int) -> int:
-    """How long the priorities of a port stood still, together."""
+    """Return the time that the priorities of a port were paused, together."""
     pfc = recording.pfc_stats
     return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
 
@@ -313,7 +313,7 @@ class _Carried(NamedTuple):
 
 
 def _spans(run: Run, carried: Sequence[_Carried], destination: str, last_link: Neighbour) -> list[tuple[int, int]]:
-    """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
+    """Return for each flow to one host its possible time on the host's link, from the first byte to the last."""
     host = run.topology.host_by_name
     mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
     on_the_way: dict[tuple[str, int], int] = {}
@@ -328,7 +328,7 @@ def _spans(run: Run, carried: Sequence[_Carried], destination: str, last_link: N
 
 
 def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """Time during which at least one of the spans was under way."""
+    """Return the time during which at least one of the spans was under way."""
     total = until = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, until))
@@ -337,7 +337,7 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
-    """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled.
+    """Return the depths of one port from the first start to the last delivery of `flows`; empty without samples.
 
     While nothing was under way there are no samples: the port was empty then.
     """
@@ -354,7 +354,7 @@ def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.D
 
 
 def delivered(summary: Mapping[str, Any]) -> str:
-    """How many flows have arrived, and how many operations of collectives are answered, of those that were sent.
+    """Return how many flows were delivered, and how many operations of collectives were answered, as text.
 
     Where not as many are acknowledged as have arrived, it says both, and what was dropped.
     """
@@ -372,7 +372,7 @@ def delivered(summary: Mapping[str, Any]) -> str:
 
 
 def _acknowledged(summary: Mapping[str, Any]) -> int:
-    """How many flows are; in results of before, which do not say so, those that have arrived."""
+    """Return how many flows were acknowledged; in older results without this number, how many were delivered."""
     told = summary.get("flows_acknowledged")
     return int(summary["flows_delivered"] if told is None else told)
 
@@ -388,7 +388,7 @@ def dropped(drops: Mapping[str, int], program: str) -> str:
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:
-    """What to say of flows and collectives that were not done when the run ended; None: all were."""
+    """Return a description of flows and collectives that were unfinished at the end of the run; None: none were."""
     left = []
     if summary["flows_delivered"] < summary["flows"]:
         left.append(f"{summary['flows_delivered']} of {summary['flows']} flows done")
@@ -418,7 +418,7 @@ def disagreement(agreement: Mapping[str, Any]) -> str:
 
 
 def left_behind(summary: Mapping[str, Any]) -> str | None:
-    """What to say of shares that flows have left in switches and NICs when a link was down; None: there are none."""
+    """Return a description of flow state left in switches and NICs after a link was down; None: there is none."""
     left = summary.get("residue")
     if left is None:
         return None
@@ -426,7 +426,7 @@ def left_behind(summary: Mapping[str, Any]) -> str | None:
 
 
 def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
-    """What must hold in every run, whatever the protocol does."""
+    """Return the checks that must hold in every run, whatever the protocol."""
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
     at_work = recording.workload.get("unfinished_hosts", 0)
@@ -476,7 +476,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
 
 
 def _stuck(run: Run, recording: Recording) -> str:
-    """Of a run that has ended because nothing moves: what does not, the first few of each kind."""
+    """Return what is stuck in a run that ended without progress, the first few of each kind."""
     if recording.ended == "deadlock":
         circle = next(event["queues"] for event in recording.pfc_events if event["kind"] == "deadlock")
         queues = [f"{node} port {port} priority {priority}" for node, port, priority in circle]
@@ -513,7 +513,7 @@ def _was_down(run: Run) -> bool:
 
 
 def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
-    """What switches and NICs count of flows is gone when these are; a link that `was_down` may have lost the word."""
+    """Return the check that flow state is gone with its flows; a link that `was_down` may have lost the message."""
     detail = "not looked at: flows were not over, or the switches do not tell" if residue is None else "0 everywhere"
     if residue:
         detail = ", ".join(f"{where}: {left}" for where, left in residue.items())
@@ -525,7 +525,7 @@ def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, w
 
 
 def _balance(ledger: Mapping[str, int]) -> str:
-    """What came, and what became of it; of what is rare only where there is any."""
+    """Return the ledger as text, rare terms only if they are not 0."""
     came = [f"{ledger['entered']} entered"]
     came += [f"{ledger['copied']} copied"] if ledger["copied"] else []
     absorbed, made = (program_ledger.total(ledger, what) for what in (program_ledger.ABSORBED, program_ledger.MADE))
@@ -537,7 +537,7 @@ def _balance(ledger: Mapping[str, int]) -> str:
 
 
 def _pfc(ledger: Mapping[str, int]) -> str:
-    """What is wrong with the count of PFC frames, which nobody drops and nobody else sends; "": nothing."""
+    """Return what is wrong with the count of PFC frames, which are never dropped; "": nothing."""
     balance = ledger["pfc_balance"]
     if balance < 0:
         return f"{-balance} more PFC frames arrived than were sent"

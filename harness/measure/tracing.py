@@ -20,7 +20,10 @@ TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int, int]  # s
 
 
 class Hop(NamedTuple):
-    """One line of a trace. `id` and `psn` are those of the packet, None where it has none."""
+    """Line of a trace.
+
+    `id` and `psn` are those of the packet, None where it has none.
+    """
 
     record: TraceRecord
     id: int | None
@@ -40,7 +43,7 @@ _TELL_EVERY = 1000  # records
 
 
 def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
-    """Each of them; `writing` is told what share of them is over."""
+    """Yield each record; `writing` is told the share that is done."""
     for number, record in enumerate(records):
         if writing is not None and number % _TELL_EVERY == 0:
             writing(number / len(records))
@@ -99,7 +102,7 @@ def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
 
 
 def check_trace(traffic: Traffic, trace: int, several: bool) -> None:
-    """Whether flow number `trace` can be traced, where `several` workers share the run or one has it all.
+    """Raise UserError unless flow number `trace` can be traced, with one worker or `several`.
 
     Raises UserError.
     """

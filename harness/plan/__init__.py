@@ -1,1 +1,1 @@
-"""From scenarios and sweeps to runs that are checked before any of them starts."""
+"""Plans: from scenarios and sweeps to runs that are checked before any of them starts."""

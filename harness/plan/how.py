@@ -1,4 +1,4 @@
-"""How runs are carried out: what is said of them beside their scenario."""
+"""Options of a run's execution, beside its scenario."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAST_NS = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Tracing:
-    """What is traced of a run: the packets of one flow, all of them or some, each from its start to its end.
+    """Selection of what is traced: the packets of one flow, all of them or some, each from its start to its end.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Tracing:
 
 @dataclass(frozen=True)
 class How:
-    """How a run is carried out: what is said of it beside the scenario."""
+    """Options of a run's execution, beside its scenario."""
 
     world: str = "virtual"
     compiler: str = "builtin"
@@ -78,7 +78,7 @@ class How:
         return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 
     def is_served_by(self, made: object, folder: Path) -> bool:
-        """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""
+        """Return whether a run made as its provenance says has all that is wanted here in its folder."""
         if not isinstance(made, Mapping):
             return False
         files = {"pcap": ["hosts.pcapng"], "trace": [TRACE_TEXT, TRACE_LINES], "coverage": ["coverage.json"]}

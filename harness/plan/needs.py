@@ -1,4 +1,4 @@
-"""What a protocol and its P4 program need of a scenario is its default where the scenario says nothing.
+"""Needs of a protocol and its P4 program, which are defaults where the scenario sets nothing.
 
 A need that the scenario contradicts is refused by the plan's checks (`harness.plan.checks`): they look
 at the scenario with these defaults, so they refuse only what was written.
@@ -64,7 +64,7 @@ def without_limit(scenario: Scenario) -> Needs:
 
 
 def says(scenario: Scenario, path: Path) -> bool:
-    """Whether the scenario has a value at this key of its own; an empty list says nothing."""
+    """Return whether the scenario sets this key itself; an empty list does not."""
     below: Any = scenario
     for name in path:
         written = below.model_fields_set if isinstance(below, BaseModel) else below

@@ -37,11 +37,14 @@ class PortableRun:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of its protocol and its load balancer."""
+        """Names of its protocol and its load balancer."""
         return self.tables["cc"][0], self.tables["lb"][0]
 
     def run(self) -> Run:
-        """Raises UserError where it could not be run here."""
+        """Return the run.
+
+        Raises UserError if it could not be run here.
+        """
         from harness.plan.resolve import plan
 
         return plan(self.name, check(self.tables), self.folder)[0]

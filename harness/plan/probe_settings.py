@@ -1,4 +1,4 @@
-"""What a scenario says of one probe. Kinds of probes and how they read are in `harness.plan.probes`."""
+"""Settings of one probe in a scenario; `harness.plan.probes` has the kinds of probes and how they read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4switch.tables import Table
 
 
 class ProbeSettings(Table):
-    """One further table of a run: `name`.parquet in its folder."""
+    """Additional table of a run: `name`.parquet in its folder."""
 
     kind: str  # of probe (`p4cc list probes`)
     reads: str  # what is read, by name

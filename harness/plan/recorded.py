@@ -1,4 +1,4 @@
-"""What is measured in each run: the probes and columns of the scenario that it has something for."""
+"""Measurements of a run: the probes and columns of the scenario that apply to it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def with_columns(runs: Sequence[Run]) -> list[Run]:
 
 
 def _expect_count(column: str) -> None:
-    """Raises UserError if queue pairs keep no such count."""
+    """Raise UserError if queue pairs keep no such count."""
     from host_agents.messages import QP_COUNTS  # here: the compiled hosts have to be in place before it is imported
 
     name = column.removeprefix(COUNTS_PREFIX)
@@ -75,7 +75,7 @@ def _expect_count(column: str) -> None:
 
 
 def _wanted(run: Run) -> list[Probe]:
-    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    """Return the scenario's probes, and one of the state of a program from outside at the end, unless there is one."""
     wanted = probes.parse(run.scenario.record.probes)
     if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))

@@ -22,12 +22,12 @@ _TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOA
 
 
 def _absolute(file: str, folder: Path) -> str:
-    """The path of a network's file; what cannot be one stays as it is, and is an error where it is read."""
+    """Return the path of a network's file; an impossible one is left for the error when it is read."""
     return file if "\0" in file else str(folder.resolve() / Path(file).expanduser())
 
 
 def loaded(scenario: Scenario, folder: Path) -> Scenario:
-    """A scenario in which each reference is a name, and its file is among `extensions`; all of them are loaded.
+    """Return a scenario whose references are names, with their files loaded and among `extensions`.
 
     Of P4 files the paths are absolute. Raises UserError.
     """

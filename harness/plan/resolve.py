@@ -1,4 +1,4 @@
-"""From scenarios to runs: each combination of protocol, load balancer and seed, checked before any of them starts."""
+"""Resolution of scenarios into runs: each combination of protocol, load balancer and seed, checked beforehand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_LABEL_BYTES = 200
 def plan_tables(
     name: str, tables: Mapping[str, Any], folder: Path, summaries: dict[str, TrafficSummary] | None = None
 ) -> list[Run]:
-    """The runs of the scenario that a file's tables make; `summaries` as in `plan`.
+    """Return the runs of the scenario in a file's tables; `summaries` as in `plan`.
 
     Raises UserError, which tells all that is wrong in them.
     """
@@ -52,7 +52,9 @@ def plan_tables(
 
 
 def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, TrafficSummary] | None = None) -> list[Run]:
-    """The runs of one scenario. Raises UserError for whatever could not be run.
+    """Return the runs of one scenario.
+
+    Raises UserError for whatever could not be run.
 
     `summaries`: of scenarios of one folder that are planned together. Many share a traffic, and some take seconds to
     make.
@@ -110,12 +112,13 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
 
 
 def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
-    """The scenario with names for its references. Every name in it has to be known, and every parameter right, also in
-    tables of what does not run; the `mistakes` are told of all that is not.
+    """Return the scenario with names for its references, after checking every name and parameter.
+
+    Tables of what does not run are checked, too; `mistakes` collects all errors.
     """
 
     def is_file(name: object) -> bool:
-        """Of a file that could not be loaded, which is told; one that could has become a name."""
+        """Return whether a name is a file that could not be loaded; a loaded one has become a name."""
         return isinstance(name, str) and extensions.reference(name, folder) is not None
 
     found = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
@@ -143,7 +146,7 @@ def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
 
 
 def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
-    """What a group's flows are sent with, in a run with this congestion control and load balancer."""
+    """Return what a group's flows are sent with, in a run with this congestion control and load balancer."""
     if group.parameters:
         assert group.cc is not None
         own = scenario.model_copy(update={"protocols": {**scenario.protocols, group.cc: group.parameters}})
@@ -208,7 +211,7 @@ def _resolve(
 
 
 def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
-    """The program of a run: the scenario's, or one that does the work of all that its protocols need."""
+    """Return the program of a run: the scenario's, or one that can replace all that its protocols need."""
     needed = list(dict.fromkeys(protocol.info.program for protocol in protocols))
     wanted = scenario.program or needed[0]
     program = programs.program(wanted)
@@ -230,7 +233,7 @@ def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
 
 
 def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
-    """Of a program that has another's stages and parameters, what the scenario says of that one holds, too."""
+    """Return a program's parameters, including those of programs whose stages and parameters it contains."""
     values: dict[str, Any] = {}
     for name in program.parameters.contains:
         if issubclass(program.parameters, programs.program(name).parameters):
@@ -239,7 +242,7 @@ def _program_parameters(scenario: Scenario, program: Program) -> ProgramParamete
 
 
 def resolved(run: Run) -> Scenario:
-    """The run's scenario with the parameters of everything it names written out."""
+    """Return the run's scenario with the parameters of everything it names written out."""
     topology_name, _ = named("topology", run.scenario.topology)
     workload_name, values = named("workload", run.scenario.workload)
     workload = as_written(workloads.parameters(workload_name).model_validate(values))
@@ -267,7 +270,7 @@ def resolved(run: Run) -> Scenario:
 
 
 def _resolved_group(run: Run, group: TrafficGroup) -> TrafficGroup:
-    """A group with all that it leaves to the run."""
+    """Return a group with all values that it takes from the run."""
     protocol, balancing = run.group_senders[group.name]
     name, values = named(f"groups.{group.name}.workload", group.workload)
     workload = as_written(workloads.parameters(name).model_validate(values))

@@ -1,4 +1,4 @@
-"""One run, resolved: frozen data, and what follows from it."""
+"""One run, resolved: frozen data, and values derived from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more tha
 
 @dataclass(frozen=True)
 class LinkChange:
-    """What becomes of link number `link` of the topology at `time_ns`; None: that stays.
+    """Change of link number `link` of the topology at `time_ns`; None: unchanged.
 
     The rate is that of both directions, or of `direction` alone: 0 from the link's end `a` to `b`, 1 the other way.
     """
@@ -54,7 +54,7 @@ class LinkChange:
 
 @dataclass(frozen=True)
 class RouteChange:
-    """At `time_ns` routes do without the links `now`, by their numbers, instead of those `before`."""
+    """Change of routes at `time_ns`: they avoid the links `now`, by their numbers, instead of those `before`."""
 
     time_ns: int
     before: frozenset[int]
@@ -94,12 +94,12 @@ class Run:
 
     @property
     def limit_ns(self) -> int:
-        """When the run ends at the latest."""
+        """Latest end of the run in ns."""
         return self.scenario.limit_ns or DEFAULT_LIMIT_NS
 
     @property
     def variant(self) -> str:
-        """What distinguishes this run from others of the same scenario, but for the seed."""
+        """Name that distinguishes this run from others of the same scenario, except for the seed."""
         return ", ".join(self.names)
 
     @property
@@ -119,7 +119,7 @@ class Run:
 
     @property
     def telemetry(self) -> bool:
-        """Whether any flow's packets have a shim for what switches tell."""
+        """True if any flow's packets have an INT shim."""
         return any(protocol.info.telemetry for protocol in self.protocols)
 
     @property
@@ -135,7 +135,10 @@ class Run:
 
     @cached_property
     def build(self) -> Build:
-        """What the switches run. Raises UserError."""
+        """Build of the switches' program.
+
+        Raises UserError.
+        """
         from wireformats import p4 as packet_includes  # stands on compiled modules
 
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
@@ -170,7 +173,10 @@ class Run:
         return [str(host.address) for host in self.topology.hosts]
 
     def addresses(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> tuple[str, str]:
-        """Where frames of a flow between these hosts come from, and where they go to. Raises UserError."""
+        """Return the source and destination address of a flow between these hosts.
+
+        Raises UserError.
+        """
         if len(sources) == len(destinations) == 1:
             return self._host_addresses[sources[0]], self._host_addresses[destinations[0]]
         group = self._group_of.get((sources, destinations))
@@ -189,16 +195,19 @@ class Run:
 
     @property
     def reliability(self) -> str:
-        """How what is lost is sent again: as the scenario says, or as suits the load balancers and the protocol."""
+        """Reliability: as the scenario says, or as suits the load balancers and the protocol."""
         return self.scenario.nic.reliability or self.protocol.usual_reliability(self.per_packet)
 
     @property
     def cc_scope(self) -> str:
-        """Who shares a reaction point. Raises UserError."""
+        """Scope of a reaction point: who shares it.
+
+        Raises UserError.
+        """
         return as_user_error(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
 
     def base_rtt_ns(self) -> int:
-        """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
+        """Return the largest base RTT of the network in ns: a full packet there, its ACK back, nothing queued."""
         return max(self.base_rtts_ns)
 
     @cached_property
@@ -217,7 +226,7 @@ class Run:
 
     @cached_property
     def _peers(self) -> list[Peers | None]:
-        """What NICs may know of the ways to others, by their kind of link; None: all are alike."""
+        """Knowledge of NICs about the paths to others, by their kind of link; None: all are alike."""
         rtts = self.base_rtts
         kinds = range(len(rtts.rates_bps))
         if len(kinds) == 1:
@@ -236,14 +245,15 @@ class Run:
 
     @property
     def loss_packets(self) -> int:
-        """After how many later packets a missing one is lost; 0 where packets overtake each other on several paths."""
+        """Number of later packets after which a missing one is lost; 0 where packets overtake each other.
+        """
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
         return 0 if self.per_packet else 3
 
     def nic_configs(self) -> list[NicConfig]:
-        """What each host's NIC is told, in order of the hosts."""
+        """Return the configuration of each host's NIC, in order of the hosts."""
         first, *others = self.topology.hosts
         config = self.nic_config(first)
         return [
@@ -260,7 +270,7 @@ class Run:
         ]
 
     def nic_config(self, host: Host) -> NicConfig:
-        """What the NIC of one host is told."""
+        """Return the configuration of one host's NIC."""
         scenario, settings = self.scenario, self.scenario.nic
         return NicConfig(
             address=str(host.address),
@@ -308,11 +318,14 @@ class Run:
         return found
 
     def link_changes(self) -> list[LinkChange]:
-        """What happens to links during the run, in order of time. Raises UserError for a link there is not."""
+        """Return the changes of links during the run, in order of time.
+
+        Raises UserError for a link that does not exist.
+        """
         return link_changes(self.topology, self.scenario.events)
 
     def route_changes(self) -> list[RouteChange]:
-        """What the controller does about links that go down and come up, in order of time."""
+        """Return the controller's reactions to links that go down and come up, in order of time."""
         after_ns = self.scenario.reroute_after_ns
         if after_ns is None:
             return []
@@ -336,8 +349,10 @@ class Run:
 
     @cached_property
     def attack(self) -> Attack | None:
-        """Who attacks, and how. What the scenario leaves open is what hurts most: pieces of one BDP, an RTT apart, so
-        that each is sent before there can be word of congestion (3.5.2). Raises UserError.
+        """Attack of the run: who attacks, and how.
+
+        What the scenario leaves open is what hurts most: pieces of one BDP, an RTT apart, so that each is
+        sent before there can be word of congestion (3.5.2). Raises UserError.
         """
         table = self.scenario.attack
         if table is None:
@@ -362,7 +377,10 @@ class Run:
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
     def _part(self, group: TrafficGroup) -> Part:
-        """The traffic of a group of the scenario's. Raises UserError."""
+        """Return the traffic of a group of the scenario.
+
+        Raises UserError.
+        """
         where = f"groups.{group.name}"
         hosts = hosts_like(self.topology, group.hosts, where)
         name, values = named(f"{where}.workload", group.workload)
@@ -374,11 +392,14 @@ class Run:
 
     @cached_property
     def _group_networks(self) -> dict[str, Topology]:
-        """Those that the workloads of groups see, kept because what follows from a network is kept with it."""
+        """Networks that the workloads of groups see, cached with what is derived from them."""
         return {}
 
     def traffic(self) -> workloads.Traffic:
-        """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
+        """Return the run's flows, made anew.
+
+        Raises UserError, also for a flow with ends that the network cannot serve.
+        """
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
         if self.scenario.groups:
@@ -392,7 +413,10 @@ class Run:
 
 
 def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkChange]:
-    """What a scenario's events do to a network's links, in order of time. Raises UserError for a link there is not."""
+    """Return the changes of links by a scenario's events, in order of time.
+
+    Raises UserError for an unknown link.
+    """
     places = [_links_of(topology, i, event) for i, event in enumerate(events)]
     down: dict[int, set[str]] = {}  # by link: the nodes that are down, "" for the link itself
     found: list[LinkChange] = []
@@ -417,7 +441,7 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
 
 
 def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
-    """The numbers of the links that an event is about."""
+    """Return the numbers of the links that an event is about."""
     where = f"events.{index}"
     if event.link is not None:
         a, b = event.link
@@ -436,7 +460,10 @@ def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Splits a table into its `name` and the rest. Raises UserError."""
+    """Return a table's `name` and the rest.
+
+    Raises UserError.
+    """
     values = dict(table)
     name = values.pop("name", None)
     if not isinstance(name, str):

@@ -47,14 +47,14 @@ _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MAX_DEPT
 
 
 def _in_ppm(share: float) -> float:
-    """A share that the programs can lose: they know of whole packets in a million."""
+    """Return a share that programs can lose: they count whole packets in a million."""
     if share > 0 and round(share * 1e6) == 0:
         raise ValueError("rounds to no packet in a million; expected 0, or at least 1e-6")
     return share
 
 
 def _several(value: object) -> object:
-    """One value where a list may stand."""
+    """Return one value as a list."""
     return value if isinstance(value, list) else [value]
 
 
@@ -145,7 +145,10 @@ class SizeClass(Table):
 
 
 class Record(Table):
-    """What is sampled. 0 ns: nothing."""
+    """Sampling settings.
+
+    0 ns: nothing.
+    """
 
     queue_interval_ns: Nanoseconds = 1000  # between two samples of `queues`
     rate_interval_ns: Nanoseconds = 10_000  # between two samples of `rates`, and the shortest interval of `links`
@@ -316,7 +319,7 @@ class Scenario(Table):
 
     @property
     def framing_bytes(self) -> int:
-        """What a link charges a frame beyond its own bytes: preamble and start of frame 8, FCS 4, gap 12.
+        """Bytes that a link charges for a frame beyond its own: preamble and start of frame 8, FCS 4, gap 12.
 
         Negative in flits: Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 are not charged.
         """
@@ -326,11 +329,11 @@ class Scenario(Table):
 
     @property
     def largest_expansion(self) -> float:
-        """How many bytes a switch may have to hold for each byte that a link charges."""
+        """Most bytes that a switch may hold for each byte that a link charges."""
         return (framing.FLIT_BYTES - self.framing_bytes) / framing.FLIT_BYTES if self.framing == "flits" else 1.0
 
     def link_bytes(self, frame_bytes: int) -> int:
-        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        """Return the bytes that a link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
         return framing.link_bytes(frame_bytes, self.framing_bytes)
 
 
@@ -340,12 +343,15 @@ def built_in() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """The file of a scenario: a path to a .toml file, or the name of a built-in one."""
+    """Return the file of a scenario: a path to a .toml file, or the name of a built-in one."""
     return find_file("scenario", name, built_in())
 
 
 def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
-    """A path to a .toml file, or one of `known` by name. Raises UserError."""
+    """Return a path to a .toml file, or one of `known` by name.
+
+    Raises UserError.
+    """
     if not name.isprintable():  # as what is not UTF-8 is read
         raise UserError(f"{kind} {name!r}: expected a name that can be printed")
     if name.endswith(".toml"):
@@ -360,7 +366,10 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply, and numbers of thousands of digits."""
+    """Return TOML's tables.
+
+    Raises TOMLDecodeError, also for too deep nesting and numbers of thousands of digits.
+    """
     if _LONG_KEY.search(text) is not None:
         raise tomllib.TOMLDecodeError(_TOO_DEEP)
     try:
@@ -376,7 +385,10 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _check_depth(tables: Mapping[str, Any]) -> None:
-    """What is deeper could not be copied or validated. Raises TOMLDecodeError."""
+    """Check the depth, beyond which tables cannot be copied or validated.
+
+    Raises TOMLDecodeError.
+    """
     level: list[Any] = [tables]
     for _ in range(_MAX_DEPTH):
         values = (list(value.values()) if isinstance(value, Mapping) else value for value in level)
@@ -387,7 +399,7 @@ def _check_depth(tables: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tables of a scenario file, not validated yet."""
+    """Return the tables of a scenario file, not yet validated."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -397,7 +409,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
+    """Return `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
 
     Python and P4 files that they name are relative to the working directory.
     """
@@ -417,14 +429,14 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
 
 
 def _in_a_table(tables: Mapping[str, Any], key: str) -> str:
-    """The full name of a key that a table of the scenario has, and the scenario itself has not; "": there is none."""
+    """Return the full name of a key that belongs to a table of the scenario; "": there is none."""
     if key in Scenario.model_fields:
         return ""
     return next((f"{name}.{key}" for name, table in tables.items() if isinstance(table, Mapping) and key in table), "")
 
 
 def retitled(tables: Mapping[str, Any], name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of the scenario `name` with a title that holds although `changes` are in them.
+    """Return the tables of the scenario `name` with a title that mentions `changes`.
 
     The file's own may state what they have changed ("a k = 8 fat-tree"), so they are named in its place. Keys that are
     in no table say who runs and for how long, which titles do not.
@@ -442,7 +454,7 @@ def _said(changes: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
-    """`value` below `keys`: one table in another."""
+    """Return `value` below `keys`, as nested tables."""
     for key in reversed(keys):
         value = {key: value}
     assert isinstance(value, dict)
@@ -450,7 +462,7 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
 
 
 def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A copy of a scenario's tables, or of some of them, in which every path of a Python or P4 file is absolute."""
+    """Return a scenario's tables with absolute paths of Python and P4 files."""
 
     def absolute(text: str) -> str:
         return str(extensions.reference(text, folder) or text)
@@ -474,12 +486,12 @@ def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def p4_file(text: str, folder: Path) -> str:
-    """The absolute path of a P4 file, relative to `folder`; a name stays as it is."""
+    """Return the absolute path of a P4 file, relative to `folder`; a name stays as it is."""
     return str((folder / Path(text).expanduser()).resolve()) if text.endswith(".p4") else text
 
 
 def _anchored_variant(variant: Any, folder: Path) -> Any:
-    """What is no table is a mistake that is found later."""
+    """Return a variant with absolute paths; one that is no table is a later error."""
     if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
         return variant
     return {**variant, "set": anchored(variant["set"], folder)}
@@ -492,7 +504,7 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of `tables` in which the values of `changes` replace those of the same keys, at any depth."""
+    """Return `tables` with the values of `changes` in place of those of the same keys, at any depth."""
     result = _copied(tables)
     for key, value in changes.items():
         if isinstance(value, Mapping):
@@ -518,7 +530,9 @@ def _value(text: str) -> object:
 
 
 def check(tables: Mapping[str, Any]) -> Scenario:
-    """The scenario that validated tables make. Topology, workload and protocols check their own parameters.
+    """Return the scenario of validated tables.
+
+    Topology, workload and protocols check their own parameters.
 
     Quantities with units are numbers in it.
     """
@@ -530,7 +544,7 @@ def check(tables: Mapping[str, Any]) -> Scenario:
 
 
 def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None:
-    """The scenario that tables make without those keys that are wrong, of which the `mistakes` are told.
+    """Return the scenario of the tables without wrong keys, which `mistakes` collects.
 
     None: without them it is none.
     """
@@ -549,11 +563,11 @@ def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None
 
 
 def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
-    """A scenario by name or path, with overrides; and the folder that its relative paths start from."""
+    """Return a scenario by name or path, with overrides, and the folder of its relative paths."""
     path = find(name)
     return check(override(read(path), settings)), path.parent
 
 
 def dump(scenario: Scenario) -> str:
-    """The scenario as TOML, with every default written out; reading it gives the same scenario."""
+    """Return the scenario as TOML with every default written out; reading it gives the same scenario."""
     return tomli_w.dumps(as_written(scenario))

@@ -1,4 +1,4 @@
-"""Which runs are asked for, by the names and texts of a command line; nothing of it is read yet."""
+"""Selection of runs by the names and texts of a command line, not yet read."""
 
 from __future__ import annotations
 

@@ -67,13 +67,18 @@ def built_in() -> dict[str, Path]:
 
 
 def load(name: str) -> tuple[Sweep, Path]:
-    """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
+    """Return a sweep by name or from a .toml file, and the folder of its relative paths.
+
+    Raises UserError.
+    """
     path = find_file("sweep", name, built_in())
     return made(read(path), path.parent), path.parent
 
 
 def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
-    """The sweep that a file's tables make. Python files are relative to `folder`, wherever the scenario is.
+    """Return the sweep of a file's tables.
+
+    Python files are relative to `folder`, wherever the scenario is.
 
     Raises UserError.
     """
@@ -87,7 +92,10 @@ def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
 def axes_of(
     tables: Mapping[str, Any], where: str, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """(key, values) of each axis. Raises UserError for one that is not a list."""
+    """Yield (key, values) of each axis.
+
+    Raises UserError for one that is not a list.
+    """
     for name, value in tables.items():
         key = (*above, name)
         if isinstance(value, Mapping):
@@ -99,7 +107,10 @@ def axes_of(
 
 
 def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[dict[tuple[str, ...], list[Any]]]:
-    """What the sweep is without. Raises UserError for what is no value of an axis."""
+    """Return the excluded combinations of the sweep.
+
+    Raises UserError for what is no value of an axis.
+    """
     found = []
     for i, tables in enumerate(sweep.without):
         one = dict(axes_of(tables, f"without.{i}"))
@@ -112,7 +123,7 @@ def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[d
 
 
 def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
-    """Whether there is a value at `key`, or a table."""
+    """Return whether there is a value or a table at `key`."""
     below: Any = tables
     for name in key:
         if not isinstance(below, Mapping) or name not in below:
@@ -122,7 +133,7 @@ def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
 
 
 def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
-    """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
+    """Return every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
 
     Raises UserError for what could not be run.
     """

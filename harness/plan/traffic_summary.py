@@ -1,4 +1,4 @@
-"""What the plan has to know of a traffic."""
+"""Summary of a traffic for the plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from host_agents.assignments import Assignment
 
 @dataclass(frozen=True)
 class TrafficSummary:
-    """What is checked of a traffic before a run starts."""
+    """Properties of a traffic that are checked before a run starts."""
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own

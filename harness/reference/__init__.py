@@ -1,1 +1,1 @@
-"""What every key, column and variable means, read off the code that takes or makes it."""
+"""Reference: the meaning of every key, column and variable, read off the code that uses it."""

@@ -1,4 +1,4 @@
-"""What stands beside the fields of a class: the comments above and behind each declaration."""
+"""Comments of a class's fields: those above and behind each declaration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @cache
 def comments(cls: type[Any]) -> Mapping[str, str]:
-    """By field of the class itself, inherited ones apart; a field without words is not in it.
+    """Return the comment of each field of the class itself; a field without one is missing.
 
     A comment belongs to the field that it stands behind, or to the one directly below it.
     """
@@ -46,7 +46,7 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
 
 
 def summary(cls: type[Any]) -> str:
-    """The first line of the file that a class has to itself, or its own; "": neither says anything."""
+    """Return the first line of the file that a class has to itself, or its own; "": neither has one."""
     module = inspect.getmodule(cls)
     for text in (module.__doc__ if module else None, cls.__doc__):
         if first := (text or "").strip().partition("\n")[0].removesuffix("."):

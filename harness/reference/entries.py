@@ -27,26 +27,26 @@ class Entry:
         return self.name.replace("[]", "")
 
     def is_named(self, name: str) -> bool:
-        """Whether a user means this: with or without signs of lists, in any spelling, and what a pattern stands for."""
+        """Return whether a user means this entry: with or without list signs, in any spelling, or by its pattern."""
         if self.key is None and "*" in self.name:
             return fnmatchcase(normal(name), normal(self.name))
         return normal(name) == normal(self.name)
 
     def record(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the entry for programs."""
         return {"name": self.name, "of": list(self.of), "meaning": self.meaning} | (
             {} if self.key is None else {name: value for name, value in self.key.record().items() if name != "of"}
         )
 
 
 def words() -> list[Entry]:
-    """The glossary, the words of reports, and what papers claim."""
+    """Return the glossary, the terms of reports, and the claims of papers."""
     found = [*glossary().items(), *of_reports().items(), *claimed().items()]
     return [Entry(name, said) for name, said in found]
 
 
 def entries() -> list[Entry]:
-    """Keys that are declared once for several are one entry."""
+    """Return all entries; keys that are declared once for several are one entry."""
     by_declaration: dict[tuple[Any, ...], list[Key]] = {}
     for key in all_keys():
         by_declaration.setdefault((key.name, key.source, key.default_text, key.range), []).append(key)

@@ -16,7 +16,7 @@ from harness.report.claims import claims
 
 @cache
 def glossary() -> dict[str, str]:
-    """What each word means, in alphabetical order."""
+    """Return the meaning of each term, in alphabetical order."""
     words: dict[str, str] = read(Path(__file__).with_name("glossary.toml"))
     return dict(sorted(words.items(), key=lambda item: item[0].lower()))
 
@@ -30,5 +30,5 @@ def of_reports() -> dict[str, str]:
 
 
 def claimed() -> dict[str, str]:
-    """What each claim says, and where."""
+    """Return the text of each claim, and its source."""
     return {name: f"{claim.text} ({claim.source})" for name, claim in claims().items()}

@@ -49,7 +49,7 @@ _TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean":
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a file."""
+    """Key of a file."""
 
     name: str  # dotted, as in the file; `[]` after a list of tables
     of: str  # the topology, workload or probe that has it; "": it is there always
@@ -63,18 +63,18 @@ class Key:
 
     @property
     def default_text(self) -> str:
-        """As TOML has it; `none` for a key that is left out."""
+        """Default as TOML has it; `none` for a key that is left out."""
         if self.required:
             return "must be given"
         return "none" if self.default is None else json.dumps(self.default)
 
     def record(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the key for programs."""
         return {**dataclasses.asdict(self), "default_text": self.default_text}
 
 
 def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
-    """Of a pydantic model, or of a dataclass that the hosts' registry checks, with those of the tables in it."""
+    """Yield the keys of a pydantic model or a checked dataclass, with those of the tables in it."""
     hints = typing.get_type_hints(model, include_extras=True)
     checked = model if issubclass(model, BaseModel) else registry.model(model)
     schema = checked.model_json_schema()
@@ -101,13 +101,13 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
 
 
 def _said(model: type[Any], name: str) -> tuple[type[Any], str]:
-    """The class that declares a field, and what it or one that it inherits from says of it."""
+    """Return the class that declares a field, and the comment of it or of a base class."""
     owners = [cls for cls in model.__mro__ if name in inspect.get_annotations(cls)]
     return owners[0], next((said for cls in owners if (said := comments(cls).get(name))), "")
 
 
 def _tables_in(hint: Any) -> tuple[type[BaseModel] | None, bool]:
-    """The model that a key's value is, or may be; and whether it is a list of them."""
+    """Return the model that a key's value is, or may be, and whether it is a list of them."""
     if isinstance(hint, type) and issubclass(hint, BaseModel):
         return hint, False
     several = typing.get_origin(hint) in (list, tuple)
@@ -119,7 +119,7 @@ def _tables_in(hint: Any) -> tuple[type[BaseModel] | None, bool]:
 
 
 def _type(described: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """In words: `integer`, `one of "fifo", "random"`, `list of text` ..."""
+    """Return a type in words: `integer`, `one of "fifo", "random"`, `list of text` ..."""
     if "$ref" in described:
         return "table"
     if "enum" in described or "const" in described:
@@ -134,7 +134,7 @@ def _type(described: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def _limits(described: Mapping[str, Any]) -> Iterator[str]:
-    """As `> 0`, `<= 10`, also of what a list has."""
+    """Yield limits as `> 0`, `<= 10`, also those of list items."""
     for name, sign in _LIMITS.items():
         if name in described and described.get(_STRICT.get(name, "")) != described[name]:  # `> 0` says `>= 0`, too
             limit = described[name]
@@ -146,7 +146,7 @@ def _limits(described: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _name(table: str, known: list[str]) -> Key:
-    """The key that says which topology or workload it is."""
+    """Return the key that names the topology or workload."""
     meaning = f"which one: {', '.join(known)}; or a Python file of one's own"
     return Key(f"{table}.name", "", meaning, "text", "", True, None, "", f"{Scenario.__module__}.Scenario")
 
@@ -168,7 +168,7 @@ def probe_keys(name: str) -> list[Key]:
 
 
 def protocol_keys(info: ProtocolInfo) -> list[Key]:
-    """With those of the mechanisms that can be added to it."""
+    """Return the keys of a protocol and of its possible mechanisms."""
     found = list(keys(info.parameters, f"protocols.{info.name}"))
     for name in info.mechanisms:
         mechanism = registry.mechanism(name)
@@ -182,7 +182,7 @@ def load_balancer_keys(info: LoadBalancerInfo) -> list[Key]:
 
 
 def scenario_keys() -> list[Key]:
-    """Those that every scenario has, whatever it names."""
+    """Return the keys that every scenario has, whatever it names."""
     found = list(keys(Scenario, ""))
     names = {"topology": topologies.names(), "workload": workloads.names()}
     return [one for key in found for one in (key, *((_name(key.name, names[key.name]),) if key.name in names else ()))]
@@ -194,7 +194,7 @@ def sweep_keys() -> list[Key]:
 
 @cache
 def all_keys() -> tuple[Key, ...]:
-    """Of scenarios and sweeps, with everything that comes with p4cc."""
+    """Return the keys of scenarios and sweeps, with everything that comes with p4cc."""
     found = scenario_keys()
     for of_named, names in (
         (topology_keys, topologies.names()),

@@ -1,4 +1,4 @@
-"""What a run writes: the words of `harness/columns` and of `recorded.toml`, by table or file, and by column or key."""
+"""Meanings of what a run writes: from `harness/columns` and `recorded.toml`, by table or file, and column or key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = ("summary", "performance", "provenance")
 
 @cache
 def recorded() -> Mapping[str, Mapping[str, str]]:
-    """By section and name; names may have `*` for any part, and `[]` after a list."""
+    """Return meanings by section and name; names may have `*` for any part, and `[]` after a list."""
     tables = {table.name: {column.name: column.meaning for column in table.columns} for table in DECLARED}
     said = read(Path(__file__).with_name("recorded.toml"))
     declared = {
@@ -42,7 +42,10 @@ def with_declared(words: Mapping[str, str], declared: Mapping[str, Mapping[str, 
 
 
 def meaning(section: str, name: str) -> str:
-    """What a column or a key of a file means; "": nothing is said of it. A name of its own comes before patterns."""
+    """Return the meaning of a column or a key of a file; "": there is none.
+
+    An exact name precedes patterns.
+    """
     words = recorded().get(section, {})
     if name in words:
         return words[name]
@@ -54,7 +57,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def leaves(value: Any, above: str = "") -> Iterator[str]:
-    """The dotted names of what JSON has; an empty table or list is one itself."""
+    """Yield the dotted names of the leaves of a JSON value; an empty table or list is a leaf."""
     if isinstance(value, Mapping) and value:
         for name, below in value.items():
             yield from leaves(below, f"{above}.{name}" if above else name)

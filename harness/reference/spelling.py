@@ -38,5 +38,5 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def is_within(few: tuple[str, ...], many: tuple[str, ...]) -> bool:
-    """Whether these words are among the others, one behind the other."""
+    """Return whether these words occur consecutively among the others."""
     return bool(few) and any(many[i : i + len(few)] == few for i in range(len(many) - len(few) + 1))

@@ -56,7 +56,7 @@ class Watch:
         self._server.server_close()
 
     def begin(self, run: Run) -> None:
-        """Another run is shown from here on."""
+        """Show another run from here on."""
         self._run, self._network = run, Network(run.topology)
         self._times_ns: list[int] = []
         self._counted: list[Array] = []
@@ -68,7 +68,7 @@ class Watch:
     def look(
         self, times_ns: Mapping[str, int], counters: Counters, dilation: int, records: Sequence[FlowRecord]
     ) -> None:
-        """What each switch has counted, at a model time of its own, and how far flows are.
+        """Show the counters of each switch, at its own model time, and the progress of flows.
 
         All times are after all those of the look before. What is shown is of the first of them: counters have grown
         evenly since a switch told them before.
@@ -89,7 +89,10 @@ class Watch:
         self._show(records, now_ns)
 
     def _directions(self, times_ns: Mapping[str, int], counters: Counters, dilation: int) -> tuple[Array, Array]:
-        """When, and a row a direction: the counters, then what waits. Hosts tell nothing: switches count for them."""
+        """Return the times, and a row for each direction: the counters, then the queue.
+
+        Hosts report nothing: switches count for them.
+        """
         topology = self._network.topology
         found = np.zeros((2 * len(topology.links), len(_GROWING) + 1), np.int64)
         when_ns = np.full(len(found), min(times_ns.values()), np.int64)
@@ -107,7 +110,7 @@ class Watch:
         return when_ns, found
 
     def _show(self, records: Sequence[FlowRecord], now_ns: int) -> None:
-        """The first sample is what was before the run."""
+        """Show the samples so far; the first is the state before the run."""
         run = self._run
         head = {
             "title": run.scenario.title or run.name,
@@ -195,11 +198,11 @@ class _Server(ThreadingHTTPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: the terminal has the run's progress, and whoever is on the machine can send what they like."""
+        """Ignore errors: the terminal shows the run's progress, and anybody on the machine can send requests."""
 
 
 def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
-    """Answers for these paths alone. They have the token in them, so that others on the machine see nothing."""
+    """Return a handler that answers for these paths only; they contain the token."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _REQUEST_S
@@ -228,6 +231,6 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """The terminal has the run's progress."""
+            """Log nothing: the terminal shows the run's progress."""
 
     return Handler

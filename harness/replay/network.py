@@ -28,11 +28,11 @@ class Network:
         }
 
     def direction(self, node: str, port: int) -> int:
-        """That which begins at a port. In tables a host's port is 0."""
+        """Return the direction that begins at a port; in tables a host's port is 0."""
         return self._direction[node, port or 1]
 
     def drawn(self) -> dict[str, Any]:
-        """Nodes as [name, tier, part], tier 0 the hosts'; links as [a, b, rate_bps, delay_ns, a_port, b_port].
+        """Return nodes as [name, tier, part], tier 0 the hosts'; links as [a, b, rate_bps, delay_ns, a_port, b_port].
 
         Parts are pods, and behind them planes; `pods` says how many pods there are.
         """
@@ -58,7 +58,7 @@ class Network:
 
     @cached_property
     def _tiers(self) -> dict[str, int]:
-        """How many links lie between a node and the nearest host."""
+        """Number of links between each node and the nearest host."""
         layers = nx.bfs_layers(self._graph, [host.name for host in self.topology.hosts])
         return {name: tier for tier, layer in enumerate(layers) for name in layer}
 
@@ -70,7 +70,7 @@ class Network:
         return parts if 2 <= len(parts) <= len(self.topology.hosts) // 2 else []
 
     def _planes(self, pods: Sequence[set[str]]) -> Iterator[list[str]]:
-        """Above pods: switches with links to the same ones, where they are several."""
+        """Yield planes above pods: several switches with links to the same ones."""
         inside = set().union(*pods)
         alike: dict[frozenset[str], list[str]] = defaultdict(list)
         for name in self.names if pods else ():

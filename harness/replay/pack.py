@@ -21,7 +21,7 @@ _WHOLE = ((np.uint8, "u1"), (np.uint16, "u2"), (np.uint32, "u4"))
 
 
 def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """Numbers that are whole and not negative take as few bytes as they need; all others are doubles, or i4."""
+    """Return the packed arrays; whole non-negative numbers take as few bytes as they need, all others 8 or 4."""
     told: dict[str, tuple[str, int, int]] = {}
     body = bytearray()
     for name, values in arrays.items():
@@ -35,7 +35,7 @@ def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The same as the browser makes of it."""
+    """Return the unpacked arrays, as the browser does."""
     raw = gzip.decompress(content)
     length = int.from_bytes(raw[:4], "little")
     head: dict[str, Any] = json.loads(raw[4 : 4 + length])

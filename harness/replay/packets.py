@@ -42,7 +42,7 @@ class Trace:
     left_out: int
 
     def cut(self, count: int) -> Trace:
-        """Without its packets from the `count`th on, and without the texts of those."""
+        """Return the trace without packets from the `count`th on, and without their texts."""
         packets = self.packets[:count]
         used = {text for packet in packets for *_, text in packet.events}
         texts = [text if i in used else "" for i, text in enumerate(self.texts)]
@@ -63,7 +63,10 @@ class Trace:
 
 
 def packets(path: Path, network: Network) -> Trace | None:
-    """None: nothing was traced. Raises UserError for a file that is damaged."""
+    """Return the traced packets; None: nothing was traced.
+
+    Raises UserError for a damaged file.
+    """
     if not os.path.lexists(path):
         return None
     follower = _Follower(network)
@@ -85,7 +88,7 @@ class _Follower:
         self._tables: dict[int, dict[str, Any]] = {}  # by node: the lookup whose action comes next
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """One line of the trace."""
+        """Add one line of the trace."""
         node = self._network.index[event["node"]]
         kind, number = event["event"], int(event["id"])
         if number not in self._packets:
@@ -115,7 +118,7 @@ class _Follower:
         packet.events.append((int(event["time_ns"]), node, kind, port, depth, number))
 
     def _told(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
-        """What tables did, what it changed, and what became of the packet."""
+        """Yield what tables did, what changed, and what became of the packet."""
         if kind == "PipelineEntered":
             yield event["pipeline"]
         elif kind == "TableApplied":
@@ -134,7 +137,7 @@ class _Follower:
 
 
 def _short(name: str) -> str:
-    """Without the blocks around it."""
+    """Return a name without the blocks around it."""
     return ".".join(name.split(".")[-2:])
 
 

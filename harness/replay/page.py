@@ -28,7 +28,7 @@ _D3 = Path("js/d3.v5.min.js")
 
 
 def recorded_page(result: Result) -> bytes:
-    """The page of one run, of at most 20 MB: later packets are left out, and then intervals joined, until that is so.
+    """Return the page of one run, of at most 20 MB: later packets are left out first, then intervals joined.
 
     Raises UserError, too, where flows alone take more.
     """
@@ -57,14 +57,17 @@ def recorded_page(result: Result) -> bytes:
 
 @dataclass(frozen=True)
 class Small:
-    """What a page in a report shows of a run. `remark`: what it does not, and why; empty: it shows all."""
+    """Part of a report's page that shows a run.
+
+    `remark`: what is missing, and why; empty: nothing.
+    """
 
     data: bytes
     remark: str
 
 
 def small_data(result: Result) -> Small | None:
-    """None: it is not small, nothing was recorded, or d3 is not installed.
+    """Return the data of a small page; None: it is not small, nothing was recorded, or d3 is not installed.
 
     Raises UserError for a network that cannot be made any more, and for a trace that is damaged.
     """
@@ -84,7 +87,10 @@ def small_data(result: Result) -> Small | None:
 
 
 def shell(data: bytes, title: str) -> bytes:
-    """`data`: what `packed` gives; empty: the page asks where it came from for it, again and again."""
+    """Return the page.
+
+    `data`: what `packed` returns; empty: the page requests it repeatedly from its server.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([_HERE, _HERE.parent / "report"]),
         autoescape=True,
@@ -96,7 +102,10 @@ def shell(data: bytes, title: str) -> bytes:
 
 
 def _d3() -> str:
-    """The library that draws. Raises ModuleNotFoundError, which names what brings it, and UserError."""
+    """Return the drawing library.
+
+    Raises ModuleNotFoundError, which names what provides it, and UserError.
+    """
     found = importlib.util.find_spec(_CARRIER)
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError(f"No module named {_CARRIER!r}", name=_CARRIER)

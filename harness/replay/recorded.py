@@ -1,4 +1,4 @@
-"""What a run's folder has of a network over time, as arrays for the page.
+"""Recorded network over time, as arrays for the page.
 
 A direction of a link is a number (`Network.direction`), and so is a node. A table over time becomes a matrix for each
 of its quantities: a row is a direction in use, a column a time.
@@ -30,12 +30,15 @@ _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
 
 
 def is_recorded(result: Result) -> bool:
-    """Whether there is anything to see of what happened over time."""
+    """Return whether anything over time was recorded."""
     return "links" in result.tables or not (result.queues.empty and result.rates.empty)
 
 
 def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
-    """The run called `name`; None: the only one. Raises UserError, also for one of which nothing was recorded."""
+    """Return the run called `name`; None: the only one.
+
+    Raises UserError, also for a run without recordings.
+    """
     by_name = {result.folder.name: result for result in results}
     short = {key.removeprefix(f"{result.summary['scenario']}-"): result for key, result in by_name.items()}
     known = ", ".join(by_name)
@@ -56,7 +59,7 @@ def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
 
 
 def cells(result: Result) -> int:
-    """How many numbers over time there are, at full resolution."""
+    """Return how many numbers over time there are, at full resolution."""
     tables = [result.table(name) for name in ("links", "queues", "rates") if name in result.tables]
     return sum(len(table) * (len(table.columns) - 3) for table in tables)
 
@@ -65,7 +68,10 @@ class Recorded:
     """A run, read once; `head` and `arrays` are made of it at one resolution or another."""
 
     def __init__(self, result: Result, traced: bool = True) -> None:
-        """Without `traced`, packets are left out. Raises UserError for what cannot be read any more."""
+        """Read a run; without `traced`, packets are left out.
+
+        Raises UserError for unreadable files.
+        """
         self.network = Network(result.topology)
         self.trace: Trace | None = packets(result.folder / TRACE_LINES, self.network) if traced else None
         self._result = result
@@ -92,7 +98,7 @@ class Recorded:
         }
 
     def arrays(self, joined: int) -> dict[str, Array]:
-        """Of `joined` intervals one is made: what was counted is added up, of depths the most is taken."""
+        """Return arrays in which `joined` intervals become one: counts are summed, depths take the maximum."""
         found = {**self.flows(), **({} if self.trace is None else self.trace.arrays)}
         if "links" in self._result.tables:
             found |= self._links(joined)
@@ -101,7 +107,10 @@ class Recorded:
         return found
 
     def _directions(self, name: str, node: str) -> Integers:
-        """Of each row of a table. There are far fewer ports than rows. Raises UserError for one that is not there."""
+        """Return the direction of each row of a table.
+
+        There are far fewer ports than rows. Raises UserError for a missing one.
+        """
         ports = self._result.table(name).groupby([node, "port"], observed=True, sort=False)
         of = []
         for place, port in ports.size().index:
@@ -136,7 +145,7 @@ class Recorded:
         return found
 
     def _queues(self, joined: int) -> dict[str, Array]:
-        """A sample holds until the next one: what is joined is held from the first of its times on."""
+        """Return the queues; a joined sample holds from the first of its times on."""
         table = self._result.queues
         rows = self._directions("queues", "switch")
         used, row = np.unique(rows, return_inverse=True)
@@ -147,11 +156,11 @@ class Recorded:
         return {"queue": used, "queue_time": times[starts], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
 
     def _joined_rates(self, joined: int) -> int:
-        """How many intervals of rates are one where `joined` of links are: few rates stay as they are."""
+        """Return how many intervals of rates are joined where `joined` of links are: few rates stay as they are."""
         return joined if len(self._result.rates) > _MOST_RATES // joined else 1
 
     def _rates(self, joined: int) -> dict[str, Array]:
-        """Rows by queue pair and time, of the last interval of those that are joined; throughput is their mean.
+        """Return rows by queue pair and time, of the last of the joined intervals; throughput is their mean.
 
         The last of them ends with the last interval, and so may be shorter.
         """
@@ -187,7 +196,10 @@ class Recorded:
 
 
 def _matrix(result: Result, rows: int, columns: int) -> Integers:
-    """Zeros for each direction at each time. Raises UserError where these are more than a table may take."""
+    """Return zeros for each direction at each time.
+
+    Raises UserError if these exceed the limit of a table.
+    """
     size_bytes = rows * columns * 8
     if size_bytes > (most := most_bytes()):
         raise UserError(
@@ -198,13 +210,13 @@ def _matrix(result: Result, rows: int, columns: int) -> Integers:
 
 
 def _bins(count: int, joined: int) -> tuple[Integers, Integers]:
-    """Indices of the last and of the first of each `joined`."""
+    """Return indices of the last and of the first of each `joined`."""
     starts = np.arange(0, count, joined)
     return np.append(starts[1:], count)[: len(starts)] - 1, starts
 
 
 def _reduced(matrix: Integers, starts: Integers, how: np.ufunc | None, ends: Integers) -> Array:
-    """By `how` over the intervals that are joined; None: the last of them."""
+    """Return the matrix reduced by `how` over the joined intervals; None: the last of them."""
     if how is None or not matrix.size:
         return matrix[:, ends]
     reduced: Array = how.reduceat(matrix, starts, axis=1)

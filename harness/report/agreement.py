@@ -1,4 +1,4 @@
-"""How far runs in real time are from the virtual world's, over seeds."""
+"""Agreement of runs in real time with the virtual world, over seeds."""
 
 from __future__ import annotations
 

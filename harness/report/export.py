@@ -22,7 +22,7 @@ _NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
 
 @dataclass(frozen=True)
 class PaperStyle:
-    """How a publisher wants figures: a matplotlib style beside this file, and how wide column and page are."""
+    """Publisher's style of figures: a matplotlib style beside this file, and the widths of column and page."""
 
     name: str
     width_in: float
@@ -39,7 +39,7 @@ STYLES = {style.name: style for style in (PaperStyle("ieee", 3.5, 7.16), PaperSt
 def write_figures(
     results: Sequence[Result], folder: Path, extension: str, style: PaperStyle, width_in: float | None = None
 ) -> Iterator[Path]:
-    """Writes SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; gives the former's paths.
+    """Write SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`, and yield the former's paths.
 
     A figure is as wide as a column, a heat map of links as the page, or `width_in` inches. It keeps its proportions,
     but one for the page does not get lower in a column, where its panels would have no room. Raises UserError for a

@@ -1,4 +1,4 @@
-"""What a figure shows, as a table: read off the drawn figure, so that it is what a reader sees."""
+"""Data of a figure as a table, read off the drawn figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("panel", "series", "x", "y", "x_axis", "y_axis")
 
 
 def figure_table(figure: Figure) -> pd.DataFrame:
-    """One row a point, bar or cell: panel and series as the figure names them, x and y in the units of its axes.
+    """Return a row for each point, bar or cell: panel, series, and x and y in the units of the axes.
 
     Bars give their height at their middle; a band is the outline that it has; of a heat map `y` is the value of the
     cell in column `x`, and the row is the series. Where the ticks of the x axis have names, x is the nearest one's.
@@ -49,7 +49,7 @@ def _rows(axes: Axes) -> Iterator[Row]:
 
 
 def _named(axes: Axes, x: Any) -> Any:
-    """`x`, or what ticks call it: bars of several series stand beside each other around one."""
+    """Return `x`, or its tick's name: bars of several series stand beside each other around one."""
     formatter, fixed = axes.xaxis.get_major_formatter(), isinstance(axes.xaxis.get_major_locator(), FixedLocator)
     # What `set_xticks` makes of names.
     if not isinstance(formatter, FuncFormatter) or not fixed:

@@ -1,4 +1,4 @@
-"""What a comparison found: a few sentences made from its numbers, and what cannot be concluded from them."""
+"""Findings of a comparison in sentences made from its numbers, and what cannot be concluded from them."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ class Comparison:
 
     @cached_property
     def claims(self) -> list[str]:
-        """Those of papers that the scenario is about."""
+        """Claims of papers that the scenario is about."""
         return list(dict.fromkeys(claim for result in self.results for claim in result.claims))
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """Those of all runs."""
+        """Flows of all runs."""
         return pd.concat([result.flows for result in self.results])
 
     @property
@@ -51,13 +51,13 @@ class Comparison:
 
 
 def by_size(flows: pd.DataFrame, most: int) -> Any:
-    """Flows grouped by size: each size for itself, or at most so many bins with about as many flows each."""
+    """Return flows grouped by size: each size separately, or at most `most` bins with similar numbers of flows."""
     sizes = flows["size_bytes"]
     return flows.groupby(sizes if sizes.nunique() <= most else pd.qcut(sizes, most, duplicates="drop"), observed=True)
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:
-    """Groups runs, in the order in which they come."""
+    """Group runs by scenario and variant, in the order in which they come."""
     scenarios: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         variants = scenarios.setdefault(result.summary["scenario"], {})
@@ -85,7 +85,7 @@ class Estimate:
     partly: tuple[int, int] | None = None
 
     def is_apart_from(self, other: Estimate) -> bool:
-        """Whether the two intervals have nothing in common."""
+        """Return whether the two intervals are disjoint."""
         return abs(self.mean - other.mean) > (self.half_width or 0.0) + (other.half_width or 0.0)
 
 
@@ -103,6 +103,6 @@ def estimate(values: Sequence[float], missing: int = 0) -> Estimate:
 
 
 def over_seeds(variant: Variant, figure: Callable[[dict[str, Any]], float | None]) -> Estimate | None:
-    """A figure of the summaries, over the seeds for which it exists."""
+    """Return the estimate of a figure over the seeds for which it exists."""
     values = [value for value in (figure(result.summary) for result in variant.results) if value is not None]
     return estimate(values, len(variant.results) - len(values)) if values else None

@@ -60,7 +60,7 @@ def drawn(topology: Topology, extension: str) -> bytes:
 
 
 def _graph(topology: Topology) -> tuple[nx.Graph[str], dict[str, str]]:
-    """What is drawn, and the labels of marks that stand for several hosts."""
+    """Return the graph to draw, and the labels of marks that stand for several hosts."""
     together = len(topology.hosts) > _MOST_HOSTS
     graph: nx.Graph[str] = nx.Graph()
     for switch in topology.switches:

@@ -115,14 +115,14 @@ _MOST_DIGITS = 4
 
 
 def _rows(variants: Sequence[Variant]) -> list[_Row]:
-    """Those of every run, then those of the groups of flows and classes by size that any of these has."""
+    """Return the rows of every run, then those of the groups of flows and classes by size that any run has."""
     summaries = [result.summary for variant in variants for result in variant.results]
     parts = dict.fromkeys((kind, name) for kind in _PARTS for summary in summaries for name in summary.get(kind, {}))
     return [*_ROWS, *(row for kind, name in parts for row in _rows_of_part(kind, name))]
 
 
 def _rows_of_part(kind: str, name: str) -> list[_Row]:
-    """Those of the group or class of this name."""
+    """Return the rows of the group or class of this name."""
     return [_Row(f"{name}: {words}", At(f"{kind}.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_PARTS]
 
 
@@ -152,7 +152,7 @@ def _written(row: _Row, value: Estimate | None) -> str:
 
 
 def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
-    """The best, if its confidence interval overlaps no other's, and all are means over all seeds."""
+    """Return the best value, if its confidence interval overlaps no other's, and all are means over all seeds."""
     known = [value for value in values if value is not None and value.half_width is not None]
     if any(value.partly for value in known):
         return None
@@ -164,7 +164,7 @@ def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
 
 @dataclass(frozen=True)
 class Cell:
-    """Of the table: what was measured, whether it leads, and the paper's number, where there is one."""
+    """Cell of the table: the measurement, whether it leads, and the paper's number, if there is one."""
 
     text: str
     leads: bool
@@ -172,7 +172,7 @@ class Cell:
 
 
 def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[Cell]]]:
-    """A row for each figure that any variant has, with its name: a cell for each variant."""
+    """Return a row for each figure that any variant has, with a cell for each variant."""
     rows = []
     for row in _rows(variants):
         values = [over_seeds(variant, row.figure) for variant in variants]
@@ -189,7 +189,7 @@ def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[C
 
 
 def _queues(comparison: Comparison) -> list[dict[str, Any]]:
-    """The worst few of each variant, of its first seed, as they are written; those that held nothing are left out."""
+    """Return the worst few queues of each variant, of its first seed, without empty ones."""
     found = []
     for variant in comparison.variants:
         result = variant.results[0]
@@ -202,7 +202,7 @@ def _queues(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _marks(result: Result) -> dict[tuple[str, int], int]:
-    """By switch and port, where links were recorded."""
+    """Return the marks by switch and port, if links were recorded."""
     if "links" not in result.tables:
         return {}
     total = result.table("links").groupby(["node", "port"], observed=True)["marked"].sum()
@@ -210,7 +210,7 @@ def _marks(result: Result) -> dict[tuple[str, int], int]:
 
 
 def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Of the first seed of each variant, where that is a small run, (name, data in base64), or (name, why not)."""
+    """Return (name, data in base64) of small runs, the first seed of each variant, and (name, why not) of others."""
     found, left_out = [], []
     for variant in comparison.variants[:_MOST_REPLAYS]:
         result = variant.results[0]
@@ -256,7 +256,10 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
 
 
 def write_report(results: Sequence[Result], target: Path, plots: Path | None = None) -> None:
-    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`. Raises UserError."""
+    """Write the page to `target`, and each plot as a file into the folder `plots`.
+
+    Raises UserError.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -277,7 +280,7 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
 
 @contextmanager
 def damage_named(results: Sequence[Result]) -> Iterator[None]:
-    """Where what is done with these results fails, UserError for the first whose files are not as a run wrote them."""
+    """Raise UserError, if the block fails, for the first result whose files are damaged."""
     try:
         yield
     except UserError:
@@ -288,7 +291,7 @@ def damage_named(results: Sequence[Result]) -> Iterator[None]:
 
 
 def _name_the_damaged(results: Sequence[Result]) -> None:
-    """Raises UserError for the first that cannot be reported even alone."""
+    """Raise UserError for the first result that cannot be reported even alone."""
     for result in results:
         try:
             write_report([result], Path(os.devnull))

@@ -1,4 +1,4 @@
-"""How plots look, in every figure, and how they are written."""
+"""Style of all plots, and how they are written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
 def plain(name: str) -> str:
-    """A user's name as matplotlib is to write it: a dollar sign begins no formula."""
+    """Return a user's name for matplotlib, in which a dollar sign begins no formula."""
     return name.replace("$", r"\$")
 
 
@@ -41,7 +41,7 @@ def colour(index: int) -> str:
 
 
 def line(index: int) -> dict[str, Any]:
-    """How the lines of the variant of that number look, in every plot."""
+    """Return the line style of a variant by its number, the same in every plot."""
     return {"color": colour(index), "ls": _DASHES[index // len(COLOURS) % len(_DASHES)]}
 
 
@@ -50,7 +50,7 @@ def marker(index: int) -> str:
 
 
 def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
-    """At most MAX_POINTS points: the largest of each stretch, so that no peak is lost."""
+    """Return at most MAX_POINTS points: the largest of each stretch, so that no peak is lost."""
     step = -(-len(times) // MAX_POINTS)
     if step <= 1:
         return times, values
@@ -60,8 +60,10 @@ def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
 
 @contextmanager
 def for_paper(file: Path) -> Iterator[None]:
-    """For a column of a paper: during the block figures have this matplotlib style on top of p4cc's own, and their
-    panels stand below each other."""
+    """Style figures for a column of a paper during the block.
+
+    They have this matplotlib style on top of p4cc's own, and their panels stand below each other.
+    """
     style, panels = _styles.set((*_styles.get(), file)), _side_by_side.set(1)
     try:
         yield
@@ -71,13 +73,13 @@ def for_paper(file: Path) -> Iterator[None]:
 
 
 def side_by_side() -> int:
-    """How many panels may stand beside each other."""
+    """Return how many panels may stand beside each other."""
     return _side_by_side.get()
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """What figures are drawn in, whatever a `matplotlibrc` says: there may be one in the working folder."""
+    """Set the style of figures during the block, independent of a `matplotlibrc` in the working folder."""
     with mpl.rc_context():
         mpl.rcdefaults()
         for file in _styles.get():
@@ -86,7 +88,7 @@ def styled() -> Iterator[None]:
 
 
 def plain_logarithmic(axis: Axis) -> None:
-    """Ticks of a logarithmic axis as numbers: 200, not 2 x 10^2."""
+    """Format the ticks of a logarithmic axis as plain numbers: 200, not 2 x 10^2."""
     number = FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e6 else f"{value:g}")
     axis.set_major_formatter(number)
     axis.set_minor_locator(LogLocator(subs=(2, 5)))
@@ -94,7 +96,7 @@ def plain_logarithmic(axis: Axis) -> None:
 
 
 def svg(figure: Figure, file: Path | None = None) -> str:
-    """The figure as an SVG element that can stand in a page, drawn once.
+    """Return the figure as an SVG element for a page, drawn once.
 
     `file` is written with the whole document, and one beside it with the numbers, as CSV.
     """

@@ -24,7 +24,7 @@ class At:
 
 @dataclass(frozen=True)
 class OfFlows(At):
-    """As `At`, of a count that queue pairs have; None for a run of collectives alone, which has no queue pairs."""
+    """Count of queue pairs, as `At`; None for a run of collectives alone, which has no queue pairs."""
 
     def __call__(self, summary: dict[str, Any]) -> float | None:
         return super().__call__(summary) if summary["flows"] else None
@@ -32,7 +32,7 @@ class OfFlows(At):
 
 @dataclass(frozen=True)
 class AllDone(At):
-    """As `At`, of a run in which all flows were done at its end; None for others."""
+    """Figure of a run in which all flows were done at its end, as `At`; None for others."""
 
     def __call__(self, summary: dict[str, Any]) -> float | None:
         """Return the value in this summary."""

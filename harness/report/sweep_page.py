@@ -1,4 +1,4 @@
-"""What a sweep found: tables of all its runs, and plots of flow completion times over the values of its first axis.
+"""Page of a sweep: tables of all runs, and plots of completion times over the values of its first axis.
 
 Where runs have collectives and no flows, effective bandwidth and latencies take the place of completion times.
 """
@@ -43,7 +43,7 @@ class Entry:
 
 
 def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """One row a run: variant, values, seed, folder, how it ended, figures of its summary."""
+    """Return a row for each run: variant, values, seed, folder, end, figures of its summary."""
     rows = []
     for entry in entries:
         summary = entry.result.summary
@@ -66,7 +66,7 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
 
 
 def _of_collectives(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a run that has any; latencies are cycles."""
+    """Return the columns of a run with collectives; latencies are in cycles."""
     if "latency_cycles" not in workload:
         return {}
     latencies = {f"latency_{key}_cycles": value for key, value in workload["latency_cycles"].items()}
@@ -74,7 +74,7 @@ def _of_collectives(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """One row a run and class of flows (all, and each size if there are few): number, FCTs in ns."""
+    """Return a row for each run and class of flows (all, and each size if there are few): number, FCTs in ns."""
     rows = []
     for entry in entries:
         flows = entry.result.flows
@@ -92,7 +92,7 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
 
 
 def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], column: str) -> None:
-    """A line for each variant and each combination of the other axes' values; means over seeds."""
+    """Draw a line for each variant and each combination of the other axes' values; means over seeds."""
     for i, (key, rows) in enumerate(fct.groupby(["variant", *others], sort=False)):
         label = ", ".join([str(key[0]), *(f"{name} {value}" for name, value in zip(others, key[1:], strict=True))])
         x: list[Any] = list(rows[axis].unique())
@@ -129,7 +129,7 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
 
 
 def _together(entries: Sequence[Entry]) -> Comparison:
-    """All runs, those that differ by their seeds only in one variant.
+    """Return a comparison of all runs; those that differ only by seed are one variant.
 
     It is named by protocol and values, and by the variant too where a protocol has several of the same values.
     """
@@ -149,7 +149,7 @@ def _together(entries: Sequence[Entry]) -> Comparison:
 
 
 def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:
-    """Those of a report's figures that say something of a sweep."""
+    """Return the report's figures that apply to a sweep."""
     comparison = _together(entries)
     return {
         name: (figure.caption(comparison), figure.plot(comparison))
@@ -159,7 +159,7 @@ def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:
 
 
 def _written(table: pd.DataFrame) -> list[list[str]]:
-    """The rows of the page's table: times in µs."""
+    """Return the rows of the page's table, with times in µs."""
     return [[_cell(str(name), value) for name, value in row.items()] for row in table.to_dict("records")]
 
 
@@ -174,7 +174,10 @@ def _cell(name: str, value: Any) -> str:
 def write_sweep(
     folder: Path, title: str, axes_names: Sequence[str], entries: Sequence[Entry], named_claims: Sequence[str] = ()
 ) -> None:
-    """Writes runs.csv, fct.csv, sweep.html and plots/ into a folder. `named_claims`: the papers' that it is about."""
+    """Write runs.csv, fct.csv, sweep.html and plots/ into a folder.
+
+    `named_claims`: the papers' that it is about.
+    """
     runs, fct = runs_table(entries), fct_table(entries)
     runs.to_csv(folder / "runs.csv", index=False)
     fct.to_csv(folder / "fct.csv", index=False)

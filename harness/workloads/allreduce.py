@@ -17,8 +17,10 @@ from topologies import Host
 
 @register("allreduce")
 class RingAllReduce(WorkloadParameters):
-    """`size_bytes` is the vector that every host contributes. The ring's order is that of the addresses, random, or a
-    host of each rack in turn.
+    """Ring all-reduce.
+
+    `size_bytes` is the vector that every host contributes. The ring's order is that of the addresses, random,
+    or a host of each rack in turn.
     """
 
     hosts: Annotated[int, Field(ge=2)] | None = None  # how many take part; none: all

@@ -1,4 +1,4 @@
-"""All-to-all: every host sends to every other, so many at a time."""
+"""All-to-all: every host sends to every other, a limited number at a time."""
 
 from __future__ import annotations
 

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attack:
-    """Flows of at least `over_bytes` from these hosts, by index, are broken into pieces of `piece_bytes`, or into so
-    many `pieces`. With the kind `none` they are called attackers' all the same.
+    """Attack: flows of at least `over_bytes` from these hosts, by index, are broken into pieces.
+
+    They have `piece_bytes` each, or there are `pieces` of them. With the kind `none` they are called
+    attackers' all the same.
     """
 
     kind: Literal["none", "parallel", "staggered"]
@@ -36,14 +38,14 @@ class Attack:
     gap_ns: int
 
     def resolved(self) -> dict[str, Any]:
-        """What a scenario may leave open."""
+        """Return the values that a scenario may omit."""
         return {"over_bytes": self.over_bytes, "piece_bytes": self.piece_bytes, "gap_ns": self.gap_ns}
 
     def aims_at(self, flow: Flow) -> bool:
         return flow.source in self.hosts and flow.size_bytes >= self.over_bytes
 
     def _cut(self, flow: Flow) -> tuple[int, int, int]:
-        """Into how many pieces of which size, and between their starts."""
+        """Return the number of pieces, their size, and the time between their starts."""
         size_bytes = -(-flow.size_bytes // self.pieces) if self.pieces else self.piece_bytes
         assert size_bytes is not None
         gap_ns = self.gap_ns if self.kind == "staggered" else 0
@@ -53,14 +55,17 @@ class Attack:
         return count, size_bytes, gap_ns
 
     def pieces_of(self, flow: Flow) -> int:
-        """How many. Raises UserError for more than can be held."""
+        """Return the number of pieces of a flow.
+
+        Raises UserError for more than can be held.
+        """
         count, _, _ = self._cut(flow)
         if count > MAX_FLOWS:
             raise UserError(f"attack.piece_bytes: makes {count:.2g} pieces of a flow; expected at most {MAX_FLOWS}")
         return count
 
     def broken_up(self, flow: Flow) -> Iterator[Flow]:
-        """The pieces of a flow, each on a queue pair of its own.
+        """Yield the pieces of a flow, each on a queue pair of its own.
 
         Of a flow that stops at a time none starts later, and in a staggered attack each stops when the next one starts:
         there is always more to send, by one queue pair at a time.
@@ -80,7 +85,10 @@ class Attack:
 
 
 def attacked(traffic: Traffic, attack: Attack) -> Traffic:
-    """The same traffic under an attack. Raises UserError for more pieces than can be held."""
+    """Return the traffic under an attack.
+
+    Raises UserError for more pieces than can be held.
+    """
     broken = _Attacked(traffic, attack)
     # A fixed list of flows stays one: worlds know that nothing comes of a delivery.
     made = Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken

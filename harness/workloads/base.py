@@ -1,4 +1,4 @@
-"""What a workload is: flows to start with, and flows that start when others are done."""
+"""Base of workloads: initial flows, and flows that start when others are done."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
 @dataclass(slots=True)
 class Flow:
-    """One message. `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
+    """One message.
+
+    `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
 
     With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
     A flow with further destinations is over when each of them has all of it (a multicast); one with further sources is
@@ -66,7 +68,7 @@ class Flow:
     part: str = ""  # the scenario's group that it is of; "": the scenario's own workload
 
     def __copy__(self) -> Flow:
-        """As without this, in a tenth of the time: an attack copies each of a workload's flows."""
+        """Return a copy in a tenth of the default's time: an attack copies each of a workload's flows."""
         made = object.__new__(type(self))
         for name in self.__slots__:
             setattr(made, name, getattr(self, name))
@@ -74,7 +76,7 @@ class Flow:
 
     @property
     def number(self) -> int:
-        """From 0, in the order in which the workload makes flows, in one piece or not."""
+        """Number from 0, in the order in which the workload makes flows, in one piece or not."""
         return self.index if self.whole is None else self.whole.index
 
     @property
@@ -101,12 +103,12 @@ class Traffic:
 
     @property
     def follows_deliveries(self) -> bool:
-        """Whether flows may start because others are delivered."""
+        """True if flows may start because others are delivered."""
         return type(self).on_delivered is not Traffic.on_delivered
 
     @property
     def follows_completions(self) -> bool:
-        """Whether flows may start because others are acknowledged."""
+        """True if flows may start because others are acknowledged."""
         return type(self).on_completed is not Traffic.on_completed
 
     @property
@@ -116,7 +118,7 @@ class Traffic:
 
     @property
     def local(self) -> bool:
-        """Whether what a host reports makes flows start at that host alone.
+        """True if a host's reports make flows start at that host only.
 
         Then `on_delivered` answers with flows from the destination, and `on_completed` with flows from the source.
         """
@@ -124,25 +126,25 @@ class Traffic:
 
     @property
     def flow_bytes(self) -> int | None:
-        """What all flows' senders send, of those that start later, too. None: nobody knows that before the run.
+        """Bytes that all flows' senders send, including later flows; None: unknown before the run.
 
         It is asked for before the first flow is done.
         """
         return _sent_bytes(self.flows) if self.independent else None
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """Every receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
+        """Return the flows that start, not before `now_ns`, because every receiver has all of `flow`."""
         return ()
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """Every sender has the acknowledgement of all of `flow`."""
+        """Return the flows that start because every sender has the acknowledgement of all of `flow`."""
         return ()
 
     def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
-        """The run is over: what each host that has an assignment tells."""
+        """Handle the end of the run with the report of each host that has an assignment."""
 
     def summary(self) -> dict[str, Any]:
-        """What the workload measures beyond flows, once the run is over.
+        """Return the workload's measurements beyond flows, after the run.
 
         A run fails for each line in a list of `mistakes`: what came out otherwise than it had to.
         """
@@ -150,7 +152,7 @@ class Traffic:
 
 
 def _sent_bytes(flows: Iterable[Flow]) -> int | None:
-    """What they send in all; None where a flow ends by the clock."""
+    """Return the total bytes that flows send; None if a flow ends by the clock."""
     total = 0
     for flow in flows:
         if flow.stop_ns is not None:
@@ -161,7 +163,7 @@ def _sent_bytes(flows: Iterable[Flow]) -> int | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a workload is generated from: network, random numbers of its own, and where relative paths start."""
+    """Setting of a workload: network, its own random numbers, and the folder of relative paths."""
 
     topology: Topology
     rng: random.Random
@@ -179,11 +181,12 @@ class WorkloadParameters(Table):
     def generate(self, setting: Setting) -> Traffic: ...
 
     def groups(self, setting: Setting) -> Sequence[tuple[int, tuple[int, ...]]]:
-        """The source and the destinations of every flow that has several; switches are told of them before the run."""
+        """Return source and destinations of every flow that has several, which switches learn before the run."""
         return ()
 
     def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
-        """The groups whose writes the switches replicate and whose reads they combine; each has its own number."""
+        """Return the groups whose writes the switches replicate and whose reads they combine, each with its own number.
+        """
         return ()
 
 
@@ -212,7 +215,9 @@ parameters = REGISTRY.find
 def build(
     name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path, group: str = ""
 ) -> Traffic:
-    """The traffic of one run: the same for the same seed, whatever else differs. Raises UserError.
+    """Return the traffic of one run: the same for the same seed, whatever else differs.
+
+    Raises UserError.
 
     That of a `group` of the scenario has random numbers of its own. Workload `none` alone may have no flows.
     """
@@ -229,7 +234,10 @@ def build(
 def groups(
     name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """The multicast groups of the same traffic, each once. Raises UserError."""
+    """Return the multicast groups of the same traffic, each once.
+
+    Raises UserError.
+    """
     model = validate(parameters(name), values, "workload")
     wanted = list(dict.fromkeys(model.groups(Setting(topology, random.Random(f"workload {seed}"), folder))))
     if len(wanted) > MAX_GROUPS:
@@ -240,7 +248,10 @@ def groups(
 def collectives(
     name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
 ) -> list[CollectiveGroup]:
-    """The groups of the same traffic's collectives. Raises UserError for what this network cannot serve."""
+    """Return the groups of the same traffic's collectives.
+
+    Raises UserError for what this network cannot serve.
+    """
     model = validate(parameters(name), values, "workload")
     wanted = list(model.collectives(Setting(topology, random.Random(f"workload {seed}"), folder)))
     numbers = [group.number for group in wanted]
@@ -253,18 +264,18 @@ def collectives(
 
 
 def expect_flows(key: str, count: int) -> None:
-    """Raises UserError when a workload would make more flows than can be held."""
+    """Raise UserError if a workload would make more flows than can be held."""
     if count > MAX_FLOWS:
         raise UserError(f"workload.{key}: makes about {count:.2g} flows; expected at most {MAX_FLOWS}")
 
 
 def expect_incast(key: str, senders: int) -> None:
-    """Raises UserError when an incast has more senders than an announcement can name."""
+    """Raise UserError if an incast has more senders than an announcement can name."""
     if senders > MAX_INCAST:
         raise UserError(f"workload.{key}: an incast of {senders} senders; expected at most {MAX_INCAST}")
 
 
 def expect_hosts(key: str, wanted: int, setting: Setting) -> None:
-    """Raises UserError when the network has fewer hosts than the workload needs."""
+    """Raise UserError if the network has fewer hosts than the workload needs."""
     if wanted > setting.hosts:
         raise UserError(f"workload.{key}: needs {wanted} hosts; topology {setting.topology.name!r} has {setting.hosts}")

@@ -98,7 +98,7 @@ _FIELDS: Mapping[str, tuple[tuple[str, int, Any], ...]] = {
 
 @cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """What is declared above, for protobuf."""
+    """Return the declarations above for protobuf."""
     file = descriptor_pb2.FileDescriptorProto(name="p4cc/chakra.proto", package="p4cc.chakra", syntax="proto3")
     for message, fields in _FIELDS.items():
         made = file.message_type.add(name=message)
@@ -123,7 +123,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 @cache
 def message_class(name: str) -> type[Message]:
-    """Of `Metadata`, `Attribute`, `Node`."""
+    """Return the class of `Metadata`, `Attribute` or `Node`."""
     found: type[Message] = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"p4cc.chakra.{name}"))
     return found
 
@@ -168,7 +168,10 @@ def _groups(path: Path) -> dict[str, list[int]]:
 
 
 def nodes(path: Path) -> Iterator[Any]:
-    """The nodes of a trace, as they are read. Raises UserError for a file that is none."""
+    """Yield the nodes of a trace, as they are read.
+
+    Raises UserError for a file that is none.
+    """
     try:
         with opened(path) as file, _unpacked(file) as stream:
             first, read_bytes = True, 0
@@ -196,7 +199,7 @@ def nodes(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
-    """What a trace has, packed or not, member after member, without all of it in memory."""
+    """Yield the contents of a trace, packed or not, member after member, without all of it in memory."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
@@ -207,7 +210,10 @@ def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _varint(stream: BinaryIO) -> int | None:
-    """A length; None: there is nothing more. Raises DecodeError."""
+    """Return a length; None: there is nothing more.
+
+    Raises DecodeError.
+    """
     value = 0
     for place in range(_MOST_OF_VARINT):
         if not (byte := stream.read(1)):
@@ -225,7 +231,10 @@ def _varint(stream: BinaryIO) -> int | None:
 
 
 def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
-    """The process groups that a node of PyTorch's lists: a Python list with a text of JSON in it. [] is all ranks."""
+    """Return the process groups in a PyTorch node: a Python list with a text of JSON in it.
+
+    [] is all ranks.
+    """
     try:
         told = [group for part in ast.literal_eval(text) for group in json.loads(part)]
         found = {str(group["pg_name"]): group["ranks"] for group in told}
@@ -339,7 +348,7 @@ class _Reader:
         algorithm: Algorithm,
         tags: Iterator[int],
     ) -> None:
-        """The collectives of one group: the n-th of each member are one, with a tag of its own in the whole trace."""
+        """Add the collectives of one group: the n-th of each member are one, with a tag of its own in the trace."""
         for number, each in enumerate(zip(*members, strict=False)):
             if len({what for _, _, what in each}) > 1:
                 told = "; ".join(

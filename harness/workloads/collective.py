@@ -103,8 +103,9 @@ class Application(Table):
 
 @register("collectives")
 class Collectives(WorkloadParameters):
-    """Applications beside each other, on hosts of their own unless they name the same `members`; one that names none is
-    given hosts in the order of their addresses, or at random (`placement`).
+    """Applications side by side, on hosts of their own unless they name the same `members`.
+
+    One that names none is given hosts in the order of their addresses, or at random (`placement`).
 
     Starts are spread evenly over `spread_cycles`. A cycle is 16 bytes at the hosts' link rate. With `payload` "data"
     memory has random numbers, packets carry them, and every member's memory is compared with what numpy has.
@@ -174,11 +175,14 @@ class Collectives(WorkloadParameters):
         return _CollectiveTraffic(setting.topology, assignments, parts, contents, self._scale())
 
     def _scale(self) -> float:
-        """By which numbers are multiplied when they travel; 0: they are integers."""
+        """Return the factor of numbers in transit; 0: they are integers."""
         return float(1 << self.fraction_bits) if self.numbers == "float32" else 0.0
 
     def _groups(self, setting: Setting) -> list[CollectiveGroup]:
-        """One an application, in order, with numbers from 1. Raises UserError."""
+        """Return the group of each application, in order, with numbers from 1.
+
+        Raises UserError.
+        """
         taken = {host for app in self.applications for host in app.members}
         free = [host for host in range(setting.hosts) if host not in taken]
         if self.placement == "random":
@@ -222,7 +226,7 @@ class Collectives(WorkloadParameters):
     def _contents(
         self, setting: Setting, order: Sequence[int], parts: Sequence[_Part], size_bytes: int
     ) -> dict[int, Numbers]:
-        """Of each host's memory, big-endian; empty without data."""
+        """Return the contents of each host's memory, big-endian; empty without data."""
         if self.payload == "zeros":
             return {}
         for place, part in enumerate(parts):
@@ -237,7 +241,7 @@ class Collectives(WorkloadParameters):
 
 
 def _where(number: int) -> str:
-    """The table of a group's application, in messages."""
+    """Return the table of a group's application, for messages."""
     return f"workload.applications.{number - 1}"
 
 
@@ -256,14 +260,14 @@ def _joining(group: CollectiveGroup, rank: int, how_many_trees: int) -> Joining:
 
 
 def _initiators(application: Application, group: CollectiveGroup) -> tuple[int, ...]:
-    """Ranks."""
+    """Return the ranks of the initiators."""
     members = len(group.members)
     count = application.initiators or (1 if application.kind == BROADCAST else members)
     return tuple(place * members // count for place in range(count))
 
 
 def _packets(application: Application, group: CollectiveGroup) -> int:
-    """Of the vector."""
+    """Return the number of packets of the vector."""
     if application.kind in (RANDOM, BARRIER):
         return 1
     if application.size_bytes is not None:
@@ -273,7 +277,7 @@ def _packets(application: Application, group: CollectiveGroup) -> int:
 
 
 def _operations(application: Application, group: CollectiveGroup) -> int:
-    """At most, of all hosts; those of a vector count as its packets."""
+    """Return the most operations of all hosts; those of a vector count as its packets."""
     if application.kind != RANDOM:
         return _packets(application, group)
     sets, every = application.sets, application.unicast_every
@@ -283,7 +287,7 @@ def _operations(application: Application, group: CollectiveGroup) -> int:
 
 
 def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, rank: int, host: int) -> list[Step]:
-    """Of a host: with random numbers of its own, whatever other hosts draw."""
+    """Return the random sets of a host, with random numbers of its own, whatever other hosts draw."""
     rng = random.Random(setting.rng.getrandbits(64))
     steps = []
     for number in range(1, app.sets + 1):
@@ -306,7 +310,7 @@ def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, ran
 
 
 def _peers(setting: Setting, steps: Mapping[int, Sequence[Step]]) -> dict[str, dict[str, None]]:
-    """By address, the addresses of those that have unicast operations towards it."""
+    """Return, by address, the addresses of hosts with unicast operations towards it."""
     found: dict[str, dict[str, None]] = {}
     for host, of_host in steps.items():
         for step in of_host:
@@ -327,12 +331,12 @@ class _Part:
 
     @property
     def vector(self) -> slice:
-        """In numbers."""
+        """Range of the vector, in numbers."""
         start = self.address * UNIT_BYTES // 4
         return slice(start, start + self.size_bytes // 4)
 
     def slices(self) -> list[tuple[int, slice]]:
-        """(rank, its slice) of each initiator."""
+        """Return (rank, its slice) of each initiator."""
         packets = -(-self.size_bytes // PACKET_BYTES)
         each = -(-packets // len(self.initiators)) * PACKET_BYTES // 4
         start, stop = self.vector.start, self.vector.stop
@@ -342,7 +346,7 @@ class _Part:
         ]
 
     def apply(self, memory: dict[int, Numbers], scale: float) -> None:
-        """What the application makes of the hosts' memory."""
+        """Apply the application to the hosts' memory."""
         kind, members = self.application.kind, self.group.members
         before = {host: memory[host].copy() for host in members}
         if kind in (ALL_REDUCE, PUSHED_ALL_REDUCE, REDUCE):
@@ -362,7 +366,10 @@ class _Part:
 
 
 def _reduced(vectors: Sequence[Numbers], operator: str, scale: float) -> Numbers:
-    """Lane by lane; sums wrap. With a `scale` numbers are taken as fixed point, to the nearest, halves to even."""
+    """Return the reduction of vectors by lane; sums wrap.
+
+    With a `scale` numbers are taken as fixed point, to the nearest, halves to even.
+    """
     lanes = [_fixed(vector, scale) if scale else vector.astype(np.int64) for vector in vectors]
     stacked = np.stack(lanes)
     combine = {"sum": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or}
@@ -429,7 +436,7 @@ class _CollectiveTraffic(Traffic):
         }
 
     def _wrong(self) -> list[str]:
-        """Hosts whose memory is not what it should be."""
+        """Return the hosts whose memory is wrong."""
         expected = {host: numbers.copy() for host, numbers in self._contents.items()}
         for part in self._parts:
             part.apply(expected, self._scale)
@@ -443,5 +450,5 @@ def _summed(tables: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _largest(tables: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Of any host."""
+    """Return the largest value of any host."""
     return {name: max(table[name] for table in tables) for name in tables[0]}

@@ -1,4 +1,4 @@
-"""What became of a host's collectives, in any world; the table of all operations, and what is computed from it."""
+"""Record of a host's collectives in any world: the table of all operations, and values computed from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent,
 
 @dataclass(frozen=True)
 class CollectiveReport:
-    """What a host knows when the run is over."""
+    """Report of a host at the end of the run."""
 
     ended_ns: int  # when its program was over; -1: it is not
     cycle_ns: float
@@ -37,18 +37,20 @@ class CollectiveReport:
 
 
 def collective_tables(reports: Mapping[int, CollectiveReport], names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Of a run with collectives; `names`: of all hosts."""
+    """Return the tables of a run with collectives; `names`: of all hosts."""
     return {"operations": operations_table(names, reports), "peaks": peaks_table(names, reports)} if reports else {}
 
 
 def peaks_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
-    """The most entries that each queue and array of each NIC has held."""
+    """Return the most entries that each queue and array of each NIC has held."""
     rows = [(names[host], what, entries) for host in sorted(reports) for what, entries in reports[host].sizes.items()]
     return pd.DataFrame(rows, columns=["host", "what", "entries"])
 
 
 def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
-    """One row an operation that was sent, by initiator, in the order in which they were done. Times are ns; -1: never.
+    """Return a row for each operation that was sent, by initiator, in order of completion.
+
+    Times are ns; -1: never.
 
     `posted_ns`: when the initiator wanted it; `sent_ns`: when its request left first; `group` 0: between two hosts.
     """
@@ -62,7 +64,7 @@ def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveRepor
 
 
 def latencies(table: pd.DataFrame, cycle_ns: float) -> dict[str, float | int | None]:
-    """Of the operations that were answered, from injection to the answer, in cycles.
+    """Return the latencies of answered operations, from injection to the answer, in cycles.
 
     `mean_of_hosts` is the mean of the initiators' means, `waited` the mean time before injection.
     """
@@ -81,7 +83,7 @@ def latencies(table: pd.DataFrame, cycle_ns: float) -> dict[str, float | int | N
 
 
 def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_ns: float) -> dict[str, Any]:
-    """Effective bandwidth and latencies of one application; `members`: how many hosts each of its groups has.
+    """Return effective bandwidth and latencies of one application; `members`: how many hosts each group has.
 
     Effective bandwidth: all flits (headers, requests and responses, too) that unicast would have moved to each member,
     over members times cycles. An all-reduce has 2 at most, reads or writes alone 10 / 9. A pushed operation counts as
@@ -107,8 +109,9 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
 
 
 def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> dict[str, dict[str, Any]]:
-    """By switch: bytes of slots that groups have in it (`reserved_bytes`), the most that operations under way have used
-    of them (`peak_bytes`), and the most by port (`ports`), of operations whose tree has that port.
+    """Return the bytes of slots by switch: reserved, the peak of operations under way, and the peak by port.
+
+    The keys are `reserved_bytes`, `peak_bytes`, and `ports`, for operations whose tree has that port.
 
     An operation uses its slot from when its request is sent until it is answered.
     """
@@ -139,7 +142,7 @@ class _Uses:
     """Bytes of slots that operations take and give back, in order of time; of one time, what is given back is first."""
 
     def __init__(self, trees: Mapping[tuple[int, int], NDArray[np.int64]]) -> None:
-        """By group and tree: rows of time (ns) and bytes, more or fewer."""
+        """Prepare the uses by group and tree: rows of time (ns) and bytes, more or fewer."""
         self._trees = [*trees]
         changes = np.concatenate([np.empty((0, 2), np.int64), *trees.values()])
         order = np.lexsort((changes[:, 1], changes[:, 0]))
@@ -147,13 +150,13 @@ class _Uses:
         self._tree = np.repeat(np.arange(len(trees)), [len(rows) for rows in trees.values()])[order]
 
     def peak(self, trees: Collection[tuple[int, int]]) -> int:
-        """The most bytes at any time, in the slots of these trees together."""
+        """Return the most bytes at any time, in the slots of these trees together."""
         wanted = np.array([tree in trees for tree in self._trees], bool)
         return max(0, int(self._bytes[wanted[self._tree]].cumsum().max(initial=0)))
 
 
 def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> _Uses:
-    """Operations are numbered as they are sent."""
+    """Return the uses of slots; operations are numbered as they are sent."""
     found = {}
     ordered = table.sort_values("sent_ns", kind="stable")
     for group in groups:

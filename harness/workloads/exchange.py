@@ -25,7 +25,7 @@ Group = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
 
 @register("exchange")
 class Exchange(WorkloadParameters):
-    """Each group does the collective `steps` times; before each its members compute for `compute_ns`."""
+    """Collective of each group, done `steps` times, each after `compute_ns` of computing."""
 
     collective: Collective = "all-reduce"  # what each group does
     algorithm: Algorithm = "ring"  # how

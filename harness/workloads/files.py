@@ -24,7 +24,10 @@ __all__ = ["Classes", "ends", "host", "opened", "read_lines", "read_text", "real
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers from 1 and the words of each line, as they are read. Raises UserError for what is no text file."""
+    """Yield line numbers from 1 and the words of each line, as they are read.
+
+    Raises UserError for what is no text.
+    """
     try:
         yield from foreign_files.read_words(path)
     except UserError as error:
@@ -45,7 +48,10 @@ def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
 
 
 def host(where: str, index: int, setting: Setting) -> int:
-    """`index`, if the network has such a host. Raises UserError."""
+    """Return `index`, if the network has such a host.
+
+    Raises UserError.
+    """
     if not 0 <= index < setting.hosts:
         raise UserError(
             f"{where}: no host {index}; topology {setting.topology.name!r} has hosts 0 to {setting.hosts - 1}"
@@ -54,7 +60,10 @@ def host(where: str, index: int, setting: Setting) -> int:
 
 
 def ends(where: str, source: int, destination: int, setting: Setting) -> tuple[int, int]:
-    """The two hosts of a flow. Raises UserError where the network has no such host, or they are the same."""
+    """Return the two hosts of a flow.
+
+    Raises UserError if the network has no such host, or they are the same.
+    """
     found = host(where, source, setting), host(where, destination, setting)
     if source == destination:
         raise UserError(f"{where}: a flow from host {source} to itself; expected two hosts")

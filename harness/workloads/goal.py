@@ -59,7 +59,10 @@ class GoalSchedule(WorkloadParameters):
 
 
 def read(path: Path) -> Schedule:
-    """The schedule in a file. Raises UserError that names the line."""
+    """Return the schedule in a file.
+
+    Raises UserError that names the line.
+    """
     try:
         text = read_text(path)
     except UserError as error:

@@ -59,7 +59,7 @@ class _Trigger:
     waiting: deque[Flow] = field(default_factory=deque)
 
     def hit(self) -> list[Flow]:
-        """The flows that start now."""
+        """Return the flows that start now."""
         self.hits_left -= 1
         if self.kind == "multishot":
             return [self.waiting.popleft()] if self.waiting else []
@@ -177,7 +177,7 @@ class _Reader:
             trigger.hits_left = whole(where, values.get("count", ""), "a count", _MOST_NUMBER, least=1)
 
     def _failure(self, where: str, words: list[str]) -> tuple[str, str]:
-        """The ends of the link that a line has fail."""
+        """Return the ends of the link that fails by a line."""
         values = dict(zip(words[::2], words[1::2], strict=False))
         if len(words) != 2 * len(_FAILURE_KEYS) or set(values) != set(_FAILURE_KEYS):
             raise UserError(f"{where}: expected 'failure switch_type AGG switch_id N link_id N'")

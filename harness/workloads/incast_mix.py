@@ -81,7 +81,7 @@ class IncastMix(WorkloadParameters):
         return Traffic(flows)
 
     def _arrivals(self, setting: Setting, payload_bps: float, mean_bytes: float, flows: int) -> list[int]:
-        """Times of arrivals of `mean_bytes` each, in `flows` flows, ns."""
+        """Return times in ns of arrivals of `mean_bytes` each, in `flows` flows."""
         times: list[int] = []
         if payload_bps == 0:
             return times
@@ -95,7 +95,7 @@ class IncastMix(WorkloadParameters):
 
 
 def _uplinks(topology: Topology) -> tuple[int, float]:
-    """What all uplinks of switches next to hosts carry one way, b/s; how likely a flow between two hosts uses one.
+    """Return the one-way rate of all uplinks of switches next to hosts, b/s, and a flow's chance to use one.
 
     Raises UserError where there is none.
     """

@@ -59,7 +59,10 @@ class Mixed(Traffic):
     """The traffic of all parts. Each part is told of its own flows, as it has made them."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        """Raises UserError for a group with collectives: switches know those of the scenario's workload alone."""
+        """Join the parts.
+
+        Raises UserError for a group with collectives: switches know those of the scenario's workload alone.
+        """
         self._parts = parts
         self._own: dict[int, tuple[Part, Flow]] = {}  # by what the run has
         self._kept: list[Flow] = []  # they are known by identity
@@ -108,7 +111,7 @@ class Mixed(Traffic):
             part.traffic.on_end({} if part.name else reports)
 
     def summary(self) -> dict[str, Any]:
-        """What the scenario's workload measures; and by group what theirs do."""
+        """Return the measurements of the scenario's workload, and those of its groups by name."""
         found: dict[str, Any] = {}
         mistakes: list[Any] = []
         for part in self._parts:

@@ -1,4 +1,4 @@
-"""No traffic: of a scenario whose flows are those of its groups."""
+"""No traffic, for scenarios whose flows are those of their groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.workloads.base import Setting, Traffic, WorkloadParameters, registe
 
 @register("none")
 class NoTraffic(WorkloadParameters):
-    """It has no flows: those of `groups` are all there are."""
+    """No flows: those of `groups` are all there are."""
 
     def generate(self, setting: Setting) -> Traffic:
         return Traffic([])

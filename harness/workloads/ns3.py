@@ -33,7 +33,7 @@ class Ns3Flows(TimedParameters):
     classes: Classes = {}  # the class of data by the file's priority, as "3"; those that are not here: the NIC's
 
     def generate(self, setting: Setting) -> Traffic:
-        """As HPCC's simulator reads it: as many flows as the count says, whatever follows."""
+        """Return the flows as HPCC's simulator reads them: as many as the count says, whatever follows."""
         path = setting.folder / self.file
         lines = ((number, words) for number, words in read_lines(path) if words)
         number, words = next(lines, (1, []))
@@ -58,7 +58,7 @@ class Ns3Flows(TimedParameters):
         return Flow(*hosts, size_bytes, start_ns, priority=self.classes.get(str(priority)))
 
     def _host(self, where: str, node: int, setting: Setting) -> int:
-        """The index of a host by the file's number; what is none is seen when ends are."""
+        """Return the index of a host by the file's number; wrong ones are found with the ends of flows."""
         numbers = setting.topology.host_numbers
         if self.first_host is not None or numbers is None:
             return node - (self.first_host or 0)

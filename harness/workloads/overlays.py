@@ -77,7 +77,7 @@ class Overlays(WorkloadParameters):
         return Traffic(sorted(flows, key=lambda flow: flow.start_ns))
 
     def _turns(self, tenant: Tenant) -> list[tuple[int, int, list[int]]]:
-        """(start, end, overlays that are in use) of a tenant."""
+        """Return (start, end, overlays in use) of a tenant."""
         if tenant.gap_ns is None:
             return [(0, self.duration_ns, tenant.overlays)]
         starts = range(0, self.duration_ns, tenant.gap_ns)

@@ -43,7 +43,7 @@ def add(
     after: Ends,
     tag: int = 0,
 ) -> Ends:
-    """Adds one to a schedule, which each rank begins `after` its operations. Returns what ends it.
+    """Add a collective to a schedule, which each rank begins `after` its operations; return what ends it.
 
     A rank begins a round when all that it sent and received before is done. Raises UserError where an algorithm cannot
     do it for such a group.
@@ -62,12 +62,18 @@ def add(
 
 
 def messages(collective: Collective, algorithm: Algorithm, n: int) -> int:
-    """How many a collective of `n` ranks takes. Raises UserError."""
+    """Return the number of messages of a collective of `n` ranks.
+
+    Raises UserError.
+    """
     return sum(map(len, rounds(collective, algorithm, n)))
 
 
 def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Round]:
-    """The messages of each round. Raises UserError."""
+    """Yield the messages of each round.
+
+    Raises UserError.
+    """
     if collective in _TO_ROOT:
         return _to_root(algorithm, n, parts=collective == "gather")
     if collective in _FROM_ROOT:
@@ -117,7 +123,7 @@ def _tree(collective: Collective, n: int) -> Iterator[_Round]:
 
 
 def _to_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
-    """With `parts` each sends what it has and was sent, else a whole vector."""
+    """Yield rounds towards the root; with `parts` each rank sends what it has and was sent, else a whole vector."""
     if algorithm == "ring":
         for i in range(n - 1, 0, -1):
             yield [(i, i - 1, n - i if parts else n)]

@@ -38,7 +38,7 @@ class Permutation(WorkloadParameters):
         return Traffic(flows)
 
     def _draw(self, setting: Setting) -> list[int]:
-        """A random permutation in which everyone goes far enough.
+        """Return a random permutation in which every destination is far enough.
 
         Those who do not, exchange their destinations with random others until all do.
         """

@@ -81,7 +81,7 @@ class Distribution:
         return sum((b - a) * (x + y) / 2 for (x, a), (y, b) in pairwise(points))
 
     def sample(self, fraction: float) -> int:
-        """The size below which a fraction of all lies, rounded up to whole bytes and at least 1."""
+        """Return the size below which a fraction of all lies, rounded up to whole bytes and at least 1."""
         i = max(bisect_left(self.fractions, fraction), 1)
         smaller, larger = self.sizes[i - 1], self.sizes[i]
         low, high = self.fractions[i - 1], self.fractions[i]
@@ -93,7 +93,10 @@ def distributions() -> list[str]:
 
 
 def read_distribution(name: str, folder: Path) -> Distribution:
-    """A distribution by name, or from a file (a path that ends in .txt). Raises UserError."""
+    """Return a distribution by name, or from a file (a path that ends in .txt).
+
+    Raises UserError.
+    """
     if name.endswith(".txt"):
         path = folder / name
     elif name in distributions():

@@ -31,7 +31,10 @@ _TOLD = 8  # how many receives a mistake names
 
 @dataclass(slots=True)
 class Operation:
-    """One of a rank's. Those that it `requires` are to be done, those in `follows` to have begun."""
+    """Operation of a rank.
+
+    Those that it `requires` are to be done, those in `follows` to have begun.
+    """
 
     rank: int
     kind: Literal["calc", "send", "recv"]
@@ -46,7 +49,7 @@ class Operation:
 
 
 def expect_operations(key: str, count: int) -> None:
-    """Raises UserError when a workload would make more operations than can be held."""
+    """Raise UserError if a workload would make more operations than can be held."""
     if count > MAX_OPERATIONS:
         raise UserError(f"workload.{key}: makes about {count:.2g} operations; expected at most {MAX_OPERATIONS}")
 
@@ -65,14 +68,14 @@ class Schedule:
         )
 
     def send(self, rank: int, peer: int, size_bytes: int, requires: Iterable[int] = (), tag: int = 0) -> int:
-        """To `peer`; a message has a byte at least."""
+        """Add a send to `peer` of at least one byte."""
         size_bytes = max(size_bytes, 1)
         return self._add(
             Operation(rank, "send", list(requires), peer=peer, size_bytes=size_bytes, tag=tag, step=self.step)
         )
 
     def recv(self, rank: int, peer: int, requires: Iterable[int] = (), tag: int = 0) -> int:
-        """From `peer`, or ANY."""
+        """Add a receive from `peer`, or ANY."""
         return self._add(Operation(rank, "recv", list(requires), peer=peer, tag=tag, step=self.step))
 
     def _add(self, operation: Operation) -> int:
@@ -82,7 +85,7 @@ class Schedule:
         return len(self.operations) - 1
 
     def check(self, where: str) -> None:
-        """Raises UserError for messages without their other end, circles, and more flows or time than can be held."""
+        """Raise UserError for messages without their other end, circles, and more flows or time than can be held."""
         if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
             raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
         open_ends: Counter[tuple[int, int, int]] = Counter()  # source, destination, tag
@@ -171,7 +174,7 @@ class ScheduleTraffic(Traffic):
         return self._go_on()
 
     def _go_on(self) -> list[Flow]:
-        """All that follows from what is known; the messages that leave because of it."""
+        """Process all consequences of known events, and return the messages that leave because of them."""
         flows: list[Flow] = []
         while self._events:
             time_ns, number, begins = heappop(self._events)
@@ -212,7 +215,7 @@ class ScheduleTraffic(Traffic):
         return []
 
     def _take(self, one: Operation) -> int | None:
-        """When the message arrived that a receive takes of those that are there."""
+        """Return when the arrived message came that a receive takes; None: there is none."""
         there = self._arrived[one.rank]
         channel: _Channel | None = (one.peer, one.tag)
         if ANY in (one.peer, one.tag):
@@ -239,7 +242,7 @@ class ScheduleTraffic(Traffic):
             del waiting[one.peer, one.tag]
 
     def _stuck(self) -> list[str]:
-        """Who waits though nothing is on its way: ranks that wait for each other."""
+        """Return ranks that wait for each other while nothing is under way."""
         if self._undelivered or self._unacknowledged:
             return []
         waiting = sorted(
@@ -250,7 +253,7 @@ class ScheduleTraffic(Traffic):
         return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
     def summary(self) -> dict[str, Any]:
-        """Times of the steps, each from the end of the one before; None for those that are not over."""
+        """Return the duration of each step, from the end of the one before; None for unfinished ones."""
         ends: dict[int, int | None] = {}
         for one, ended_ns in zip(self._operations, self._ended_ns, strict=True):
             before = ends.get(one.step, 0)

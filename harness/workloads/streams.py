@@ -24,7 +24,7 @@ from p4switch.tables import Table
 
 
 class Stream(Table):
-    """One flow between two hosts, by index. It ends after `size_bytes`, or at `stop_ns` (of model time).
+    """Flow between two hosts, by index, which ends after `size_bytes`, or at `stop_ns` (of model time).
 
     With `messages`, it is so many of `size_bytes`, one behind the other on a queue pair. Streams with the same `incast`
     are one that their senders know of, and announce.

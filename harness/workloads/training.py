@@ -75,7 +75,7 @@ class Training(WorkloadParameters):
         return ScheduleTraffic(schedule, range(setting.hosts))
 
     def _messages(self) -> int:
-        """Of a step."""
+        """Return the number of messages of a step."""
         passes = 2 * self.micro_batches
         within = self.data * self.pipeline * passes * self.turns
         between = self.data * self.tensor * (self.pipeline - 1) * passes
@@ -97,7 +97,7 @@ class Training(WorkloadParameters):
         step: int,
         tags: Iterator[int],
     ) -> None:
-        """All passes of one stage of one replica; messages between stages have tags of 0 and less."""
+        """Add all passes of one stage of one replica; messages between stages have tags of 0 and less."""
         group = [self._rank(stage, replica, part) for part in range(self.tensor)]
         for way, batch in self._order(stage):
             forward = way == "forward"
@@ -122,7 +122,7 @@ class Training(WorkloadParameters):
             last.update({rank: list(end) for rank, end in ends.items()})
 
     def _order(self, stage: int) -> Iterator[tuple[Pass, int]]:
-        """1F1B: as many forward passes ahead as there are stages behind, then one backward, one forward."""
+        """Yield the order of 1F1B: forward passes for each later stage, then one backward and one forward in turn."""
         ahead = min(self.pipeline - stage - 1, self.micro_batches)
         yield from (("forward", batch) for batch in range(ahead))
         for batch in range(self.micro_batches):

@@ -1,4 +1,4 @@
-"""How far a world is built, told to whoever wants to know: large networks take a minute."""
+"""Progress of building a world, for listeners: large networks take a minute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listener: ContextVar[Building | None] = ContextVar("_listener", default=None)
 
 @contextlib.contextmanager
 def told_to(listener: Building | None) -> Iterator[None]:
-    """Worlds that are built within the block tell this one how far they are."""
+    """Report the progress of worlds that are built within the block to a listener."""
     token = _listener.set(listener)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a run will take, foreseen from its network and its flows: memory, CPU time, and wall-clock time with workers.
+"""Forecast of a run's memory, CPU time, and wall-clock time with workers, from its network and flows.
 
 The figures are of compiled hosts on one machine (docs/performance.md): an order of magnitude elsewhere, no promise.
 `p4cc run permutation --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
@@ -90,12 +90,12 @@ class Expected:
 
     @property
     def network_bytes(self) -> int:
-        """Of hosts, switches and ports, before anything is sent."""
+        """Memory of hosts, switches and ports, before anything is sent."""
         return _nodes_bytes(self.hosts, self.switches, self.ports)
 
     @property
     def memory_bytes(self) -> int:
-        """At most, of all workers together: what others than the first have is their part of it."""
+        """Upper bound of the memory of all workers together; later ones only have their own part."""
         nodes = self.network_bytes + self.flows * _FLOW_BYTES
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
         under_way = self.in_flight * _FRAME_BYTES
@@ -113,7 +113,7 @@ class Expected:
         return self.packet_hops * hop_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
-        """With workers that have these shares, and a processor each."""
+        """Return the wall-clock time with workers that have these shares, and a processor each."""
         if self.independent:
             return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
         meetings = _TURN_MEETINGS * self.windows
@@ -122,7 +122,10 @@ class Expected:
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
-    """What the run may use. Raises UserError where its network alone, which is `built` so many times, takes more."""
+    """Return the memory that the run may use.
+
+    Raises UserError if its network alone, built that many times, exceeds it.
+    """
     topology = run.topology
     hosts, switches, ports = len(topology.hosts), len(topology.switches), _switch_ports(topology)
     limit = MemoryLimit(run.label, run.scenario.memory_bytes)
@@ -131,7 +134,9 @@ def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
 
 
 def check_fits(run: Run, foreseen: Expected) -> None:
-    """Whether this machine has the memory that the run will take. Raises UserError.
+    """Check that this machine has the memory of the run.
+
+    Raises UserError.
 
     With `memory_bytes` in its scenario the user has said what it may hold, and it ends when it holds more.
     """
@@ -148,7 +153,7 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 
 
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
-    """So many that the run takes least wall-clock time; 1 where more of them save little.
+    """Return the number of workers with the least wall-clock time; 1 where more of them save little.
 
     Where what a host reports makes flows start at others, all hosts are at one of two workers.
     """
@@ -163,13 +168,13 @@ def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
 
 
 def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
-    """Wall-clock time of a run with so many workers, and a processor each."""
+    """Return the wall-clock time of a run with that many workers, and a processor each."""
     owners = partition(run.topology, workers, hosts_together=not foreseen.local)
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
 def expected(run: Run, traffic: Traffic | None = None) -> Expected:
-    """Of all flows, as far as the run's limit lets them; those that start when others are done are walked through.
+    """Return the forecast of all flows up to the run's limit; dependent flows are walked through.
 
     `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
     """
@@ -237,8 +242,10 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
 
 
 class _Walk:
-    """The flows of a traffic of which some start when others are done, as they follow from each other where a host's
-    link carries one after the other, and nothing else takes time but the base RTT.
+    """Walk through dependent flows, in which only links and base RTTs take time.
+
+    A host's link carries one flow after the other. A traffic of very many flows is not walked to its end: all
+    is `whole` times what was seen.
 
     A traffic of very many flows is not walked to its end: all is `whole` times what was seen.
     """
@@ -302,7 +309,7 @@ def trace_bytes(run: Run, trace: Tracing) -> int:
 
 
 def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
-    """At most, where it ends by the clock."""
+    """Return the most packets of a flow, also if it ends by the clock."""
     count = -(-flow.size_bytes // mtu_bytes)
     if flow.stop_ns is None:
         return count
@@ -310,7 +317,7 @@ def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
 
 
 class Paths:
-    """How many links a flow's frames take."""
+    """Paths of flows: how many links their frames take."""
 
     def __init__(self, run: Run) -> None:
         self._topology = run.topology
@@ -320,7 +327,7 @@ class Paths:
         self._found: dict[tuple[str, str], int] = {}  # between switches, as asked for
 
     def links(self, flow: Flow) -> tuple[int, int]:
-        """Of a packet, with its copies; and of the acknowledgements of all who receive it."""
+        """Return the links of a packet with its copies, and of the acknowledgements of all its receivers."""
         back = sum(self._between(flow.source, destination) for destination in flow.destinations)
         if not flow.further_destinations:
             return back, back
@@ -337,7 +344,7 @@ class Paths:
 
 
 def _window_ns(topology: Topology) -> int:
-    """Two delays of the shortest link, where each joins two sides (docs/decisions/0002)."""
+    """Return two delays of the shortest link, if every link joins two sides, else one (docs/decisions/0002)."""
     shortest_ns = min(link.delay_ns for link in topology.links)
     two_sides = nx.is_bipartite(nx.Graph((link.a, link.b) for link in topology.links))
     return max(1, shortest_ns * (2 if two_sides else 1))

@@ -1,4 +1,4 @@
-"""What a run's collectives will take, foreseen from the hosts' assignments: operations, frames over links, time.
+"""Forecast of a run's collectives, from the hosts' assignments: operations, frames over links, time.
 
 An operation goes up to the root of a tree, and from there over all links of the tree to the members. What answers it is
 combined on its way up, one frame a link, and goes from the root to the initiator (`p4src/collective.p4`). What members
@@ -59,7 +59,7 @@ class CollectiveWork:
     model_ns: int = 0
 
     def until(self, limit_ns: int) -> CollectiveWork:
-        """What of it there is until the run's limit: as much as there is time."""
+        """Return the share of the work within the run's limit."""
         share = min(1.0, limit_ns / max(self.model_ns, 1))
         return replace(
             self,
@@ -71,7 +71,7 @@ class CollectiveWork:
 
 
 def collective_work(run: Run, assignments: Mapping[int, Assignment]) -> CollectiveWork:
-    """Of all assignments, by host, up to the run's limit."""
+    """Return the work of all assignments, by host, up to the run's limit."""
     if not assignments:
         return CollectiveWork()
     links = _Links(run)
@@ -111,7 +111,7 @@ def collective_work(run: Run, assignments: Mapping[int, Assignment]) -> Collecti
 
 
 def collective_bytes(assignments: Iterable[Assignment]) -> int:
-    """What all operations of these hosts come to, with a packet's payload for each."""
+    """Return the payload of all operations of these hosts, with a whole packet for each."""
     return _PAYLOAD_BYTES * round(
         sum(
             count
@@ -124,7 +124,7 @@ def collective_bytes(assignments: Iterable[Assignment]) -> int:
 
 
 def _operations(step: Step, joining: Joining | None) -> Iterator[tuple[str, float]]:
-    """What a host initiates in a step, by kind."""
+    """Yield what a host initiates in a step, by kind."""
     packets = 1 if step.kind == BARRIER else -(-step.size_bytes // _PAYLOAD_BYTES)
     if step.kind == PUSHED_ALL_REDUCE:
         yield _PUSH, packets
@@ -172,7 +172,7 @@ def _depth(topology: Topology, tree: Tree, node: str) -> int:
 
 
 class _Links:
-    """What operations bring onto links: frames on all of them, bytes on those of hosts."""
+    """Load of operations on links: frames on all of them, bytes on those of hosts."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -224,7 +224,7 @@ class _Links:
         return int(paths.distance[paths.row[here], paths.column[there]]) + 2
 
     def _bytes(self) -> tuple[_ByHost, _ByHost]:
-        """What each host sends and receives: what is asked of all members, each gets and answers."""
+        """Return the bytes that each host sends and receives: every member gets and answers what all are asked."""
         sends, receives = self._sends.copy(), self._receives.copy()
         for group in self._groups.values():
             for kind, count in group.operations.items():
@@ -239,7 +239,7 @@ class _Links:
         return sum(self._bytes()[0].values())
 
     def busiest_ns(self) -> float:
-        """Of the link of a host."""
+        """Return the time of the busiest host's link in ns."""
         topology = self._run.topology
         return max(
             (size * 8e9 / topology.uplink(topology.hosts[host]).rate_bps

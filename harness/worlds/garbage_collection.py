@@ -1,4 +1,4 @@
-"""How often Python looks for garbage."""
+"""Frequency of Python's garbage collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _left_behind = False  # whether this process has had a network
 
 
 def collect_what_was_left() -> None:
-    """A network is one large cycle: an earlier run's is freed, if there was one in this process. Before the next."""
+    """Collect an earlier run's network, which is one large cycle, before the next run."""
     global _left_behind
     if _left_behind:
         gc.collect()
@@ -24,8 +24,11 @@ def collect_what_was_left() -> None:
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """A network lives as long as its run, with the queue pairs that it makes meanwhile. To walk all of it whenever some
-    packets were made costs a sixth of the time. Where next to nothing was garbage, the next look is after longer.
+    """Collect garbage rarely during the block.
+
+    A network lives as long as its run, with the queue pairs that it makes meanwhile. To walk all of it
+    whenever some packets were made costs a sixth of the time. Where next to nothing was garbage, the next
+    look is after longer.
     """
     global _left_behind
     thresholds = gc.get_threshold()
@@ -42,7 +45,7 @@ def rare_collection() -> Iterator[None]:
 
 
 def _after(phase: str, info: dict[str, int]) -> None:
-    """A look at the new objects is over."""
+    """Adjust the threshold after a collection of new objects."""
     made = gc.get_threshold()[0]
     if phase == "stop" and info["collected"] < _WORTHWHILE * made:
         gc.set_threshold(min(_LONGER * made, _LONGEST), _NEVER, _NEVER)

@@ -79,7 +79,7 @@ class Completed(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """This host no longer tries to send a flow: nothing was acknowledged, however often it was sent again."""
+    """Event that a host gave up a flow, since retransmissions were never acknowledged."""
 
     flow: int
     sent: Sent
@@ -95,7 +95,7 @@ Event = Delivered | Completed | Failed | Ended
 
 
 class RateSample(NamedTuple):
-    """What a connection has of the sampled columns of `rates` (`harness.columns.rates`), in their order."""
+    """Sample of a connection: the sampled columns of `rates` (`harness.columns.rates`), in their order."""
 
     time_ns: int
     number: int
@@ -104,7 +104,7 @@ class RateSample(NamedTuple):
 
 @dataclass(frozen=True)
 class HostReport:
-    """What a host knows when the run is over."""
+    """Report of a host at the end of the run."""
 
     unfinished: dict[int, Sent]  # by flow
     received: dict[int, Counts]  # by connection: those that columns of flows have
@@ -123,7 +123,9 @@ class HostSession:
         samples: bool = True,
         senders: Mapping[str, tuple[Protocol, LoadBalancing]] | None = None,
     ) -> None:
-        """`columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called.
+        """Prepare the session.
+
+        `columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called.
 
         `senders`: what the scenario's groups send with, by name; else it is what the NIC has.
         """
@@ -164,7 +166,7 @@ class HostSession:
             self.nic.join(request.joins)
 
     def post(self, request: Post, now_ns: int) -> None:
-        """The NIC may have something to send then. On a connection that has failed, the flow has, too."""
+        """Post a flow to the NIC, which may have to send then; it fails on a connection that has failed."""
         qp = self._queue_pairs[request.number]
         if qp.failed:
             self._tell(Failed(request.flow, self._sent(Message(qp, -1, request.size_bytes, now_ns, request))))
@@ -175,7 +177,7 @@ class HostSession:
         self._active[request.number] = self._active.get(request.number, 0) + 1
 
     def assign(self, request: Assignment) -> None:
-        """Collectives. The NIC has something to do at their start."""
+        """Start collectives; the NIC has something to do at their start."""
         engine = self.nic.open_collectives(request.config, request.contents)
         self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
         for joining in request.joinings:
@@ -185,13 +187,13 @@ class HostSession:
         self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:
-        """No more of the message than has been sent. Nothing, if it is done."""
+        """Stop a message at what has been sent; do nothing if it is done."""
         message = self._messages.get(request.flow)
         if message is not None:
             message.qp.truncate(message)
 
     def sample(self, now_ns: int) -> list[RateSample]:
-        """Of the connections that had something to send since the last call."""
+        """Return samples of the connections that had something to send since the last call."""
         samples = []
         for number, unfinished in list(self._active.items()):
             qp = self._queue_pairs[number]
@@ -217,13 +219,13 @@ class HostSession:
         return next((flow for flow, message in self._messages.items() if message.qp.qpn == number), None)
 
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
-        """Of the connections on which this host is sending, by number."""
+        """Yield the reaction points of the connections on which this host is sending, by number."""
         for number, unfinished in sorted(self._active.items()):
             if unfinished:
                 yield number, self._queue_pairs[number].reaction_point
 
     def moved(self) -> int:
-        """Grows with all that brings this host's flows and collectives nearer to their end, and with nothing else."""
+        """Return a number that grows with all progress of this host's flows and collectives, and with nothing else."""
         stats = [qp.stats for qp in self._queue_pairs.values()]
         total = sum(each.bytes_acked + each.bytes_delivered for each in stats)
         if self._program is not None:
@@ -232,7 +234,7 @@ class HostSession:
         return total
 
     def advanced_bytes(self) -> int:
-        """Of all that this host is to send, what is acknowledged, and an operation's payload for each that was sent."""
+        """Return the acknowledged bytes of this host's flows, plus an operation's payload for each that was sent."""
         total = sum(qp.stats.bytes_acked for qp in self._queue_pairs.values())
         if self._program is not None:
             counts = self._program.engine.stats
@@ -240,7 +242,10 @@ class HostSession:
         return total
 
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
-        """`delivered_bytes`: on this host's link, framing included, by connection."""
+        """Return the host's report.
+
+        `delivered_bytes`: on this host's link, framing included, by connection.
+        """
         return HostReport(
             unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
             received={number: _told(qp.stats, self._counts) for number, qp in self._queue_pairs.items()},
@@ -276,7 +281,7 @@ class HostSession:
         self._tell(Failed(self._forget(message), self._sent(message)))
 
     def _forget(self, message: Message) -> int:
-        """It is over; the number of its flow."""
+        """Forget a finished message and return the number of its flow."""
         request = message.tag
         assert isinstance(request, Post)
         del self._messages[request.flow]

@@ -18,7 +18,7 @@ from host_agents.timers import NEVER
 
 @dataclass
 class Trouble:
-    """What the link does to frames, each with a probability, decided by `seed`."""
+    """Faults of the link, each with a probability, decided by `seed`."""
 
     loss: float = 0.0
     duplicate: float = 0.0
@@ -56,7 +56,7 @@ class Wire:
         self._planned_ns = [NEVER, NEVER]
 
     def run(self, until_ns: int) -> None:
-        """Everything that happens up to and including `until_ns`."""
+        """Run everything up to and including `until_ns`."""
         for side in (0, 1):
             self._plan(side)
         while self._events and self._events[0].time_ns <= until_ns:
@@ -116,7 +116,7 @@ def pair(
     base_rtt_ns: int = 8_000,
     **config: Any,
 ) -> tuple[Nic, Nic]:
-    """Two NICs, 10.0.0.2 and 10.0.0.3, of the same configuration."""
+    """Return two NICs, 10.0.0.2 and 10.0.0.3, of the same configuration."""
     chosen = resolve(protocol, parameters)
     balancer = resolve_load_balancer(load_balancer)
 
@@ -127,7 +127,7 @@ def pair(
 
 
 def connect(a: Nic, b: Nic, qpn: int = 1, **options: Any) -> tuple[QueuePair, QueuePair]:
-    """A queue pair from `a` to `b`, and its peer; both have the number `qpn`."""
+    """Open a queue pair from `a` to `b`, and its peer; both have the number `qpn`."""
     return (
         a.open_qp(b.config.address, qpn, qpn, **options),
         b.open_qp(a.config.address, qpn, qpn, **options),
@@ -135,7 +135,7 @@ def connect(a: Nic, b: Nic, qpn: int = 1, **options: Any) -> tuple[QueuePair, Qu
 
 
 def trimmed(frame: bytes) -> bytes:
-    """What a switch makes of a data frame whose payload it cuts off: headers, up to and with the BTH."""
+    """Return a data frame whose payload a switch cut off: headers, up to and with the BTH."""
     out = bytearray(frame[: wire.AFTER_BTH])
     out[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2] = wire.OVERHEAD_BYTES.to_bytes(2, "big")
     out[wire.UDP_LENGTH : wire.UDP_LENGTH + 2] = (wire.OVERHEAD_BYTES - wire.IPV4_BYTES).to_bytes(2, "big")

@@ -22,17 +22,16 @@ _TABLE_BYTES_PER_SAMPLE = 80
 
 
 class MemoryLimit:
-    """What a run may use: `limit_bytes` of all its workers together, or, with None, what each one's machine has left
-    at each look.
-    """
+    """Memory limit of a run: `limit_bytes` of all workers, or, with None, what each machine has left at each look."""
 
     def __init__(self, run: str, limit_bytes: int | None) -> None:
         self._run = run  # its name
         self._limit_bytes = limit_bytes
 
     def foresee(self, network_bytes: int, of_what: str, built: int = 1, built_here: int = 1) -> None:
-        """Raises UserError when a network alone is more than there is. So many processes build it, so many of them on
-        this machine.
+        """Raise UserError if a network alone exceeds the limit.
+
+        `built` processes build it, `built_here` of them on this machine.
         """
         limit_bytes = self._limit(0)
         times = built_here if self._limit_bytes is None else built
@@ -44,7 +43,7 @@ class MemoryLimit:
             )
 
     def foresee_all(self, run_bytes: int) -> None:
-        """Raises UserError when the whole run will take more than there is."""
+        """Raise UserError if the whole run will exceed the limit."""
         limit_bytes = self._limit(0)
         if run_bytes > limit_bytes:
             raise UserError(
@@ -54,7 +53,7 @@ class MemoryLimit:
             )
 
     def look(self, now_ns: int, queue_samples: int, crew: Crew) -> None:
-        """Raises UserError when what is held, and what the samples taken so far will need, is more than there is.
+        """Raise UserError if what is held, and what the samples so far will need, exceeds the limit.
 
         All workers look together. With a limit the first one judges for all; without, one for each memory.
         """
@@ -100,7 +99,7 @@ def _left_by_limits() -> int:
 
 
 def _held_bytes(crew: Crew) -> int:
-    """By this process; where it was forked, what is its alone: the rest is the first one's."""
+    """Return the memory of this process; if it was forked, only its own part."""
     if not crew.first and not crew.own_memory:
         return private_bytes()
     held_bytes: int = psutil.Process().memory_info().rss
@@ -108,7 +107,7 @@ def _held_bytes(crew: Crew) -> int:
 
 
 def private_bytes() -> int:
-    """What no other process has of this one's memory."""
+    """Return the memory that this process shares with no other."""
     own_bytes: int = psutil.Process().memory_full_info().uss
     return own_bytes
 

@@ -15,13 +15,16 @@ _PATIENCE_S = 2.0
 
 
 def prefer_native_hosts() -> None:
-    """As `use_native_hosts`, unless hosts are in use already, compiled or not."""
+    """Use the compiled hosts, unless hosts are in use already, compiled or not."""
     if not native.in_use():
         use_native_hosts()
 
 
 def use_native_hosts() -> bool:
-    """As `host_agents.use_native`, before anything imports its compiled modules. Raises UserError."""
+    """Use the compiled hosts, before anything imports their modules.
+
+    Raises UserError.
+    """
     # Pipelines need both, too, so there is no use in what the hosts would say: that Python will do.
     tools.compiler()
     tools.python_include()

@@ -42,7 +42,7 @@ _Key = TypeVar("_Key")
 
 
 class Crew(Protocol):
-    """Of one run."""
+    """Workers of one run."""
 
     count: int
     own_memory: bool
@@ -50,29 +50,29 @@ class Crew(Protocol):
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that writes and prints."""
+        """True in the process that writes and prints."""
 
     def has(self, node: int) -> bool:
-        """Whether a node of the fabric is this worker's."""
+        """Return whether a node of the fabric is this worker's."""
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """All workers are there within."""
+        """Return a context in which all workers exist."""
 
     def gather(self, value: _Value) -> list[_Value]:
-        """What all give, by rank, at the first worker; at the others nothing."""
+        """Return the values of all workers, by rank, at the first worker; nothing at the others."""
 
     def agree(self, value: _Value) -> _Value:
-        """The first worker's value, at all."""
+        """Return the first worker's value, at all."""
 
     def either(self, value: bool) -> bool:
-        """Whether any worker's value is true, at all."""
+        """Return whether any worker's value is true, at all."""
 
     def tell(self, data: bytes, others: bool = False) -> None:
         """Tell all, this one included, or the others; they get it when they meet next."""
 
 
 class Alone:
-    """One worker."""
+    """Single worker."""
 
     count = 1
     own_memory = True
@@ -118,7 +118,9 @@ class Joined:
         told: Callable[[list[bytes]], object],
         late: Callable[[int], object] | None,
     ) -> None:
-        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
+        """Join the workers.
+
+        `owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
 
         `late` is for tests: called with the rank when a worker begins.
         """
@@ -174,7 +176,10 @@ class Workers(Joined):
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Raises what a worker fails by, and DeadWorkerError when one ends before its work is done."""
+        """Run the workers during the block.
+
+        Raises what a worker fails by, and DeadWorkerError if one ends before its work is done.
+        """
         memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
         gc.freeze()  # what is not walked is not copied
         try:
@@ -198,7 +203,7 @@ class Workers(Joined):
             gc.unfreeze()
 
     def _fork(self, rank: int) -> bool:
-        """Whether this is still the process that was there before."""
+        """Fork a worker; return whether this is still the original process."""
         try:
             pid, errors, own_end = _forked()
         except OSError as error:
@@ -230,7 +235,7 @@ class Workers(Joined):
     # Life and death
 
     def _be_worker(self) -> None:
-        """In a new process: Ctrl-C is the first one's to deal with, and nothing outlives that."""
+        """Prepare a new worker, which ignores Ctrl-C and ends with the first one."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         processes.end_with_parent(signal.SIGKILL)
@@ -238,7 +243,7 @@ class Workers(Joined):
             os._exit(1)
 
     def _end_by(self, error: BaseException) -> NoReturn:
-        """The first worker raises what a user is to read as it is, and all else with its traceback."""
+        """Pass an error on to the first worker, user errors as they are and others with their traceback."""
         told = passed_on(error)
         if isinstance(told, RuntimeError):
             told = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{told}")
@@ -247,13 +252,13 @@ class Workers(Joined):
         os._exit(1)
 
     def _wait_to_be_ended(self) -> NoReturn:
-        """Its work is done, but the first one may not have seen yet that all came to the last meeting."""
+        """Wait for the first worker, which may not have seen yet that all came to the last meeting."""
         while os.getppid() == self._parent:
             time.sleep(_LOOK_S)
         os._exit(1)
 
     def _look_at_others(self) -> None:
-        """While others are waited for: are they still there?"""
+        """Check, while waiting for others, that they still exist."""
         if self.rank:
             if os.getppid() != self._parent:
                 os._exit(1)
@@ -276,7 +281,7 @@ class Workers(Joined):
         )
 
     def _end_others(self) -> None:
-        """When all is done they have nothing more to do; when not, that is over, too."""
+        """End the other workers, which have nothing more to do."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
@@ -303,7 +308,7 @@ class RankCrew(Joined):
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """At the first one, raises what another one fails by."""
+        """Run the ranks during the block; the first one raises what another one fails by."""
         with self._ranks.at_run():
             self._begin()
             self._fabric.join(self.rank, self.count, self._owners, told=self._told, exchange=self._ranks.exchange)
@@ -311,7 +316,10 @@ class RankCrew(Joined):
 
 
 def _forked() -> tuple[int, int, int]:
-    """The child's number, or 0 in the child, and a pipe's ends, to read and to write. Raises OSError."""
+    """Return the child's id, or 0 in the child, and a pipe's ends, to read and to write.
+
+    Raises OSError.
+    """
     errors, own_end = os.pipe()
     try:
         return os.fork(), errors, own_end
@@ -323,7 +331,10 @@ def _forked() -> tuple[int, int, int]:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C waits. A mask would not do: it is one thread's, and the main one hears of what the others get."""
+    """Defer Ctrl-C during the block.
+
+    A mask would not do: it is one thread's, and the main one hears of what the others get.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # it does not come here
         return
@@ -338,14 +349,17 @@ def _no_interrupts() -> Iterator[None]:
 
 
 class Staff(Protocol):
-    """How many workers a run gets."""
+    """Rule for the number of workers of a run."""
 
     def __call__(self, run: Run, foreseen: Expected | None = None) -> int:
-        """`foreseen`: of the run, if that is known. Raises UserError."""
+        """Return the number of workers; `foreseen` is the run's forecast, if known.
+
+        Raises UserError.
+        """
 
 
 def workers_of(wanted: str | None, traced: bool = False) -> Staff:
-    """Of what was asked for: a number, or "auto"; None: what the run's scenario says, or as many as pay.
+    """Return the rule for a requested number, "auto", or None: the scenario's number, or as many as pay.
 
     `traced`: one of its flows is. Raises UserError.
     """
@@ -363,14 +377,17 @@ def _workers_for(run: Run, foreseen: Expected | None = None, *, traced: bool) ->
 
 
 def paying_workers(run: Run, foreseen: Expected, traced: bool) -> int:
-    """As many as pay here, of a run of which this is foreseen. `traced`: one of its flows is."""
+    """Return how many workers pay here, by a run's forecast.
+
+    `traced`: one of its flows is.
+    """
     if traced and not foreseen.independent:
         return 1
     return best_workers(run, foreseen, min(processes.processors(), MOST_WORKERS))
 
 
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
-    """CPU time and memory of all workers together, at the first one."""
+    """Return CPU time and memory of all workers together, at the first one."""
     own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     if not crew.first and not crew.own_memory:
         own_bytes = private_bytes()
@@ -379,6 +396,6 @@ def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
 
 
 def merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:
-    """What several workers know by name or number, in this order."""
+    """Return the union of what several workers know by name or number, in this order."""
     whole = {name: value for part in parts for name, value in part.items()}
     return {name: whole[name] for name in order if name in whole}

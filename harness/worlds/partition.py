@@ -1,4 +1,4 @@
-"""Which worker runs which node of a network."""
+"""Partition of a network's nodes among workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWITCH_PORT_COST = 0.4
 
 
 def partition(topology: Topology, workers: int, hosts_together: bool = False) -> dict[str, int]:
-    """The rank of each node's worker, by name, so that few links lead from worker to worker and all have as much to do.
+    """Return the rank of each node's worker, by name, with few crossing links and equal loads.
 
     Racks stay together, and so do pods where there are enough of them. A switch goes where most of what it is linked to
     is; one that is linked to all alike, as a core switch is, goes to who has least to do. Racks or pods are dealt out
@@ -92,8 +92,10 @@ def _crossing(topology: Topology, owners: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Shares:
-    """What a partition comes to. `work`: each worker's part of the whole. `crossing`: the part of the links that lead
-    from worker to worker.
+    """Shares of a partition.
+
+    `work`: each worker's part of the whole. `crossing`: the part of the links that lead from worker to
+    worker.
     """
 
     work: tuple[float, ...]
@@ -101,7 +103,7 @@ class Shares:
 
 
 def shares(topology: Topology, owners: Mapping[str, int], workers: int) -> Shares:
-    """Of the owners that `partition` found, or others."""
+    """Return the shares of the owners that `partition` found, or others."""
     loads = [0.0] * workers
     for node, cost in _costs(topology).items():
         loads[owners[node]] += cost
@@ -115,12 +117,12 @@ def _costs(topology: Topology) -> dict[str, float]:
 
 
 def _votes(topology: Topology, switch: str, found: Mapping[str, int]) -> Counter[int]:
-    """How many links lead to nodes of each worker, so far."""
+    """Return how many links lead to nodes of each worker, so far."""
     return Counter(found[there.node] for there in topology.ports[switch].values() if there.node in found)
 
 
 def _outwards(topology: Topology) -> list[str]:
-    """The switches by their distance from the hosts, then in the topology's order."""
+    """Return the switches by their distance from the hosts, then in the topology's order."""
     seen = {topology.uplink(host).node for host in topology.hosts}
     order = [[switch.name for switch in topology.switches if switch.name in seen]]
     while order[-1]:

@@ -1,4 +1,4 @@
-"""How far a run is, and whether one of the virtual world still gets anywhere.
+"""Progress of a run, and detection of a stalled run in the virtual world.
 
 Samples, probes and timers of hosts that do nothing but repeat keep the clock going when nothing else does. So what
 counts is what flows and collectives have to show for themselves.
@@ -17,13 +17,13 @@ _PATIENCE_RETRIES = 2  # times as long as it takes until a queue pair that gets 
 
 
 class DoneShare:
-    """What share of a run is done: of what all hosts have to send, or of its time, whichever is more.
+    """Share of a run that is done: of what all hosts have to send, or of its time, whichever is more.
 
     Where nobody knows what they will send, or it ends by the clock, the share of flows counts instead.
     """
 
     def __init__(self, traffic: Traffic, limit_ns: int) -> None:
-        """Of traffic of which nothing is done; the run ends at `limit_ns` at the latest."""
+        """Begin with traffic of which nothing is done; the run ends at `limit_ns` at the latest."""
         flow_bytes = traffic.flow_bytes
         self._to_send = None if flow_bytes is None else flow_bytes + collective_bytes(traffic.assignments.values())
         stops_ns = [flow.stop_ns for flow in traffic.flows if flow.stop_ns is not None]
@@ -31,7 +31,11 @@ class DoneShare:
         self._end_ns = min(limit_ns, max(stops_ns)) if by_clock else limit_ns
 
     def at(self, now_ns: int, advanced_bytes: int, done: int, known: int) -> float:
-        """`advanced_bytes`: what `HostSession.advanced_bytes` tells, of all hosts. `done` of `known` flows are over."""
+        """Return the share at `now_ns`.
+
+        `advanced_bytes`: what `HostSession.advanced_bytes` returns, of all hosts. `done` of `known` flows are
+        over.
+        """
         share = advanced_bytes / self._to_send if self._to_send else done / max(known, 1)
         return min(1.0, max(share, now_ns / self._end_ns))
 
@@ -61,7 +65,10 @@ class ProgressWatch:
         self.since_ns = 0  # when something moved last, as far as is known
 
     def stands_still(self, now_ns: int, moved: int, session: Session) -> bool:
-        """Whether nothing has moved since the look before. `moved`: what `HostSession.moved` tells, of all hosts."""
+        """Return whether nothing has moved since the last call.
+
+        `moved`: what `HostSession.moved` returns, of all hosts.
+        """
         seen = moved, session.progress, len(session.failed)
         to_come = now_ns <= self._last_change_ns or not session.all_started(now_ns - self._overhead_ns - 1)
         if to_come or session.finished or seen != self._seen:
@@ -71,5 +78,5 @@ class ProgressWatch:
         return True
 
     def out_of_patience(self, now_ns: int) -> bool:
-        """Whether that has lasted longer than all that a run may wait for."""
+        """Return whether the standstill has lasted longer than a run may wait."""
         return now_ns - self.since_ns > self._patience_ns

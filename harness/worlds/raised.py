@@ -1,4 +1,4 @@
-"""What a user is told when a protocol or a load balancer raises in the midst of a run: who, where, when, and why.
+"""Description of an exception of a protocol or load balancer during a run: who, where, when, and why.
 
 Nothing is done for it while a run goes on: the objects are found in the frames of the traceback.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NamedErrors(AbstractContextManager[None]):
-    """What a protocol or a load balancer raises within the block is a CodeError that says where and when."""
+    """Context that turns exceptions of a protocol or load balancer into a CodeError that says where and when."""
 
     def __init__(
         self,
@@ -35,7 +35,11 @@ class NamedErrors(AbstractContextManager[None]):
         hosts: Callable[[], Iterable[tuple[str, HostSession]]],
         now_ns: Callable[[], int],
     ) -> None:
-        """`cc` and `lb` are the names of what runs; `hosts` and `now_ns` are asked only when something is raised."""
+        """Prepare the context.
+
+        `cc` and `lb` are the names of what runs; `hosts` and `now_ns` are asked only when something is
+        raised.
+        """
         self._cc = cc
         self._lb = lb
         self._hosts = hosts
@@ -62,7 +66,7 @@ class NamedErrors(AbstractContextManager[None]):
         return registry.KINDS[key].described(name)
 
     def _where(self, part: Point | LoadBalancer) -> str:
-        """At which host, and of which of its flows, as far as it is known."""
+        """Return the host and the flow, as far as they are known."""
         for name, session in self._hosts():
             number = session.connection_of(part)
             if number is not None:
@@ -72,18 +76,18 @@ class NamedErrors(AbstractContextManager[None]):
 
 
 def _part_of(frame: FrameType) -> Point | LoadBalancer | None:
-    """The protocol's or load balancer's object whose method this is; compiled code has no such frames."""
+    """Return the protocol's or load balancer's object of a method's frame; compiled code has no such frames."""
     owner = frame.f_locals.get("self")
     return owner if isinstance(owner, Point | LoadBalancer) else None
 
 
 def _is_of_hosts(frame: FrameType) -> bool:
-    """Whether it is of the hosts' own code, compiled (whose file names are relative) or not."""
+    """Return whether a frame is of the hosts' own code, compiled (with relative file names) or not."""
     return any(part == "host_agents" for part in PurePath(frame.f_code.co_filename).parts)
 
 
 def _last_place(frames: list[tuple[FrameType, int]]) -> list[str]:
-    """The last place in code that is not the hosts' own, and its line."""
+    """Return the last place in code that is not the hosts' own, and its line."""
     outside = [(frame, line) for frame, line in frames if not _is_of_hosts(frame)]
     frame, line = (outside or frames)[-1]
     summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)

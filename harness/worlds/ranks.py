@@ -50,7 +50,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class _Launched:
-    """What a process knows of its place before MPI is there."""
+    """Place of a process among the ranks, before MPI is initialised."""
 
     rank: int
     count: int
@@ -63,7 +63,10 @@ class _Launched:
 
 
 def _launched() -> _Launched:
-    """Raises UserError where no mpiexec has started this process."""
+    """Return the place of this process.
+
+    Raises UserError if no mpiexec has started it.
+    """
     for names in _LAUNCHERS:
         told = [os.environ.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]):
@@ -76,14 +79,17 @@ class Follower(Protocol):
     """A world as others than the first have it."""
 
     def follow(self) -> None:
-        """Takes part in the run."""
+        """Take part in the run."""
 
 
 class Ranks:
-    """All ranks, as one of them has them. A context manager: the first one's end is the others', too."""
+    """All ranks, from the view of one of them.
+
+    A context manager: the first one's end is the others', too.
+    """
 
     def __init__(self, library: Any) -> None:
-        """`library`: the module mpi4py.MPI."""
+        """Join the ranks; `library` is the module mpi4py.MPI."""
         self._mpi = library
         self._all = library.COMM_WORLD.Dup()
         self._failures = library.COMM_WORLD.Dup()  # one message, to the first: why the run cannot go on
@@ -106,13 +112,13 @@ class Ranks:
 
     @property
     def name(self) -> str:
-        """Of this one, as users are told."""
+        """Name of this rank for users."""
         return f"rank {self.rank} of {self.count} (on {socket.gethostname()})"
 
     # What ranks hand each other
 
     def exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
-        """All come to this point; each gets everyone's notice, which are equally long, and what each had for it.
+        """Exchange with all ranks: each gets everyone's notice, of equal length, and the parts meant for it.
 
         At the first one, raises what another one has failed by, and DeadWorkerError where MPI misses one that has told
         nothing. The others do not outlive the one that watches them.
@@ -142,7 +148,7 @@ class Ranks:
         return notices, came
 
     def _wait(self, requests: list[Any]) -> None:
-        """Until all of them are done: without being in anyone's way, and not if that cannot be any more."""
+        """Wait until all requests are done without disturbing others, or until that is impossible."""
         spins, sleep_s = self._spins, _FIRST_SLEEP_S
         look_at = time.monotonic() + _LOOK_S
         while not self._mpi.Request.Testall(requests):
@@ -156,7 +162,10 @@ class Ranks:
                 look_at = time.monotonic() + _LOOK_S
 
     def _miss(self, error: Exception) -> NoReturn:
-        """Someone cannot be reached. Who that is MPI does not say, but the one that failed, or mpiexec, by a signal."""
+        """Report an unreachable rank.
+
+        Who that is MPI does not say, but the one that failed, or mpiexec, by a signal.
+        """
         reason = next(iter(str(error).splitlines()), "")
         missed = DeadWorkerError(
             f"MPI has lost another rank before the run was done ({reason}); was there enough memory, and a network?"
@@ -181,20 +190,23 @@ class Ranks:
             os._exit(1)
 
     def ask_all(self, value: Any) -> list[Any]:
-        """What all give, by rank, at all."""
+        """Return the values of all ranks, by rank, at all."""
         _, told = self.exchange(b"", [pickle.dumps(value, pickle.HIGHEST_PROTOCOL)] * self.count)
         return [pickle.loads(data) for data in told]
 
     # Runs, one after the other
 
     def lead(self, task: Any, build: Callable[[], _Made]) -> _Made:
-        """At the first rank: what it builds for a run, when all have built theirs. Raises what any of them raises."""
+        """Return what the first rank builds for a run, when all have built theirs.
+
+        Raises what any of them raises.
+        """
         self._busy = True
         self.ask_all(task)
         return self._together(build)
 
     def follow(self, build: Callable[[Any], Follower]) -> None:
-        """At another one: takes part in all runs. `build` gets the first one's tasks."""
+        """Take part in all runs at another rank; `build` gets the first one's tasks."""
         while (task := self.ask_all(None)[0]) is not None:
             with contextlib.suppress(_NotBuiltError):
                 self._together(partial(build, task)).follow()
@@ -218,7 +230,7 @@ class Ranks:
 
     @contextlib.contextmanager
     def at_run(self) -> Iterator[None]:
-        """A run whose end all know of if it comes to it."""
+        """Mark a run, whose end all ranks learn of if it is reached."""
         self._busy = True
         try:
             yield
@@ -231,7 +243,7 @@ class Ranks:
     # Ends
 
     def _end_by(self, error: BaseException) -> NoReturn:
-        """The first one raises it, and ends all others."""
+        """Pass an error on to the first rank, which raises it and ends all others."""
         under_way = None
         while True:
             with contextlib.suppress(self._mpi.Exception):  # where the first one is gone, all will be ended
@@ -264,7 +276,7 @@ class Ranks:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # MPI waits for all at its end, and mpiexec may end that
 
     def _abort(self, status: int) -> None:
-        """The others are in the midst of something."""
+        """Abort the other ranks, which are in the midst of something."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         sys.stdout.flush()
@@ -287,7 +299,7 @@ def _pieces(data: bytes | bytearray) -> Iterator[memoryview]:
 
 
 def shared_memory() -> list[Path]:
-    """The files of MPICH's shared memory that this process has, as long as they have names."""
+    """Return the files of MPICH's shared memory that this process has, as long as they have names."""
     try:
         files = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
     except OSError:
@@ -296,13 +308,13 @@ def shared_memory() -> list[Path]:
 
 
 def _unlink_shared_memory() -> None:
-    """All of this machine have it. MPICH does so at its end, which a rank that is killed does not come to."""
+    """Unlink the shared memory that all on this machine have, which a killed rank would leave behind."""
     for file in shared_memory():
         file.unlink(missing_ok=True)
 
 
 def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:
-    """Raises UserError where what this rank's run is made of is not what the first one's is."""
+    """Raise UserError if the inputs of this rank's run differ from the first one's."""
     for name, value in first.items():
         if own[name] != value:
             raise UserError(f"{name}: {own[name][:40]!r}, at the first rank {value[:40]!r}; expected the same at all")
@@ -312,7 +324,7 @@ def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:
 
 
 def begin() -> Ranks:
-    """This rank, in a process of its own, of which this one's parent tells how it ended.
+    """Return this rank, in a process of its own, whose end its parent reports.
 
     Raises UserError where there are no ranks, or no MPI.
     """
@@ -341,7 +353,10 @@ def begin() -> Ranks:
 
 
 def _refuse(launched: _Launched, message: str) -> NoReturn:
-    """Before ranks can speak with each other. Where all are on one machine, all come to this; the first one says so."""
+    """Refuse before ranks can communicate.
+
+    Where all are on one machine, all come to this; the first one says so.
+    """
     if launched.on_one_machine:
         if launched.rank:
             sys.exit(2)
@@ -365,7 +380,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _be_watched(launched: _Launched) -> None:
-    """Comes back in a child alone, whose session is its own: it cleans up when mpiexec kills what it has started."""
+    """Fork, and return only in the child, whose own session survives mpiexec's kill to clean up."""
     came: list[int] = []
     child = 0
 
@@ -390,7 +405,7 @@ def _be_watched(launched: _Launched) -> None:
 
 
 def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> NoReturn:
-    """With the child's status; where it did not end by itself, that is told."""
+    """Exit with the child's status, and report a child that did not end by itself."""
     expected = code in (0, 2, _ENDED) if launched.rank else code >= 0
     if not expected and not was_asked_to:
         where = f"(process {child} on {socket.gethostname()})"

@@ -1,4 +1,4 @@
-"""What hosts report, as bytes: what one worker's session tells the others' of its hosts.
+"""Reports of hosts as bytes: what one worker's session tells the others'.
 
 Of a flow with one sender and one receiver the others need to know that it was delivered or is done, and when; what else
 is known of it stays at the worker that has the host until the run is over (`Session.details`). All else is told whole.

@@ -55,15 +55,17 @@ class Connection:
 
 
 class Details(NamedTuple):
-    """What a worker knows of flows with one sender and one receiver that others were not told: by flow."""
+    """Details of flows with one sender and one receiver that other workers were not told, by flow."""
 
     sent: list[tuple[int, int, Values]]  # when its first packet left, and the columns that senders fill
     delivered: list[tuple[int, Values]]  # the columns that receivers fill then
 
 
 class Session:
-    """The flows of one run. A flow with several ends is one message on one connection: each source sends it all to the
-    address of the destinations, and it is done when each destination has all of it.
+    """Session of one run's flows.
+
+    A flow with several ends is one message on one connection: each source sends it all to the address of the
+    destinations, and it is done when each destination has all of it.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class Session:
         columns: Sequence[Column],
         os_overhead_ns: int = 0,
     ) -> None:
-        """`addresses`: where a connection's frames come from and go to, by its sources and its destinations.
+        """Prepare the session.
+
+        `addresses`: where a connection's frames come from and go to, by its sources and its destinations.
 
         `columns`: those of flows, as hosts have them. Flows reach the NIC `os_overhead_ns` after their start.
         """
@@ -107,43 +111,43 @@ class Session:
 
     @property
     def outcome(self) -> str:
-        """Of a session that is finished: "done", or "failed" if any flow has."""
+        """Outcome of a finished session: "done", or "failed" if any flow has."""
         return "failed" if self.failed else "done"
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many flows, and hosts with collectives, are done, and how many there are."""
+        """Number of flows, and hosts with collectives, that are done, and of all."""
         hosts = len(self.traffic.assignments)
         return self.done + hosts - len(self._at_work), len(self.records) + hosts
 
     @property
     def next_start_ns(self) -> int | None:
-        """When the next flow starts that no host knows of; None: there is none."""
+        """Start of the next flow that no host knows of; None: there is none."""
         return self._to_start[0][0] if self._to_start else None
 
     @property
     def under_way(self) -> bool:
-        """Whether a host has a flow to send or to receive, or a collective to go on with."""
+        """True if a host has a flow to send or to receive, or a collective to continue."""
         return len(self._under_way) > len(self.failed) or bool(self._at_work)
 
     def all_started(self, now_ns: int) -> bool:
-        """Every flow that the session knows of."""
+        """Return whether every flow that the session knows of has started."""
         return all(record.flow.start_ns <= now_ns for record in self.records)
 
     def begin(self) -> None:
-        """The workload's first flows, and the hosts' collectives."""
+        """Begin the workload's first flows, and the hosts' collectives."""
         self._add(self.traffic.flows)
         for host, assignment in self.traffic.assignments.items():
             self._at_work.add(host)
             self._carry(host, assignment)
 
     def start_due(self, until_ns: int) -> None:
-        """Hands over to their hosts the flows that start until then."""
+        """Hand over to their hosts the flows that start until then."""
         while self._to_start and self._to_start[0][0] <= until_ns:
             self._hand_over(self.records[heappop(self._to_start)[1]])
 
     def note(self, host: int, event: Event) -> None:
-        """What a host reports."""
+        """Process a host's report."""
         if isinstance(event, Delivered):
             self._on_delivered(host, event)
         elif isinstance(event, Ended):
@@ -183,7 +187,7 @@ class Session:
         )
 
     def note_details(self, details: Details) -> None:
-        """What another worker knows of flows."""
+        """Process another worker's details of flows."""
         for index, first_sent_ns, values in details.sent:
             record = self.records[index]
             record.first_sent_ns = first_sent_ns
@@ -192,7 +196,7 @@ class Session:
             self.records[index].columns.update(values)
 
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
-        """The senders' samples of one time, or of all, by time and connection.
+        """Record the senders' samples, by time and connection.
 
         `delivered_bytes`: on the wire to the receivers together by then; None: nothing since the sample before. Of
         several receivers the mean is noted.
@@ -205,7 +209,7 @@ class Session:
             self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
     def end(self, reports: Sequence[HostReport]) -> None:
-        """The run is over: what each host knows, in order. Flows that have not started are unfinished."""
+        """Process each host's report at the end of the run; flows that have not started are unfinished."""
         self.collectives = {
             host: told for host, report in enumerate(reports) if (told := report.collectives) is not None
         }
@@ -261,7 +265,10 @@ class Session:
             self._carry(source, post)
 
     def _connection(self, flow: Flow, time_ns: int) -> Connection:
-        """Flows have one of their own unless they name one. An announced incast's are all there when it begins."""
+        """Return the flow's connection: its own unless it names one.
+
+        An announced incast's are all there when it begins.
+        """
         key = (flow.sources, flow.destinations, flow.qp or "")
         if flow.qp is not None and key in self._shared:
             return self._shared[key]

@@ -1,6 +1,6 @@
-"""What a run takes with several workers: a model of windows, each as long as who has most to do in it.
+"""Model of a run with several workers, whose windows are as long as the busiest one's work.
 
-    wall(n) = work x largest share x imbalance + windows x meeting(n) + (handing over + copying) / n
+wall(n) = work x largest share x imbalance + windows x meeting(n) + (handing over + copying) / n
     CPU(n)  = work + n x windows x meeting(n) + handing over + copying
 
 Handing over is what one frame takes, times the frames that cross. Copying is of the network: workers begin with what
@@ -19,7 +19,7 @@ from harness.worlds.partition import Shares
 
 @dataclass(frozen=True)
 class Terms:
-    """Of a machine, in seconds."""
+    """Terms of a machine, in seconds."""
 
     crossing_s: float  # to hand over a frame, and to take it
     copying_s: float  # of a byte of the network, once
@@ -28,13 +28,13 @@ class Terms:
     imbalance: float  # the work of who has most in a window over that of who has most in all
 
     def meeting(self, workers: int) -> float:
-        """Of so many workers, with nothing to hand over."""
+        """Return the cost of a meeting of that many workers, with nothing to hand over."""
         return self.meeting_s + (workers - 2) * self.meeting_each_s if workers > 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """Of one run, whoever does it."""
+    """Work of one run, whoever does it."""
 
     cpu_s: float  # of one worker
     packet_hops: int
@@ -43,7 +43,7 @@ class Work:
 
 
 def wall_s(work: Work, of: Shares, terms: Terms, processors: int | None = None) -> float:
-    """Wall-clock time of a run with workers that have these shares, on so many processors; None: on one each."""
+    """Return the wall-clock time with workers of these shares, on that many processors; None: one each."""
     workers = len(of.work)
     if workers == 1:
         return work.cpu_s
@@ -53,7 +53,7 @@ def wall_s(work: Work, of: Shares, terms: Terms, processors: int | None = None) 
 
 
 def cpu_s(work: Work, of: Shares, terms: Terms) -> float:
-    """CPU time of all of them together."""
+    """Return the CPU time of all workers together."""
     workers = len(of.work)
     if workers == 1:
         return work.cpu_s
@@ -61,5 +61,5 @@ def cpu_s(work: Work, of: Shares, terms: Terms) -> float:
 
 
 def _handed_over_s(work: Work, of: Shares, terms: Terms) -> float:
-    """CPU time for what crosses, and for what each copies of the network."""
+    """Return the CPU time for crossing frames, and for what each worker copies of the network."""
     return of.crossing * work.packet_hops * terms.crossing_s + work.network_bytes * terms.copying_s

@@ -30,7 +30,10 @@ class Turns:
     def __init__(
         self, fabric: Fabric, session: Session, crew: Crew, least_ns: Callable[[Flow], int]
     ) -> None:
-        """`least_ns`: how long a flow takes at least from its start until it is done."""
+        """Prepare the turns.
+
+        `least_ns`: how long a flow takes at least from its start until it is done.
+        """
         self._fabric = fabric
         self._session = session
         self._crew = crew

@@ -90,7 +90,7 @@ _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under w
 
 @dataclass(frozen=True)
 class _Part:
-    """Of one worker; what it does not run counts nothing."""
+    """Part of one worker in the recording; nodes that it does not run count 0."""
 
     samples: tuple[bytes, bytes]
     port_stats: joined.Columns
@@ -107,7 +107,7 @@ COVERAGE_FILE = "coverage.json"
 
 
 class VirtualWorld:
-    """One run. Build it, then `run` it once."""
+    """Virtual world of one run, which is built and then `run` once."""
 
     def __init__(
         self,
@@ -122,7 +122,9 @@ class VirtualWorld:
         late: Callable[[int], object] | None = None,
         crew: Callable[..., Crew] = Workers,
     ) -> None:
-        """`trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
+        """Prepare the world.
+
+        `trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
@@ -251,13 +253,15 @@ class VirtualWorld:
             self._tell_built(len(run.topology.ports[switch.name]))
 
     def _tell_built(self, more: int) -> None:
-        """Hosts count once, switches by their ports, which is about how long they take."""
+        """Report the progress of building: hosts count once, switches by their ports, which matches their times."""
         self._built += more
         building.tell(self._built / self._to_build)
 
     def _limit_ingress(self) -> None:
-        """PFC, and what an ingress port may hold. A limit without PFC is a threshold without headroom: nothing gets
-        beyond it, so nothing is ever paused.
+        """Set PFC, and the limits of ingress ports.
+
+        A limit without PFC is a threshold without headroom: nothing gets beyond it, so nothing is ever
+        paused.
         """
         settings = self.run_plan.scenario.switch
         pfc = settings.pfc
@@ -323,7 +327,7 @@ class VirtualWorld:
                 self._clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
 
     def _sample_queues(self) -> pd.DataFrame:
-        """Of which ports."""
+        """Start sampling queues, and return the sampled ports."""
         record = self.run_plan.scenario.record
         topology = self.run_plan.topology
         ports = [
@@ -366,7 +370,7 @@ class VirtualWorld:
             self._readings.add(probe, now_ns, name, rows)
 
     def _read_queues(self, probe: QueueProbe) -> list[tuple[tuple[str, int, str], int]]:
-        """The ports that are meant with their values, at the first worker.
+        """Return the probe's ports with their values, at the first worker.
 
         A frame that is lost on a link that fails counts at its sender's port where its receiver is.
         """
@@ -377,19 +381,19 @@ class VirtualWorld:
         return list(zip(ports, sums, strict=True)) if self._crew.first else []
 
     def _added_up(self, own: list[int]) -> list[int]:
-        """What all workers have counted of the same things, at the first one."""
+        """Return the sums of all workers' counts of the same things, at the first one."""
         parts = self._crew.gather(own)
         return [sum(counts) for counts in zip(*parts, strict=True)] if len(parts) > 1 else own
 
     def _own(self, by_name: Mapping[str, _Of]) -> dict[str, _Of]:
-        """Of the nodes of this worker."""
+        """Return the entries of this worker's nodes."""
         return {name: value for name, value in by_name.items() if self._crew.has(self._nodes[name])}
 
     def _own_hosts(self) -> Iterable[HostSession]:
         return self._own(dict(zip(self.names, self._hosts, strict=False))).values()
 
     def _at_ports(self, quantity: str, priority: int | None) -> dict[tuple[int, int], int]:
-        """By node and port; what never was used has no value."""
+        """Return a quantity by node and port, without unused ports."""
         stats = _columns(self.fabric.port_stats() if priority is None else self.fabric.queue_stats())
         rows = zip(stats["node"].tolist(), stats["port"].tolist(), stats[quantity].tolist(), strict=True)
         if priority is None:
@@ -420,15 +424,13 @@ class VirtualWorld:
         self._turns.settle(end_ns)
 
     def _least_ns(self, flow: Flow) -> int:
-        """How long it takes at least until a flow is done: its payload on its source's link, and the way there and
-        back.
-        """
+        """Return the least time until a flow is done: its payload on its source's link, and the way there and back."""
         there, back = self._paths.links(flow)
         own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / self._rates_bps[flow.source]
         return int(own_ns) + (there + back) * self._shortest_ns
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
-        """From the session to a host."""
+        """Carry a request from the session to a host."""
         if isinstance(request, Post):
             if self._trace is not None:
                 self._follow(request, self._trace)
@@ -474,7 +476,7 @@ class VirtualWorld:
         self.fabric.kick(host)
 
     def _note(self, host: int, event: Event) -> None:
-        """From a host to the session; where there are several of it, to all, which get it in the same order."""
+        """Pass an event from a host to the session, or to all workers' sessions in the same order."""
         if self._turns is not None:
             self._turns.report(host, event)
         elif self._independent and self._crew.count > 1:
@@ -504,7 +506,7 @@ class VirtualWorld:
     # Running
 
     def run(self, progress: Progress | None = None) -> Recording:
-        """Runs until every flow is acknowledged, or the scenario's limit."""
+        """Run until every flow is acknowledged, or until the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         Fabric.on_abort(())
@@ -512,7 +514,7 @@ class VirtualWorld:
         return recording
 
     def follow(self) -> None:
-        """Takes part in a run, at another rank than the first."""
+        """Take part in a run, at another rank than the first."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             self._run(None)
 
@@ -574,7 +576,7 @@ class VirtualWorld:
         return recording
 
     def _collect_records(self) -> None:
-        """What `write_more` writes."""
+        """Collect the records that `write_more` writes."""
         passed = {name: pipe.passed() for name, pipe in self._own(self._pipes).items()} if self._coverage else {}
         self._passed = merged(self._crew.gather(passed), list(self._pipes))
         if self._crew.count > 1:
@@ -582,7 +584,7 @@ class VirtualWorld:
                 self.fabric.add_records(records)
 
     def _residue(self) -> dict[str, int]:
-        """What the registers have left of flows, when the last word of their ends has come to all switches."""
+        """Return the flow state left in registers, once all switches have seen the flows' ends."""
         run = self.run_plan
         registers = run.program_parameters.zero_when_done
         if not registers:
@@ -618,7 +620,7 @@ class VirtualWorld:
             self._tell_s = told_s + max(_TELL_EVERY_S, _TELL_EVERY_TIMES * (told_s - began_s))
 
     def _look_at_memory(self, now_ns: int) -> None:
-        """Raises UserError when there is not enough for what is held and for the tables of what was sampled.
+        """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
 
         All workers come here together, at the same time of the model.
         """
@@ -629,7 +631,7 @@ class VirtualWorld:
         self._memory.look(now_ns, queue_samples, self._crew)
 
     def _look_at_progress(self, now_ns: int) -> None:
-        """Ends a run in which nothing will ever move any more, whatever else keeps the clock going."""
+        """End a run in which nothing will ever move any more, whatever else keeps the clock going."""
         first = self._crew.first
         if self._stands_still(now_ns):
             if not self._is_busy():
@@ -644,7 +646,7 @@ class VirtualWorld:
             self.fabric.at(next_ns, self._look_at_progress)
 
     def _rest(self, now_ns: int) -> None:
-        """While nothing is under way and the next flow starts late, nothing is sampled until then.
+        """Stop sampling while nothing is under way and the next flow starts late.
 
         What would be read is 0 everywhere. A rest lasts longer than the time between two looks.
         """
@@ -661,24 +663,24 @@ class VirtualWorld:
             self._rest_samples += (resumed_ns - now_ns) // interval_ns
 
     def _stands_still(self, now_ns: int) -> bool:
-        """Whether nothing has moved since this was asked before."""
+        """Return whether nothing has moved since the last call."""
         parts = self._crew.gather(sum(host.moved() for host in self._own_hosts()))
         return self._crew.agree(self._crew.first and self._watch.stands_still(now_ns, sum(parts), self._session))
 
     def _is_idle(self) -> bool:
-        """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
+        """Return whether all flows have started, and nothing is or will be under way: only the sampling goes on."""
         begun_ns = self.fabric.now_ns - self.run_plan.scenario.nic.os_overhead_ns
         return self._crew.agree(self._session.all_started(begun_ns)) and not self._is_busy()
 
     def _is_busy(self) -> bool:
-        """Something is under way, or will be."""
+        """Return whether something is under way, or will be."""
         held = self.fabric.conservation()
         return self._crew.either(
             bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
         )
 
     def _reports(self) -> list[HostReport]:
-        """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
+        """Return what is known only now: the counts of unfinished flows, and bytes on the receivers' links."""
         count = self._crew.agree(len(self._session.connections))
         numbers = range(FIRST_NUMBER, FIRST_NUMBER + count)
         on_wire = self._delivered_bytes(numbers)
@@ -693,7 +695,7 @@ class VirtualWorld:
         return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
 
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
-        """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
+        """Return these connections' bytes on the receivers' links, framing included, at the first worker."""
         connections = self._session.connections
         for connection in connections[len(self._ends) // 2 :]:
             self._ends.extend(self._ends_of(connection))
@@ -731,17 +733,17 @@ class VirtualWorld:
             self._links.add(now_ns, {name: np.sum([part[name] for part in parts], axis=0) for name in counters})
 
     def trace_records(self) -> list[TraceRecord]:
-        """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
+        """Return the events of the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
         return self.fabric.trace_records()
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
-        """(time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
+        """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
         for time_ns, link, direction, headers, _ in self.fabric.captured():
             a, b = self.links[link]
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
-        """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
+        """Write the requested files: hosts.pcapng, trace.txt and trace.jsonl, coverage.json."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
         if self._trace is not None:
@@ -767,7 +769,7 @@ class VirtualWorld:
         return Decoder(self._traced)
 
     def _part(self) -> _Part:
-        """What this worker knows, at the end."""
+        """Return what this worker knows, at the end."""
         totals: Counter[str] = Counter()
         for host, nic in enumerate(self.nics):
             if self._crew.has(host):
@@ -788,7 +790,7 @@ class VirtualWorld:
         )
 
     def _recording(self, ended: str, parts: list[_Part]) -> Recording:
-        """But for `residue` and what the run cost."""
+        """Return the recording without `residue` and the run's cost."""
         fabric = self.fabric
         times, depths = joined.samples([part.samples for part in parts], self._sampled_by)
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
@@ -832,17 +834,17 @@ class VirtualWorld:
 
 @lru_cache(maxsize=1 << 17)
 def _number_of(address: str) -> int:
-    """Asked for each flow."""
+    """Return an address as a number, cached since each flow asks."""
     return int(IPv4Address(address))
 
 
 def _multiple(time_ns: int, interval_ns: int) -> int:
-    """The first multiple of the interval that is not before `time_ns`."""
+    """Return the first multiple of the interval that is not before `time_ns`."""
     return -(-time_ns // interval_ns) * interval_ns
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:
-    """The P4Runtime target in front of a switch, whose clock nothing here asks for."""
+    """Return the P4Runtime target in front of a switch, whose clock nothing here asks for."""
     return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)
 
 

@@ -105,7 +105,9 @@ class Accurate(ReactionPoint):
             self._init(now_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """What is sent again counts, too: an exempt burst that outgrows the exemption is announced after all.
+        """Announce an exempt burst that exceeds the exemption, and stop a flow after its last packet.
+
+        Retransmissions count, too.
 
         After its last packet a flow stops.
         """
@@ -117,7 +119,7 @@ class Accurate(ReactionPoint):
             self._stop(now_ns)
 
     def on_idle(self, now_ns: int) -> None:
-        """What was to be sent again has been acknowledged before it left."""
+        """Stop the flow when its last retransmission has become unnecessary."""
         super().on_idle(now_ns)
         if self.active and self.traffic.waiting_bytes == 0:
             self._stop(now_ns)
@@ -132,7 +134,7 @@ class Accurate(ReactionPoint):
             self._obey(frame, offset)
 
     def _obey(self, frame: bytes, offset: int) -> None:
-        """A response sets the rate to max(CR, DR); a short-circuit notification may only lower it."""
+        """Obey a response: it sets the rate to max(CR, DR); a short-circuit notification may only lower it."""
         frp = FRP.decode(frame, offset)
         sequence = wire.psn(frame)
         if (sequence - self._obeyed) & wire.PSN_MASK >= wire.PSN_HALF:
@@ -144,7 +146,7 @@ class Accurate(ReactionPoint):
         self.set_rate(min(rate_bps, self.path.line_rate_bps))
 
     def _init(self, now_ns: int) -> None:
-        """Flow-init: the flow starts at its wished rate, and its FRP goes ahead of its first packet."""
+        """Announce the flow: it starts at its wished rate, and its FRP precedes its first packet."""
         self.active = True
         self.set_rate(self.wished_bps)
         self._obeyed = (self.sequence + 1) & wire.PSN_MASK
@@ -176,7 +178,7 @@ class Accurate(ReactionPoint):
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns
 
     def _arm(self, now_ns: int) -> None:
-        """The next moment, after now, that lies `send_at` into a period of the node's clock."""
+        """Arm the heartbeat for the next moment that lies `send_at` into a period of the node's clock."""
         period_ns = self.parameters.period_ns
         phase_ns = int(self.parameters.send_at * float(period_ns)) - self._clock_error_ns
         self._heartbeat.arm(now_ns + period_ns - (now_ns - phase_ns) % period_ns)

@@ -1,4 +1,4 @@
-"""What a congestion-control protocol is made of: a reaction point (sender) and a notification point (receiver).
+"""Base classes of congestion-control protocols: reaction point (sender) and notification point (receiver).
 
 A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. A rate counts what
 links charge, framing included, a window the bytes of frames (`Path.charged_bps`). It learns from the `on_...` methods,
@@ -24,7 +24,7 @@ MAX_RATE_BPS: Final = 1e18  # of a reaction point: more than any link has
 
 
 class Path:
-    """What a reaction point may know of the network before it has sent anything."""
+    """Knowledge of a reaction point about the network before it sends."""
 
     def __init__(
         self,
@@ -49,25 +49,25 @@ class Path:
         self._base_rtts_ns = base_rtts_ns
 
     def link_bytes(self, frame_bytes: int) -> int:
-        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        """Return the bytes that a link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
         if self.frame_overhead_bytes == 0:  # asked for every packet that is sent
             return frame_bytes
         return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
 
     def charged_bps(self, frames_bps: float) -> float:
-        """What a link charges a second of full packets that have so many bits a second: a limiter's rate for them."""
+        """Return the rate that a link charges for full packets with a rate of `frames_bps`."""
         if self.frame_overhead_bytes == 0:
             return frames_bps
         return frames_bps * float(self.link_bytes(self.wire_bytes)) / float(self.wire_bytes)
 
     def frames_bps(self, charged_bps: float) -> float:
-        """Bits of full packets a second of which a link charges so much: what `charged_bps` takes."""
+        """Return the rate of full packets for which a link charges `charged_bps`; the inverse of `charged_bps`."""
         if self.frame_overhead_bytes == 0:
             return charged_bps
         return charged_bps * float(self.wire_bytes) / float(self.link_bytes(self.wire_bytes))
 
     def base_rtt_over(self, hops: int) -> int:
-        """The base RTT, ns, of paths through so many routers, where it is known; else the network's largest."""
+        """Return the base RTT in ns of paths over `hops` routers if it is known, else the network's largest."""
         if 0 <= hops < len(self._base_rtts_ns) and self._base_rtts_ns[hops] > 0:
             return self._base_rtts_ns[hops]
         return self.base_rtt_ns
@@ -79,7 +79,10 @@ class Path:
 
 
 class Feedback:
-    """What one ACK tells. The NIC reuses one object: keep its values, never the object."""
+    """Content of one ACK.
+
+    The NIC reuses one object: keep its values, never the object.
+    """
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -102,7 +105,7 @@ class Feedback:
 
 
 class Trimmed:
-    """What a NACK tells of the packet that was trimmed.
+    """Description of a trimmed packet, as a NACK reports it.
 
     The NIC reuses one object: keep its values, never the object.
     """
@@ -116,7 +119,10 @@ class Trimmed:
 
 
 class Traffic:
-    """What the queue pairs of one reaction point have sent, in sum. The transport alone writes it."""
+    """Totals of what the queue pairs of one reaction point have sent.
+
+    Only the transport writes them.
+    """
 
     def __init__(self) -> None:
         self.sent_packets = 0  # data packets sent so far, retransmissions included
@@ -136,12 +142,12 @@ class Counting:
     """A part of a NIC that counts flows, like a switch."""
 
     def left(self) -> dict[str, int]:
-        """What it has of them, by name: when they are gone, 0."""
+        """Return the remaining counts by name, which are 0 when all flows have left."""
         raise NotImplementedError
 
 
 class Host:
-    """What all points of one NIC have in common."""
+    """Shared state of all points of one NIC."""
 
     def __init__(
         self,
@@ -160,7 +166,7 @@ class Host:
         self._parts: dict[str, object] = {}
 
     def part(self, name: str, make: Callable[[], object]) -> object:
-        """The part of this NIC that has this name, which its queue pairs share. The first that asks makes it."""
+        """Return the part of this NIC with this name, which its queue pairs share; the first call makes it."""
         found = self._parts.get(name)
         if found is None:
             found = make()
@@ -175,7 +181,7 @@ class Host:
         return frame[wire.TOS] >> 2 == self._last_hop_dscp
 
     def residue(self) -> dict[str, int]:
-        """What its parts count of flows, where that is not 0."""
+        """Return the counts of flows that parts still have, where they are not 0."""
         return {
             f"{what} of the {name}": left
             for name, part in self._parts.items()
@@ -197,61 +203,67 @@ class Outlet:
         self.traffic = traffic
 
     def qpn(self) -> int:
-        """The number of the queue pair that speaks."""
+        """Return the number of the speaking queue pair."""
         return 0
 
     def peer_address(self) -> int:
-        """The IPv4 address that it speaks to."""
+        """Return the IPv4 address of the peer."""
         return 0
 
     def partition_key(self) -> int:
-        """That of the queue pair that speaks."""
+        """Return the partition key of the speaking queue pair."""
         return 0xFFFF
 
     def data_priority(self) -> int:
-        """That of the queue pair's data packets."""
+        """Return the priority of the queue pair's data packets."""
         return 0
 
     def control_entropy(self, now_ns: int) -> int:
-        """The entropy (UDP source port) that the load balancer gives to a control packet that is sent now."""
+        """Return the entropy (UDP source port) that the load balancer gives to a control packet sent now."""
         return 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
-        """A control packet to the peer, `body` after its BTH, ahead of all data.
+        """Send a control packet with `body` after its BTH to the peer, ahead of all data.
 
         Entropy and priority default to those of the last data packet and of control packets.
         """
 
     def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
-        """A control packet whose body is one number of 8 bytes: what receiver-driven protocols tell each other."""
+        """Send a control packet with a body of one 8-byte number, as receiver-driven protocols use."""
 
     def send_cnp(self) -> None:
-        """A congestion notification packet to the peer (annex A17.9.3)."""
+        """Send a congestion notification packet to the peer (annex A17.9.3)."""
 
     def send_again(self, place: int) -> None:
-        """Data packets from this place on, in order of first sending, have not arrived: they are sent again.
+        """Send data packets again from this place on, in order of first sending, since they have not arrived.
 
         The protocol knows it, so it counts neither as a NAK nor as a time-out.
         """
 
     def set_priority(self, priority: int) -> None:
-        """The class in which data packets wait and leave from now on; -1: the NIC's. With `own_headers` only."""
+        """Set the class in which data packets wait and leave from now on; -1: the NIC's.
+
+        Requires `own_headers`.
+        """
 
     def may_retry(self, now_ns: int) -> bool:
-        """A request of the protocol's own was not answered in time. False: once too often; nobody sends any more."""
+        """Count a request of the protocol that was not answered in time; return whether it may be repeated.
+
+        False means that the retries are used up: the connection has ended.
+        """
         return True
 
     def count_malformed(self) -> None:
-        """A control packet said what cannot be: the NIC counts it."""
+        """Count a control packet with impossible contents as malformed."""
 
     def count_held_pull(self) -> None:
-        """Credit was held back because nothing came of what was sent before: the queue pair counts it."""
+        """Count credit that was held back because earlier packets did not arrive."""
 
     def rate_changed(self) -> None:
-        """The reaction point has another rate, effective at once."""
+        """Apply the reaction point's new rate at once."""
 
     def window_opened(self) -> None:
-        """`may_send` may say more than before."""
+        """Resume sending, since `may_send` may have become true."""
 
 
 _nowhere: Final = Outlet(Host(), Traffic())  # until `bind`
@@ -259,7 +271,7 @@ _nowhere: Final = Outlet(Host(), Traffic())  # until `bind`
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Point(TimerOwner):
-    """What both sides have: a path, and, once they are bound, a host, a voice and timers."""
+    """Common base of both points: a path, and, once bound, a host, an outlet and timers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -269,18 +281,18 @@ class Point(TimerOwner):
         self._timers: list[Timer] = []
 
     def bind(self, outlet: Outlet) -> None:
-        """Called once, before anything else."""
+        """Bind the point to its outlet; called once, before anything else."""
         self.outlet = outlet
         self.host = outlet.host
 
     def timer(self, kind: int = 0) -> Timer:
-        """A new timer that calls this object's `on_timer`. Only after `bind`."""
+        """Return a new timer that calls this object's `on_timer`; requires `bind`."""
         timer = Timer(self.host.timers, self, kind)
         self._timers.append(timer)
         return timer
 
     def close(self) -> None:
-        """The (last) queue pair is closed: no timer shall fire any more."""
+        """Stop all timers, since the (last) queue pair is closed."""
         self.closed = True
         for timer in self._timers:
             timer.dismiss()
@@ -304,7 +316,7 @@ class ReactionPoint(Point):
 
     @property
     def shapes_data(self) -> bool:
-        """Whether it declares more than rate and window: headers of its own, or messages that travel alone."""
+        """True if it uses more than rate and window: headers of its own, or messages that travel alone."""
         return self.own_headers or self.alone_bytes >= 0
 
     def bind(self, outlet: Outlet) -> None:
@@ -312,27 +324,30 @@ class ReactionPoint(Point):
         self.traffic = outlet.traffic
 
     def on_start(self, now_ns: int) -> None:
-        """A queue pair has something to send, after it had nothing."""
+        """Handle that a queue pair has something to send, after it had nothing."""
 
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
-        """Before `on_post`: message number `sequence` of the queue pair of `outlet` is one of an incast's.
+        """Handle that message `sequence` of the queue pair of `outlet` belongs to an incast; precedes `on_post`.
 
         `members` are the ids of the NICs that send to this receiver at that time, this one among them.
         """
 
     def on_post(self, now_ns: int) -> None:
-        """A message starts: what waits has grown. Follows `on_start`, if that is called, too."""
+        """Handle the start of a message, which increases what waits; follows `on_start` if that is called."""
 
     def on_idle(self, now_ns: int) -> None:
-        """All that a queue pair had to send is acknowledged."""
+        """Handle that everything which a queue pair had to send is acknowledged."""
 
     def on_requeued(self, now_ns: int) -> None:
-        """SLEEK found a packet missing, which waits to be sent again. `on_nack` is not called: it is no congestion."""
+        """Handle a packet that SLEEK found missing and queued again.
+
+        `on_nack` is not called, because this is no congestion.
+        """
 
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:
-        """All bytes ahead of the payload of a data packet that leaves, made of `headers`, the usual ones.
+        """Return all bytes ahead of the payload of a data packet, made from `headers`, the usual ones.
 
         Asked with `own_headers` only, before the packet is counted and charged with the length that it then has;
         `on_sent` follows. Both go up to and with the BTH (and an empty INT shim); a `Wrapper` puts headers of a packet
@@ -343,36 +358,42 @@ class ReactionPoint(Point):
         return headers
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """A data packet leaves."""
+        """Handle a data packet that leaves."""
 
     def on_ack(self, feedback: Feedback) -> None:
-        """An ACK arrived. `feedback` is only valid during the call."""
+        """Handle an ACK; `feedback` is only valid during the call."""
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """A packet of this size did not arrive whole: trimmed on its way, or missing (a NAK)."""
+        """Handle a packet of this size that did not arrive whole: trimmed on its way, or missing (a NAK)."""
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
-        """A packet was trimmed on its way. `trimmed` is only valid during the call. It calls `on_nack`."""
+        """Handle a packet that was trimmed on its way; calls `on_nack`.
+
+        `trimmed` is only valid during the call.
+        """
         self.on_nack(trimmed.now_ns, trimmed.wire_bytes, True)
 
     def on_expired(self, now_ns: int, wire_bytes: int) -> None:
-        """Selective repeat: the time-out of one packet of this size expired. When all are told of, `on_timeout`."""
+        """Handle the time-out of one packet of this size under selective repeat.
+
+        `on_timeout` follows after all of them.
+        """
 
     def on_timeout(self, now_ns: int) -> None:
-        """A retransmission time-out expired."""
+        """Handle a retransmission time-out."""
 
     def on_cnp(self, now_ns: int) -> None:
-        """A congestion notification packet arrived."""
+        """Handle a congestion notification packet."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A control packet (0xE0-0xFF) arrived; what follows the BTH starts at `frame[offset]`."""
+        """Handle a control packet (0xE0-0xFF); the bytes after its BTH start at `frame[offset]`."""
 
     def may_send(self, inflight_bytes: int) -> bool:
-        """Whether a packet may leave now, as far as the window goes. The last one may overshoot it."""
+        """Return whether the window lets a packet leave now; the last one may exceed it."""
         return inflight_bytes < self.window_bytes
 
     def set_rate(self, rate_bps: float) -> None:
-        """A new rate, effective at once: it also moves the next-service time of what was sent last.
+        """Set the rate at once, which also moves the next-service time of the packet sent last.
 
         Raises HostError unless it is a number above 0.
         """
@@ -387,7 +408,7 @@ class ReactionPoint(Point):
                 whole.on_part_changed()
 
     def set_window(self, window_bytes: float) -> None:
-        """A new window, effective at once. A smaller one takes nothing back.
+        """Set the window at once; a smaller one recalls nothing.
 
         Raises HostError unless it is a number from 0 on.
         """
@@ -403,7 +424,7 @@ class ReactionPoint(Point):
                 whole.on_part_changed()
 
     def expect_limits(self) -> None:
-        """Raises LimitError for a rate or a window that was assigned, and that `set_rate` or `set_window` refuses."""
+        """Raise LimitError for an assigned rate or window that `set_rate` or `set_window` refuses."""
         if not 0.0 < self.rate_bps <= MAX_RATE_BPS:
             told = f"rate_bps = {self.rate_bps!r}: expected bits a second above 0, not infinitely many"
         elif not self.window_bytes >= 0.0:
@@ -413,7 +434,7 @@ class ReactionPoint(Point):
         raise LimitError(f"{type(self).__name__}.{told}", self)
 
     def on_part_changed(self) -> None:
-        """A part of this one has set another rate or a wider window."""
+        """Handle a new rate or a wider window of a part."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -428,34 +449,37 @@ class NotificationPoint(Point):
         self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
-        """A data packet of this QP arrived, in order or not, ECN-marked or not."""
+        """Handle a data packet of this QP, in order or not, ECN-marked or not."""
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
-        """Whether the answer to a data packet echoes its ECN mark. Asked for with `own_ack` only: for each data packet,
-        when what it brings is delivered, before its answer, if it has one, is made.
+        """Return whether the answer to a data packet echoes its ECN mark.
+
+        Called with `own_ack` only: for each data packet, after its delivery and before its answer, if it has
+        one.
         """
         return marked
 
     def ack_body(self) -> bytes:
-        """What an ACK or NAK carries after its AETH, always of the same size. With `own_ack` only."""
+        """Return the bytes of an ACK or NAK after its AETH, always of the same size; called with `own_ack` only."""
         return b""
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
-        """The header of a data packet arrived whose payload a switch cut off; `missing`: a NACK asks for it again."""
+        """Handle the header of a data packet whose payload a switch removed; `missing`: a NACK requests it again."""
 
     def on_message_start(self, now_ns: int) -> None:
-        """The first packet of a message is delivered, in order."""
+        """Handle the in-order delivery of the first packet of a message."""
 
     def on_message_end(self, now_ns: int, size_bytes: int) -> None:
-        """The last packet of a message is delivered. Follows `on_message_start`, maybe at once."""
+        """Handle the delivery of the last packet of a message, after `on_message_start`, maybe at once."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""
+        """Handle a control packet for the receiver; the bytes after its BTH start at `frame[offset]`."""
 
     def on_turn(self, now_ns: int) -> int:
-        """Its turn at the NIC's pull pacer: send one credit. Returns what links charge for what it draws, or 0."""
+        """Send one credit on a turn of the NIC's pull pacer; return what links charge for the data it draws, or 0."""
         return 0
 
     def on_idle_turn(self, now_ns: int) -> int:
-        """Its turn while nobody owes credit, of one that `pulls_ahead`. Returns the same; 0: it has no more turns."""
+        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns.
+        """
         return 0

@@ -42,7 +42,7 @@ class BbrParameters:
 
 
 class _Sent:
-    """What was known when a packet left."""
+    """State recorded when a packet left."""
 
     def __init__(self) -> None:
         self.order = -1
@@ -68,12 +68,12 @@ class DeliveryRate:
         self._ring = [_Sent() for _ in range(64)]
 
     def restart(self, now_ns: int) -> None:
-        """Nothing is in flight."""
+        """Restart the measurement, since nothing is in flight."""
         self._first_sent_ns = now_ns
         self._delivered_ns = now_ns
 
     def limit(self, inflight_bytes: int) -> None:
-        """The sender has nothing more to send."""
+        """Mark samples as application-limited, since the sender has nothing more to send."""
         self._limited_until_bytes = self.delivered_bytes + inflight_bytes
 
     def sent(self, now_ns: int, order: int) -> None:
@@ -176,7 +176,7 @@ class Bbr(ReactionPoint):
         self._update_window(float(feedback.acked_bytes))
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """A loss: one round of packet conservation (draft, 4.2.3.4)."""
+        """React to a loss with one round of packet conservation (draft, 4.2.3.4)."""
         self._lost = True
         if not self._recovering:
             self._recovering = True
@@ -189,7 +189,7 @@ class Bbr(ReactionPoint):
         self.window_bytes = max(self.window_bytes, self.packet_bytes)
 
     def on_timeout(self, now_ns: int) -> None:
-        """Everything may be lost: one packet, and slowly up again (draft, 4.2.3.4)."""
+        """Restart from a window of one packet, since everything may be lost (draft, 4.2.3.4)."""
         self._prior_window_bytes = max(self._prior_window_bytes, self.window_bytes)
         self._recovering = True
         self._conserving = False
@@ -197,14 +197,17 @@ class Bbr(ReactionPoint):
         self.window_bytes = self.packet_bytes
 
     def _inflight_at(self, gain: float) -> float:
-        """What is in flight with so many BDPs by the model (draft, 4.2.3.2)."""
+        """Return the bytes in flight of `gain` BDPs by the model (draft, 4.2.3.2)."""
         if self.min_rtt_ns < 0 or self.bandwidth_bps == 0.0:
             return self.initial_window_bytes
         bdp_bytes = self.bandwidth_bps * float(self.min_rtt_ns) / 8e9
         return gain * bdp_bytes + self.parameters.quantum_packets * self.packet_bytes
 
     def _update_bandwidth(self) -> None:
-        """The round's largest sample into the max filter (draft, 4.1.1). One of an idle sender can only raise it."""
+        """Insert the round's largest sample into the max filter (draft, 4.1.1).
+
+        A sample of an idle sender can only raise it.
+        """
         delivery = self.delivery
         slots = self._max_of_round
         if delivery.prior_delivered_bytes >= self._round_ends_bytes:
@@ -238,7 +241,7 @@ class Bbr(ReactionPoint):
         self.window_gain = window_gain
 
     def _enter_probe_bw(self, now_ns: int) -> None:
-        """At a random place of the cycle, but not where it slows down."""
+        """Enter ProbeBW at a random place of the cycle, except where it slows down."""
         self._cycle = (2 + int(self.host.random.random() * float(len(CYCLE) - 1))) % len(CYCLE)
         self._cycle_started_ns = now_ns
         self._enter(PROBE_BW, CYCLE[self._cycle], self.parameters.window_gain)
@@ -255,7 +258,7 @@ class Bbr(ReactionPoint):
             self.pacing_gain = CYCLE[self._cycle]
 
     def _update_min_rtt(self, now_ns: int, rtt_ns: int) -> None:
-        """The min filter, and ProbeRTT when it has seen nothing new for its window (draft, 4.3.5)."""
+        """Update the min filter, and enter ProbeRTT when its window has expired (draft, 4.3.5)."""
         p = self.parameters
         expired = self.min_rtt_ns >= 0 and now_ns > self._min_rtt_seen_ns + p.min_rtt_window_ns
         if rtt_ns >= 0 and (self.min_rtt_ns < 0 or rtt_ns <= self.min_rtt_ns or expired):
@@ -303,7 +306,7 @@ class Bbr(ReactionPoint):
             self.set_rate(min(rate_bps, self.path.line_rate_bps))
 
     def _update_window(self, acked_bytes: float) -> None:
-        """Towards the gain's BDPs, by what was acknowledged (draft, 4.2.3.5)."""
+        """Move the window towards the gain's BDPs by the acknowledged bytes (draft, 4.2.3.5)."""
         smallest = self.parameters.min_window_packets * self.packet_bytes
         if self._conserving:
             self.window_bytes = max(self.window_bytes, float(self.traffic.inflight_bytes) + acked_bytes)

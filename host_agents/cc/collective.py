@@ -44,7 +44,7 @@ class AimdParameters:
     outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
 
     def __post_init__(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError for inconsistent parameters."""
         check_watermarks("collective-aimd", self.wm_min, self.wm_start, self.wm_max)
         expect_less("collective-aimd", "lat_thresh", self.lat_thresh, "max_lat_thresh", self.max_lat_thresh)
 
@@ -81,7 +81,7 @@ def aimd(parameters: AimdParameters, slack: float) -> Injection:
 
 
 def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    """Of queue pairs beside the collectives: line rate."""
+    """Return the reaction point of queue pairs beside the collectives, which send at line rate."""
     return ReactionPoint(path)
 
 

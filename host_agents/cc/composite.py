@@ -10,7 +10,7 @@ from host_agents.errors import HostError
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CompositeReactionPoint(ReactionPoint):
-    """Its parts are told all that it is told; its rate and window are the smallest of theirs and its own.
+    """Reaction point of several parts; its rate and window are the smallest of theirs and its own.
 
     A subclass does its own in the `on_...` methods, and calls those of this class for the parts. It limits the rate by
     itself with `own_rate_bps`, the window with `own_window_bytes`, and `follow` then. Raises HostError for a part that
@@ -126,7 +126,10 @@ class CompositeReactionPoint(ReactionPoint):
         self.outlet.window_opened()
 
     def follow(self) -> None:
-        """Rate and window are the smallest of the parts' and its own. Raises LimitError for one of a part's."""
+        """Set rate and window to the smallest of the parts' and its own.
+
+        Raises LimitError for one of a part's.
+        """
         rate_bps = self.own_rate_bps
         window_bytes = self.own_window_bytes
         for part in self.parts:

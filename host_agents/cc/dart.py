@@ -120,7 +120,10 @@ class DartParameters:
 
 @dataclass(frozen=True)
 class DartPaperParameters(DartParameters):
-    """As printed. The program's part is `match = "message"`, `entry_timeout_ns = 0`."""
+    """Parameters as printed in the paper.
+
+    The program's part is `match = "message"`, `entry_timeout_ns = 0`.
+    """
 
     short_alone: bool = False
     tokens_again: bool = True
@@ -150,7 +153,8 @@ class ActiveSender:
 
 
 class AnnouncedIncast:
-    """Which members have announced nothing themselves: in which of their lives they are counted, by address."""
+    """Members of an incast that have announced nothing themselves, with the life in which each is counted, by address.
+    """
 
     def __init__(self, now_ns: int, members: set[int]) -> None:
         self.since_ns = now_ns
@@ -189,7 +193,7 @@ class ActiveSenders(TimerOwner):
     # Who is active
 
     def enter(self, now_ns: int, sender: ActiveSender) -> None:
-        """A message of `sender` begins."""
+        """Count a message of `sender` that begins."""
         sender.last_ns = now_ns
         sender.messages += 1
         if sender.messages == 1:
@@ -198,7 +202,7 @@ class ActiveSenders(TimerOwner):
             self._n_changed(now_ns)
 
     def leave(self, now_ns: int, sender: ActiveSender, life: int) -> None:
-        """A message ends that was counted in that life of `sender`."""
+        """Remove a message that was counted in that life of `sender`."""
         if life != sender.life:
             return
         sender.messages -= 1
@@ -207,7 +211,9 @@ class ActiveSenders(TimerOwner):
             self._n_changed(now_ns)
 
     def announce(self, now_ns: int, number: int, members: list[int], sender: ActiveSender, begun: bool) -> bool:
-        """`sender` says that those at the addresses `members` send an incast; whether its message has `begun`.
+        """Announce an incast of the hosts at the addresses `members`, by `sender`, whose message has `begun` or not.
+
+        Returns whether its message is counted by this call, so that it need not be when it begins.
 
         Returns whether its message is counted herewith, so that it need not be when it begins.
         """
@@ -240,32 +246,32 @@ class ActiveSenders(TimerOwner):
         return counted and not begun
 
     def retract(self, now_ns: int, sender: ActiveSender, life: int) -> None:
-        """A message does not come that was announced in that life of `sender`."""
+        """Retract a message that was announced in that life of `sender` and does not come."""
         if life == sender.life:
             sender.announced -= 1
             self.leave(now_ns, sender, life)
 
     def _look_at(self, at_ns: int) -> None:
-        """Who has been silent for too long by then?"""
+        """Schedule a check for senders that are silent for too long by then."""
         if at_ns < self._timer.deadline_ns:
             self._timer.arm(at_ns)
 
     def _lapse_ns(self, incast: AnnouncedIncast) -> int:
-        """When its members are counted no more that have announced nothing by then."""
+        """Return when members that have announced nothing are no longer counted."""
         return incast.since_ns + min(self.parameters.idle_timeout_ns, self.parameters.incast_timeout_ns)
 
     def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:
         return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
     def _lapse(self, now_ns: int, incast: AnnouncedIncast) -> None:
-        """Whose announcement is lost is counted by its message alone."""
+        """Stop counting members by this announcement; their messages count alone."""
         if not incast.lapsed:
             incast.lapsed = True
             for address, life in incast.waiting.items():
                 self.retract(now_ns, self.senders[address], life)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Who has been silent for long leaves, and who has been announced for long without announcing anything."""
+        """Remove senders that are silent, and announced members that announced nothing, for too long."""
         due_ns = NEVER
         for number, incast in list(self._incasts.items()):
             lapse_ns = self._lapse_ns(incast)
@@ -291,7 +297,7 @@ class ActiveSenders(TimerOwner):
     # What its link is like
 
     def arrived(self, now_ns: int, link_bytes: int) -> None:
-        """A data packet, for which its link takes so many bytes' time."""
+        """Record the arrival of a data packet with its bytes on the link."""
         arrivals = self._arrivals
         at = self._oldest
         self._arrived_bytes += link_bytes
@@ -301,13 +307,13 @@ class ActiveSenders(TimerOwner):
         self._oldest = at if at < len(arrivals) else 0
 
     def at_line_rate(self, now_ns: int) -> bool:
-        """Whether the last packets came as fast as the link lets them."""
+        """Return whether the last packets arrived at line rate."""
         since_ns: int = self._arrivals[self._oldest]
         since_bytes: int = self._arrived_bytes - self._arrivals[self._oldest + 1]
         return since_ns >= 0 and float(since_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
 
     def marked(self, now_ns: int) -> bool:
-        """The packet that arrived last has a mark. Returns whether it is for its sender to know."""
+        """Record a mark of the latest packet; return whether its sender is told."""
         self._marked_ns = now_ns
         if self.parameters.apportion and self.n >= 2 and self.at_line_rate(now_ns):
             self._state = RECEIVER_CONGESTION
@@ -336,7 +342,7 @@ class ActiveSenders(TimerOwner):
         return sender.told
 
     def notify(self, now_ns: int, sender: ActiveSender) -> None:
-        """A share notice, if there is a queue pair to send it on."""
+        """Send a share notice if there is a queue pair to send it on."""
         if sender.points:
             sender.points[0].outlet.send_control(NOTICE, self.share(now_ns, sender))
 
@@ -394,7 +400,7 @@ class DartReceiver(NotificationPoint):
         self._life = -1
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
-        """The state follows the packet, and so does what its ACK tells."""
+        """Update the state by a packet before its ACK is made; return whether the ACK echoes the mark."""
         self._now_ns = now_ns
         self.sender.last_ns = now_ns
         total_bytes: int = frame[wire.TOTAL_LENGTH] << 8 | frame[wire.TOTAL_LENGTH + 1]
@@ -427,7 +433,7 @@ class DartReceiver(NotificationPoint):
 
 
 class SourceQueue:
-    """What the limiters of a NIC have released and its link has not taken (III-C), if there were a queue between them.
+    """Count of what the NIC's limiters have released and its link has not taken (III-C), as if a queue held it.
 
     There is none: who waits for the link stays at its limiter, which does not make up for what it could not send in
     time. So this is a count. It rises with the rates of all, and falls with the link's.
@@ -487,7 +493,7 @@ class Dart(CompositeReactionPoint):
         return SourceQueue(self.path.line_rate_bps)
 
     def on_start(self, now_ns: int) -> None:
-        """After idleness, at line rate; but an advert binds who has not started, too."""
+        """Start at line rate after idleness, unless an advert limits the sender."""
         self._busy += 1
         if self._busy == 1:
             self._told_bps = self.path.line_rate_bps
@@ -515,20 +521,20 @@ class Dart(CompositeReactionPoint):
         super().on_nack(now_ns, wire_bytes, trimmed)
 
     def _list(self, now_ns: int) -> None:
-        """There is something to send."""
+        """Join the source queue if there is something to send."""
         if not self._listed and self.traffic.waiting_bytes > self.traffic.held_bytes:
             self._listed = True
             self.released_ns = now_ns
             self._queue.points.append(self)
 
     def _unlist(self) -> None:
-        """If nothing waits any more."""
+        """Leave the source queue if nothing waits any more."""
         if self._listed and self.traffic.waiting_bytes == self.traffic.held_bytes:
             self._listed = False
             self._queue.points.remove(self)
 
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
-        """In the class of data, so that it is ahead of the message in the network, too."""
+        """Announce the incast in the class of data, so that it precedes the message in the network."""
         if self.parameters.look_ahead:
             body = LOOK_AHEAD.encode([{"nic": member} for member in members], group=number & 0xFFFF)
             outlet.send_control(LOOK_AHEAD, body, psn=sequence & wire.PSN_MASK, priority=outlet.data_priority())
@@ -559,7 +565,7 @@ class Dart(CompositeReactionPoint):
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
-        """Since this was asked last: at its rate, if its window is open."""
+        """Return the bytes released since the last call: at its rate, if its window is open."""
         since_ns = self.released_ns
         self.released_ns = now_ns
         if not self.may_send(self.traffic.inflight_bytes):
@@ -567,7 +573,7 @@ class Dart(CompositeReactionPoint):
         return self.rate_bps * float(now_ns - since_ns) / 8e9
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A share, in an ACK or in a notice."""
+        """Handle a share in an ACK or a notice."""
         acknowledged = opcode == ACK.opcode
         place = offset + wire.AETH_BYTES if acknowledged else offset
         word: i64 = read_i64_be(frame, place - SHARE_HEADER_BYTES) & 0xFFFFFFFF
@@ -598,7 +604,7 @@ class Dart(CompositeReactionPoint):
         self._apply()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """No ACK has confirmed the share of a notice."""
+        """Drop the share of a notice that no ACK has confirmed."""
         self._advert_bps = 0.0
         self._apply()
         self.outlet.window_opened()
@@ -623,7 +629,7 @@ def _marked(header: bytes) -> bytes:
 
 
 def reaction_point(parameters: DartParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    """With a protocol among the mechanisms as what it falls back on."""
+    """Return the reaction point, with a protocol among the mechanisms as its fall-back."""
     parts: list[ReactionPoint] = []
     for added in mechanisms.values():
         assert isinstance(added, Protocol)

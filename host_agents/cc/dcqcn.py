@@ -162,7 +162,7 @@ class Dcqcn(ReactionPoint):
                 timer.arm(now_ns + self.parameters.rate_increase_interval_ns)
 
     def update_alpha(self, now_ns: int) -> None:
-        """All periodic updates of alpha up to now: towards 1 after a CNP, towards 0 without."""
+        """Apply all periodic updates of alpha up to now: towards 1 after a CNP, towards 0 without."""
         if self._alpha_ns > now_ns:
             return
         p = self.parameters
@@ -185,7 +185,7 @@ class Dcqcn(ReactionPoint):
         self._take(max(p.min_rate_bps, self.current_bps * max(p.least_left, 1.0 - self.alpha / 2.0)))
 
     def _increase(self) -> None:
-        """Fast recovery, additive increase or hyper increase, by the steps made since the last cut."""
+        """Increase the rate: fast recovery, additive or hyper increase, by the steps since the last cut."""
         p = self.parameters
         low, high = self.timer_steps, self.timer_steps
         if p.byte_counter_bytes > 0:

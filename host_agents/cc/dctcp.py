@@ -58,7 +58,7 @@ class Dctcp(ReactionPoint):
             self._set(self.window_bytes + self.packet_bytes * float(feedback.acked_bytes) / self.window_bytes)
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """A loss halves the window, once per window in flight (RFC 8257, 3.4)."""
+        """Halve the window for a loss, once per window in flight (RFC 8257, 3.4)."""
         if self.acked_order >= self.cut_order:
             self._cut(0.5)
 
@@ -68,7 +68,7 @@ class Dctcp(ReactionPoint):
         self.cut_order = self.traffic.sent_packets
 
     def _end_window(self) -> None:
-        """One window of data is acknowledged: alpha takes in the share that was marked (equation 1)."""
+        """Update alpha by the marked share of one window of acknowledged data (equation 1)."""
         if self._acked_bytes > 0:
             gain = self.parameters.gain
             share = float(self._marked_bytes) / float(self._acked_bytes)

@@ -143,7 +143,7 @@ class Eqds(CompositeReactionPoint):
         super().on_timeout(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A pull: what it says beyond the last one is credit."""
+        """Take the credit of a pull beyond the previous one."""
         super().on_control(now_ns, opcode, frame, offset)
         if opcode != PULL.opcode:
             return
@@ -162,7 +162,7 @@ class Eqds(CompositeReactionPoint):
             self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Without credit, and nothing heard for a time-out: the RTS or the last pulls are lost."""
+        """Repeat the RTS if there is no credit and nothing was heard for a time-out."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
             due_ns = now_ns + self.host.rto_ns
@@ -228,7 +228,7 @@ class EqdsReceiver(NotificationPoint):
         self._pull(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """An RTS. One that says nothing new comes from a sender that waits: tell it again what it has."""
+        """Handle an RTS; one without news comes from a waiting sender, so repeat the granted credit."""
         if opcode != RTS.opcode:
             return
         demand = _DEMAND.get(frame, offset)

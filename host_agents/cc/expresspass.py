@@ -115,7 +115,7 @@ class ExpressPass(ReactionPoint):
         self._end(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A credit."""
+        """Keep a credit for the next data packet, or count it as wasted."""
         self._heard_ns = now_ns
         if self.traffic.waiting_bytes == 0:
             self.credits_wasted += 1
@@ -139,7 +139,7 @@ class ExpressPass(ReactionPoint):
             self._end(now_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Nothing was heard for a time-out: the request is lost."""
+        """Repeat the request after a time-out without credits."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
             if not self.outlet.may_retry(now_ns):
@@ -169,7 +169,7 @@ class ExpressPass(ReactionPoint):
 
 
 class CreditMeter:
-    """What a NIC's own link lets through of credits: as many as it can carry data for, and a few at once.
+    """Rate limit of credits on a NIC's own link: as many as it can carry data for, and a small burst.
 
     A credit of a mean size takes `ns_per_credit`, a larger one more.
     """
@@ -181,7 +181,7 @@ class CreditMeter:
         self._due_ns = 0.0  # when the credits let through so far have had their time
 
     def passes(self, now_ns: int, size: float) -> bool:
-        """`size` over the mean."""
+        """Return whether a credit passes; `size` is relative to the mean."""
         if self._due_ns - float(now_ns) > self._ahead_ns:
             self.dropped += 1
             return False
@@ -224,7 +224,7 @@ class ExpressPassReceiver(NotificationPoint):
         return CreditMeter(self._ns_per_credit, self.parameters.burst_credits)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A request; one that asks for no more ends the credits."""
+        """Start or stop sending credits by a request."""
         self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         self._heard_ns = now_ns
         if _STOP.get(frame, offset):
@@ -248,7 +248,10 @@ class ExpressPassReceiver(NotificationPoint):
             self._lost += ahead - 1
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """A sender without credits asks again after a time-out: one not heard of for two is gone."""
+        """Send a credit, unless the sender was not heard of for two time-outs.
+
+        A sender without credits asks again after one.
+        """
         if now_ns - self._heard_ns < 2 * self.host.rto_ns:
             self._send(now_ns)
 
@@ -275,7 +278,7 @@ class ExpressPassReceiver(NotificationPoint):
         self._timer.arm(now_ns + max(1, round(wait_ns)))
 
     def update(self, loss: float) -> None:
-        """Algorithm 1, once in an update period, by the share of credits that was lost."""
+        """Update the credit rate by the share of lost credits, once per update period (algorithm 1)."""
         p = self.parameters
         if loss <= p.target_loss:
             if self._increased:
@@ -289,7 +292,7 @@ class ExpressPassReceiver(NotificationPoint):
         self.credit_share = max(self.credit_share, self._least_share)
 
     def update_as_simulated(self, loss: float, came_share: float) -> None:
-        """The same, by what came as a share of what a link lets through."""
+        """Update the credit rate as the simulator does, by what came as a share of what a link lets through."""
         p = self.parameters
         target_loss = (1.0 - self.credit_share) * p.target_loss
         if loss <= target_loss:

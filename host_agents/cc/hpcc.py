@@ -66,7 +66,7 @@ class TelemetryPoint(ReactionPoint):
         self._paths = 0
 
     def row_of(self, path_id: i64, hops: i64) -> i64:
-        """Where the path's row begins in `_rows`: it stays there until the next call. A new one compares with none."""
+        """Return the start of the path's row in `_rows`, valid until the next call; a new row compares with none."""
         key = path_id << 4 | hops
         while _REPORT + hops > self._width:
             self._rebuild(len(self._rows) * 2, self._width * 2)
@@ -81,7 +81,7 @@ class TelemetryPoint(ReactionPoint):
         return row
 
     def _place(self, key: i64) -> i64:
-        """Where the path's row begins, or would."""
+        """Return the start of the path's row, existing or new."""
         rows = self._rows
         mask = len(rows) - 1
         row = (key * _SPREAD >> 16) * self._width & mask
@@ -191,7 +191,7 @@ class Hpcc(TelemetryPoint):
         return True
 
     def _compute_window(self, rtt_over: bool) -> None:
-        """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20)."""
+        """Compute the window from W_c and U; it becomes W_c at the end of an RTT (lines 11-20)."""
         normalized = self.utilization / self.eta
         decreasing = normalized >= 1.0
         update = rtt_over

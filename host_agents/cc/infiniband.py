@@ -31,7 +31,7 @@ class InfinibandParameters:
 
 
 class Infiniband(ReactionPoint):
-    """Its rate is that of packets with the table's delay between them: line rate / (1 + delay)."""
+    """Reaction point whose rate inserts the table's delay between packets: line rate / (1 + delay)."""
 
     def __init__(self, parameters: InfinibandParameters, path: Path) -> None:
         super().__init__(path)

@@ -49,7 +49,7 @@ class MpRdma(ReactionPoint):
         self._set(self.window_bytes - self.parameters.trim_decrease_packets * self.packet_bytes)
 
     def on_timeout(self, now_ns: int) -> None:
-        """Nothing came back: start over from the smallest window."""
+        """Restart from the smallest window."""
         self._set(self.min_window_bytes)
 
     def _set(self, window_bytes: float) -> None:

@@ -1,4 +1,4 @@
-"""No congestion control: line rate, always."""
+"""Protocol without congestion control, which always sends at line rate."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Nscc(ReactionPoint):
         return float(inflight_bytes) + self.packet_bytes <= self.window_bytes
 
     def on_start(self, now_ns: int) -> None:
-        """Window and average outlive a pause; what was to be ignored has long come when nothing is on its way."""
+        """Keep window and average after a pause, but forget bytes to ignore, which have arrived."""
         if not self._started:
             self._started = True
             self.updated_ns = now_ns
@@ -149,18 +149,18 @@ class Nscc(ReactionPoint):
         self._clamp()
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
-        """What was trimmed at its last hop is for the receiver to react to, where receivers draw (`rccc+nscc`)."""
+        """Reduce the window for a trimmed packet, unless the receiver reacts to trims at the last hop (`rccc+nscc`)."""
         rtt_ns = float(trimmed.rtt_ns)
         if self.parameters.as_simulated_base and 0.0 <= rtt_ns < self.base_ns:
             self._set_base_rtt(rtt_ns)
         self._lose(trimmed.now_ns, trimmed.wire_bytes, trimmed.last_hop and self.whole is not None)
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """The transport sends the packet again as soon as the window lets it."""
+        """Reduce the window for a lost packet."""
         self._lose(now_ns, wire_bytes, False)
 
     def _lose(self, now_ns: int, wire_bytes: int, spared: bool) -> None:
-        """A packet did not arrive; `spared`: the window does not shrink for that by itself."""
+        """Account for a packet that did not arrive; `spared`: the window does not shrink by it alone."""
         self.ignored_bytes += wire_bytes
         self._average(float(self.path.base_rtt_ns), True)
         if self.parameters.algorithm == CONSTANT:
@@ -268,7 +268,7 @@ class Nscc(ReactionPoint):
         self.window_bytes = min(max(self.window_bytes, self.least_window_bytes), self.most_window_bytes)
 
     def _set_base_rtt(self, base_ns: float) -> None:
-        """The flow's base RTT, and what follows from it."""
+        """Set the flow's base RTT and the values derived from it."""
         self.base_ns = base_ns
         most_bytes = self.parameters.most_window_bdp * self.path.bottleneck_bps * base_ns / 8e9
         self.most_window_bytes = max(most_bytes, self.least_window_bytes)

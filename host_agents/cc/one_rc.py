@@ -54,7 +54,7 @@ class OneRcParameters:
 
 
 class Epoch:
-    """What the flows of a host that start in the same epoch have in common."""
+    """Shared state of the flows of a host that start in the same epoch."""
 
     def __init__(self, number: int, weight: int) -> None:
         self.number = number  # by the network's clock, modulo 2^16
@@ -75,11 +75,11 @@ class HostFlows:
         self._epoch = Epoch(0, 1)
 
     def number(self, now_ns: int) -> int:
-        """The epoch's number in packets."""
+        """Return the epoch's number in packets."""
         return (now_ns + self._offset_ns) // self._epoch_ns & EPOCH_MASK
 
     def epoch(self, now_ns: int) -> Epoch:
-        """The present epoch. To be asked before flows start or leave."""
+        """Return the present epoch; call it before flows start or leave."""
         index = (now_ns + self._offset_ns) // self._epoch_ns
         if index != self._epoch_index:
             self._epoch_index = index
@@ -87,7 +87,7 @@ class HostFlows:
         return self._epoch
 
     def weight_ns(self, now_ns: int) -> float:
-        """The integral of 1/n over time: of two of these the difference, over the time between them, is its mean."""
+        """Return the integral of 1/n over time; a difference of two over the time between is the mean."""
         return self._weight_ns + float(now_ns - self._changed_ns) / float(min(max(1, self.active), MAX_WEIGHT))
 
     def start(self, now_ns: int) -> None:
@@ -125,7 +125,7 @@ class Speculation:
 
     @property
     def is_over(self) -> bool:
-        """As many have left as may leave."""
+        """True if as many packets have left as may leave."""
         return len(self._places) >= self.limit
 
     def start(self, epoch: Epoch) -> None:
@@ -135,7 +135,7 @@ class Speculation:
         self._places.clear()
 
     def headers(self, headers: bytes, place: int) -> bytes:
-        """Of the packet that leaves now, made of those of data."""
+        """Return the headers of the packet that leaves now, made from those of data."""
         epoch = self._epoch
         sequence = len(self._places)
         if self._shared:
@@ -147,7 +147,10 @@ class Speculation:
         return self._wrapper.wrap(headers, body)
 
     def end(self, let_through: int) -> int:
-        """The numbers below `let_through` have passed. The place of the first packet that has not; -1: all have."""
+        """End the speculation: numbers below `let_through` have passed.
+
+        Returns the place of the first packet that has not passed; -1: all have.
+        """
         self.under_way = False
         for index, sequence in enumerate(self._sequences):
             if sequence >= let_through:

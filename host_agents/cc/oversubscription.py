@@ -1,4 +1,4 @@
-"""How fast a receiver draws where the network, not its link, is the bottleneck: RCCC's control of over-subscription.
+"""Pull rate of a receiver where the network is the bottleneck: RCCC's control of over-subscription.
 
 The pull pacer of a NIC assumes that what it draws can come. Where uplinks carry less than the hosts' links together,
 it cannot; what the receivers draw too much is trimmed on its way. So each NIC has a controller, which scales what its
@@ -67,7 +67,7 @@ class Oversubscription(TimerOwner):
         self._timer.arm(now_ns + int(part * self._interval_ns))
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The end of an interval. When nothing comes any more, and the rate is whole again, there is no next one."""
+        """End an interval, and schedule the next one unless nothing comes and the rate is whole again."""
         idle = self._received == 0
         self._adjust()
         if idle and self.rate >= 1.0:

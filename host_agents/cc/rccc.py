@@ -103,7 +103,7 @@ def credit_quanta(parameters: RcccParameters, path: Path) -> int:
 
 
 class Senders:
-    """Those of a NIC's queue pairs that wait for its link: they have data to send, and may send it."""
+    """Number of a NIC's queue pairs that have data, may send it, and wait for the link."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -185,7 +185,7 @@ class Rccc(CompositeReactionPoint):
         self._request(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A pull: what it says beyond the last one is credit."""
+        """Take the credit of a pull beyond the previous one."""
         super().on_control(now_ns, opcode, frame, offset)
         if opcode != PULL.opcode:
             return
@@ -207,7 +207,7 @@ class Rccc(CompositeReactionPoint):
         self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Without credit, and nothing heard for a time-out: the RTS or the last pulls are lost."""
+        """Repeat the request if there is no credit and nothing was heard for a time-out."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
             due_ns = now_ns + self.host.rto_ns
@@ -223,7 +223,7 @@ class Rccc(CompositeReactionPoint):
             self.credit_bytes = min(self.credit_bytes, 0)
 
     def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
-        """The pull target in quanta, of what waits beyond the credit."""
+        """Return the pull target in quanta of what waits beyond the credit."""
         wanted = min(waiting_bytes, self.most_credit_bytes)
         if self.parts:
             wanted = min(wanted, int(self.window_bytes) + self.path.wire_bytes)
@@ -248,7 +248,7 @@ class Rccc(CompositeReactionPoint):
         )
 
     def _look(self) -> None:
-        """Whether it waits for the link may have changed."""
+        """Update whether the sender waits for the link."""
         self._count(self.traffic.waiting_bytes > 0 and self.may_send(self.traffic.inflight_bytes))
 
     def _count(self, waits: bool) -> None:
@@ -325,7 +325,7 @@ class RcccReceiver(NotificationPoint):
         return int(float(quanta if quanta > 0 else self._empty_pull_quanta) * self._turn_bytes)
 
     def _hear(self, now_ns: int, low: int, asked: bool) -> None:
-        """The pull target modulo 2^32 of a packet that arrived; `asked`: an answer is due, whatever it says."""
+        """Handle the pull target modulo 2^32 of an arrived packet; `asked`: it is answered in any case."""
         more = (low - self.target_quanta) & 0xFFFFFFFF
         if 0 < more < _HALF:
             if self.target_quanta + more - self.granted_quanta > self._most_owed_quanta:

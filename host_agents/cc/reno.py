@@ -44,7 +44,10 @@ class Reno(ReactionPoint):
         self.set_window(min(grown, self.max_bytes))
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """Fast retransmit. A loss is news only once all that was in flight at the last cut is acknowledged."""
+        """Retransmit fast and cut the window.
+
+        A loss is news only once all that was in flight at the last cut is acknowledged.
+        """
         if self.traffic.oldest_unacked() >= self.recover:
             self._cut()
             self.set_window(self.ssthresh_bytes)

@@ -26,7 +26,7 @@ class SamplingFrequency:
         self.acks = 0  # since the reference window fell
 
     def may_update(self, decreasing: bool, rtt_over: bool) -> bool:
-        """Whether this ACK moves the reference window."""
+        """Return whether this ACK moves the reference window."""
         self.acks += 1
         if not decreasing:
             return rtt_over

@@ -95,7 +95,7 @@ class Smartt(ReactionPoint):
         self.pending_acks = 0
 
     def on_start(self, now_ns: int) -> None:
-        """With nothing on its way, what QuickAdapt measured and a trim that it waits to answer are of the past."""
+        """Forget QuickAdapt's measurement and a pending trim if nothing is in flight."""
         if self.traffic.inflight_bytes == 0:
             self.adapt = False
             self.end_ns = 0
@@ -124,7 +124,7 @@ class Smartt(ReactionPoint):
         self._lose(now_ns, wire_bytes)
 
     def _lose(self, now_ns: int, size: int) -> None:
-        """Algorithm 1, lines 28 to 34; the transport sends the packet again."""
+        """React to a loss (algorithm 1, lines 28 to 34); the transport retransmits."""
         self.uncongested_bytes = 0
         self.increasing = False
         if self.ignore_bytes > 0:
@@ -136,7 +136,7 @@ class Smartt(ReactionPoint):
         self._clamp()
 
     def _ignore(self, now_ns: int, size: int) -> None:
-        """Feedback of a packet that was on its way when QuickAdapt set the window."""
+        """Ignore feedback of a packet that was in flight when QuickAdapt set the window."""
         self.ignore_bytes -= size
         if self.ignore_bytes <= 0:
             self.ignore_bytes = 0
@@ -147,7 +147,7 @@ class Smartt(ReactionPoint):
         self.acked_bytes = 0
 
     def _quick_adapt(self, now_ns: int) -> bool:
-        """Algorithm 2: at most once in a target RTT."""
+        """Adapt the window at most once in a target RTT (algorithm 2); return whether it did."""
         if now_ns < self.end_ns:
             return False
         adapts = self.adapt and self.end_ns != 0
@@ -160,7 +160,8 @@ class Smartt(ReactionPoint):
         return adapts
 
     def _fast_increase(self, feedback: Feedback) -> bool:
-        """Algorithm 3: after a window without any sign of congestion, k packets for each that is acknowledged."""
+        """Add k packets per acknowledged one after a window without congestion (algorithm 3); return whether it did.
+        """
         if not self.increases_fast:
             return False
         if feedback.marked or feedback.rtt_ns > self.near_ns:
@@ -174,7 +175,7 @@ class Smartt(ReactionPoint):
         return self.increasing
 
     def _wait_to_decrease(self, marked: bool) -> bool:
-        """Section 3.6.1: whether marks may cut the window."""
+        """Return whether marks may cut the window (section 3.6.1)."""
         if not self.waits:
             return True
         p = self.parameters
@@ -211,15 +212,15 @@ class Smartt(ReactionPoint):
             self._multiplicative_increase(size, rtt_ns)
 
     def _multiplicative_decrease(self, size: float, rtt_ns: float) -> float:
-        """Equation 2, without its bound."""
+        """Return equation 2 without its bound."""
         return (rtt_ns - float(self.target_ns)) / rtt_ns * self.md * size
 
     def _fair_increase(self, size: float) -> None:
-        """Equation 3."""
+        """Increase the window by equation 3."""
         self.window_bytes += size / self.window_bytes * self.fair_increase_bytes
 
     def _multiplicative_increase(self, size: float, rtt_ns: float) -> None:
-        """Equation 4, and a fair increase."""
+        """Increase the window by equation 4 and a fair increase."""
         nearness = (float(self.target_ns) - rtt_ns) / rtt_ns
         self.window_bytes += min(size, nearness * size / self.window_bytes * self.increase_bytes)
         self._fair_increase(size)
@@ -228,7 +229,7 @@ class Smartt(ReactionPoint):
         self.window_bytes = min(max(self.window_bytes, self.packet_bytes), self.max_window_bytes)
 
     def _set_path(self, hops: int) -> None:
-        """The base RTT of paths through so many routers, and what follows from it (section 3, overview)."""
+        """Set the base RTT of paths over `hops` routers and the values derived from it (section 3, overview)."""
         self.hops = hops
         base_ns = self.path.base_rtt_over(hops)
         self.target_ns = int(self.parameters.target_base_rtts * float(base_ns))

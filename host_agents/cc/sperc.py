@@ -128,7 +128,7 @@ def control_body(
     source_qp: int,
     interval_ns: int,
 ) -> bytes:
-    """What `CONTROL.encode` makes of a packet on its way to the receiver, without its dictionaries."""
+    """Return the body of a control packet to the receiver, as `CONTROL.encode` but without its dictionaries."""
     w = _writer
     w.truncate(0)
     first: i64 = (_LEAVING if leaving else 0) << 56 | epoch << 32 | old_weight << 16 | new_weight
@@ -204,14 +204,16 @@ class Sperc(ReactionPoint):
 
     @property
     def mean_weight(self) -> float | None:
-        """The flow's weight 1/n, averaged over the time from when it was counted last to its last control packet, with
-        which it leaves if it has (5.5.2, figure 5.11); None: it never was counted.
+        """Mean weight 1/n of the flow; None: it never was counted.
+
+        It is averaged from when the flow was last counted until its last control packet, with which it leaves
+        if it has (5.5.2, figure 5.11).
         """
         return self._mean_weight
 
     @property
     def let_through(self) -> int | None:
-        """How many of the flow's speculative packets have passed; None: no response has told."""
+        """Number of the flow's speculative packets that passed; None: no response has reported it."""
         return None if self._speculation is None else self._speculation.passed
 
     def bind(self, outlet: Outlet) -> None:
@@ -267,7 +269,7 @@ class Sperc(ReactionPoint):
         return speculation.headers(headers, place)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """After its last packet a flow leaves; a control packet that is under way has to come back first."""
+        """Leave after the flow's last packet, once an outstanding control packet has returned."""
         if not self.counted:
             return
         if self.traffic.waiting_bytes == 0 and not self.outstanding:
@@ -326,7 +328,7 @@ class Sperc(ReactionPoint):
             self._timer.arm(self._sent_ns + self.interval_ns)
 
     def _end_speculation(self, speculation: Speculation, let_through: int) -> None:
-        """The switches have told how many packets pass; the others are sent again, and all that follow, as usual."""
+        """End the speculation by what switches let through; the other packets are sent again."""
         place = speculation.end(let_through)
         if place >= 0:
             self.outlet.send_again(place)
@@ -341,13 +343,16 @@ class Sperc(ReactionPoint):
         self.set_window(UNLIMITED)
 
     def _go_on(self) -> None:
-        """Nothing that is scheduled can overtake a speculative packet any more, or one was lost."""
+        """Resume scheduled packets, which can no longer overtake a speculative one, or one was lost."""
         if self._awaited_place >= 0:
             self._awaited_place = -1
             self.set_window(UNLIMITED)
 
     def _obey(self) -> None:
-        """The rate is the least allocation. Where nothing but the demand limits it, the flow ends within an RTT."""
+        """Set the rate to the least allocation.
+
+        A flow that only its demand limits ends within an RTT.
+        """
         least = NO_LIMIT
         for record in self.records[:_DEMAND]:
             if record.state != NEW_FLOW:
@@ -360,7 +365,7 @@ class Sperc(ReactionPoint):
             self.set_rate(min(rate_bps, self.path.line_rate_bps))
 
     def _begin(self, now_ns: int) -> None:
-        """Without 1RC nothing leaves before the first response."""
+        """Begin the flow; without 1RC nothing leaves before the first response."""
         speculation, flows = self._speculation, self._flows
         if speculation is None or flows is None:
             self.set_window(0.0)
@@ -372,7 +377,7 @@ class Sperc(ReactionPoint):
         self._send(now_ns)
 
     def _doubt(self, now_ns: int) -> None:
-        """No response: until something is acknowledged, the oldest packet leaves, and again after as long."""
+        """Send the oldest packet, repeatedly, until something is acknowledged, since no response came."""
         traffic = self.traffic
         if traffic.waiting_bytes == 0 and traffic.inflight_bytes == 0:
             self._leave(now_ns)
@@ -384,7 +389,7 @@ class Sperc(ReactionPoint):
         self._arm(now_ns)
 
     def _ask_anew(self, now_ns: int) -> None:
-        """Packets arrive."""
+        """Ask for a rate again, since packets arrive."""
         self._doubting = False
         if self.traffic.waiting_bytes == 0:
             self._leave(now_ns)
@@ -394,7 +399,7 @@ class Sperc(ReactionPoint):
             self._begin(now_ns)
 
     def _count_again(self, now_ns: int) -> None:
-        """Packets of a flow that has left were lost: what is sent again is a flow, too."""
+        """Count the flow again if packets were lost after it left."""
         if not self.counted and self.traffic.waiting_bytes > 0:
             self.on_post(now_ns)
 
@@ -411,7 +416,7 @@ class Sperc(ReactionPoint):
             flows.leave(now_ns)
 
     def _stop_speculating(self) -> bool:
-        """Whether it did until now."""
+        """Stop speculating; return whether it did until now."""
         speculation = self._speculation
         if speculation is None or not speculation.under_way:
             return False
@@ -459,7 +464,7 @@ class Sperc(ReactionPoint):
         self._arm(now_ns)
 
     def _arm(self, now_ns: int) -> None:
-        """Until then a response should have come."""
+        """Arm the timer for the latest time of a response."""
         self._timer.arm(now_ns + 4 * max(self.interval_ns, self.path.base_rtt_ns))
 
 

@@ -23,14 +23,14 @@ DIGITS: Final = 20  # significant binary digits of b
 
 
 def quotient(dividend: int, divisor: int, digits: int) -> int:
-    """Rounded down to so many significant binary digits, like `include/quotient.p4`."""
+    """Return the quotient rounded down to `digits` significant binary digits, like `include/quotient.p4`."""
     exact = dividend // divisor
     extra = max(0, exact.bit_length() - digits)
     return exact >> extra << extra
 
 
 class Record:
-    """What a control packet knows of one link."""
+    """State of one link in a control packet."""
 
     def __init__(self, b: int = 0, x: int = 0, state: int = NEW_FLOW, ignore: int = 1) -> None:
         self.b = b  # the link's bottleneck rate
@@ -40,7 +40,9 @@ class Record:
 
 
 class Link(Counting):
-    """What a link remembers of all its flows. Times are in the unit of the caller's clock.
+    """State of a link about all its flows.
+
+    Times are in the unit of the caller's clock.
 
     NumB has no limit here. Where the program's 32 bits are too few, an assertion there fails.
     """
@@ -66,7 +68,7 @@ class Link(Counting):
     def process(
         self, records: list[Record], own: int, old_weight: int, new_weight: int, leaving: bool, now: int
     ) -> None:
-        """A control packet with these records, of which `own` is this link's, is about to take the link."""
+        """Process a control packet before it takes the link; `own` is the link's index among the records."""
         record = records[own]
         old_part = (1 << UNIT) // old_weight
         new_part = (1 << UNIT) // new_weight

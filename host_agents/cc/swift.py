@@ -1,5 +1,6 @@
-"""Swift (Kumar et al., SIGCOMM 2020, algorithm 1): the window follows the delay, against a target that grows with the
-path's hops and with the smallness of the window.
+"""Swift (Kumar et al., SIGCOMM 2020, algorithm 1): the window follows the delay.
+
+The target delay grows with the path's hops and with the smallness of the window.
 
 Windows are in wire bytes. A flow starts with one BDP, at line rate, as the RDMA papers that use Swift have it. With
 variable AI or sampling frequency (`swift+vai+sf`; Snyder and Lebeck, "Fast Convergence to Fairness", V) the window is
@@ -71,7 +72,7 @@ class Swift(ReactionPoint):
         self._flow_scaling = p.flow_scaling and not self.by_reference
 
     def target_ns(self, hops: int) -> float:
-        """The target delay (Kumar et al., 3.5): base, plus hops, plus flow-based scaling."""
+        """Return the target delay (Kumar et al., 3.5): base, plus hops, plus flow-based scaling."""
         p = self.parameters
         target = float(p.base_target_ns + p.per_hop_ns * hops)
         if self._flow_scaling:
@@ -104,7 +105,7 @@ class Swift(ReactionPoint):
             self._lose(now_ns)
 
     def _from_window(self, feedback: Feedback, target_ns: float) -> None:
-        """Algorithm 1 of the paper."""
+        """Update the window by algorithm 1 of the paper."""
         delay_ns = float(feedback.rtt_ns)
         window = self.window_bytes
         if delay_ns < target_ns:
@@ -118,7 +119,7 @@ class Swift(ReactionPoint):
                 self._set(window * self._decrease(delay_ns, target_ns))
 
     def _from_reference(self, feedback: Feedback, target_ns: float) -> None:
-        """As in HPCC: every ACK sets the window from the reference window, which moves more rarely."""
+        """Set the window from the reference window at every ACK, as in HPCC."""
         delay_ns = float(feedback.rtt_ns)
         decreasing = delay_ns >= target_ns
         rtt_over = feedback.order >= self.update_order

@@ -64,7 +64,7 @@ class ThreeCpoParameters:
     outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
 
     def __post_init__(self) -> None:
-        """Raises ParameterError."""
+        """Raise ParameterError for inconsistent parameters."""
         check_watermarks("3cpo", self.wm_min, self.wm_start, self.wm_max)
         expect_less("3cpo", "wm_min", self.wm_min, "wm_max", self.wm_max)
         expect_less("3cpo", "lat_thresh", self.lat_thresh, "max_lat_thresh", self.max_lat_thresh)
@@ -88,7 +88,10 @@ class Watermark:
         self._carry_over = 0.0  # tokens that the last RTT could not pay
 
     def on_probe(self, latency: float, share: float) -> None:
-        """An RTT is over. `share`: of the operations sent in it, those with large packets of this kind; -1: none."""
+        """Update the watermark at the end of an RTT.
+
+        `share`: of the operations sent in it, those with large packets of this kind; -1: none.
+        """
         p = self.parameters
         over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
         md = 1.0 - max(1.0 - over * p.base_md, p.base_md)
@@ -191,7 +194,7 @@ class ThreeCpo(Throttle):
         self.responses.set_share(now, self.response_watermark.value / wm_max)
 
     def remote_cost(self) -> float:
-        """Tokens for a remote flit that matches."""
+        """Return the tokens for a remote flit that matches."""
         p = self.parameters
         latency = self._latency
         if latency < 0.0:
@@ -203,14 +206,14 @@ class ThreeCpo(Throttle):
         return p.low_cost + (1.0 - p.low_cost) * (latency - p.low_latency) / (p.high_latency - p.low_latency)
 
     def sizes(self) -> dict[str, int]:
-        """Entries of the queues of remote operations, and of the arrays of all groups."""
+        """Return the entries of the queues of remote operations and of the arrays of all groups."""
         return {
             "remote_queue_entries": sum(matching.peak for matching in self._matchings),
             "array_entries": sum(4 * len(matching.requests.unmatched) for matching in self._matchings),
         }
 
     def _expire(self, now: float) -> None:
-        """Forgets remote operations. It is called before latency or gap change, so each goes at its time."""
+        """Expire remote operations; call it before latency or gap change, so that each expires at its time."""
         stay = (self._latency if self._latency >= 0.0 else self.parameters.start_rtt) + self._gap
         for matching in self._matchings:
             matching.expire(now, stay)

@@ -43,7 +43,7 @@ class Timely(ReactionPoint):
             self.on_completion(feedback.rtt_ns)
 
     def on_completion(self, rtt_ns: int) -> None:
-        """A completion event with this RTT."""
+        """Handle a completion event with this RTT."""
         p = self.parameters
         last = self.last_rtt_ns
         self.last_rtt_ns = rtt_ns

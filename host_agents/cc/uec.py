@@ -1,4 +1,4 @@
-"""What the congestion controls of Ultra Ethernet have in common: sizes and times that follow from a network.
+"""Sizes and times shared by the congestion controls of Ultra Ethernet, derived from a network.
 
 The consortium's reference simulator derives all of them from the link rate, the base RTT of the longest path and the
 size of a full packet. Windows, queues and thresholds scale with the bandwidth-delay product, measured in that of a
@@ -28,7 +28,7 @@ def network_rtt_ns(rate_bps: float, links: int, one_way_ns: float, packet_bytes:
 
 @dataclass(frozen=True)
 class Scale:
-    """How a network compares with the reference network.
+    """Ratio of a network to the reference network.
 
     `bdp` is its bandwidth-delay product over the reference's (the simulator's scaling factor a); `payload_bytes`, that
     of a full packet, times this is the unit of NSCC's increases.
@@ -57,7 +57,7 @@ def scale(
 
 @dataclass(frozen=True)
 class Sizes:
-    """What switches and time-outs are set to, in a network where this is the packet of full size.
+    """Settings of switches and time-outs in a network with this full packet size.
 
     `queue_bytes` is what a port's data may hold; its trimmed and control packets may hold twice that. Marks begin at
     `kmin_bytes` and are certain from `kmax_bytes` on.

@@ -39,7 +39,7 @@ class VariableAi:
         self.congested = False  # the protocol saw a reason to decrease in this RTT
 
     def observe(self, congestion: float, congested: bool) -> None:
-        """What one ACK says."""
+        """Record the congestion that one ACK reports."""
         if congestion > self.measured:
             self.measured = congestion
         if congested:
@@ -59,7 +59,7 @@ class VariableAi:
         self.congested = False
 
     def multiplier(self, spend: bool) -> float:
-        """What the additive increase is multiplied by (algorithm 2); `spend`: the reference rate is adjusted by it."""
+        """Return the factor of the additive increase (algorithm 2); `spend`: the reference rate is adjusted by it."""
         tokens = min(self.ai_cap, self.bank)
         if spend:
             self.bank = max(self.bank - tokens, 0.0)

@@ -79,7 +79,7 @@ class CollectiveStats:
         self.no_memory = 0  # addresses beyond the memory
 
     def counts(self) -> dict[str, int]:
-        """All counts by name."""
+        """Return all counts by name."""
         return {name: getattr(self, name) for name in COLLECTIVE_COUNTS}
 
 
@@ -90,7 +90,10 @@ COLLECTIVE_COUNTS: Final = (
 
 
 class Membership:
-    """This host as a member of a group. `seen`: by initiator's rank, of reads and of writes."""
+    """Membership of this host in a group.
+
+    `seen` is by initiator's rank, of reads and of writes.
+    """
 
     def __init__(self, joining: Joining) -> None:
         j = joining
@@ -105,7 +108,7 @@ class Membership:
         self.seen = [[Seen(j.first_sequence, j.window) for _ in range(j.members)] for _ in (READ, WRITE)]
 
     def writes_before(self, rank: int) -> int:
-        """All writes of this initiator with a lower sequence number are delivered here."""
+        """Return the number before which all writes of this initiator are delivered here."""
         return self.seen[WRITE][rank].before
 
 
@@ -116,7 +119,7 @@ class _Deadline:
         self.repeats = operation.repeats
 
     def is_over(self) -> bool:
-        """The operation is answered, or has a later one."""
+        """Return whether the operation is answered, or has a later deadline."""
         return self.operation.done_ns >= 0 or self.repeats != self.operation.repeats
 
 
@@ -133,7 +136,7 @@ class Engine(Arbiter):
         join: Callable[[int], object],
         contents: bytes | None = None,
     ) -> None:
-        """`join` makes the NIC take packets for another address."""
+        """Create the engine; `join` makes the NIC accept packets for another address."""
         self.config = config
         self.injection = injection
         injection.draw_from(host.random)
@@ -172,7 +175,10 @@ class Engine(Arbiter):
     # What the host's programs ask for
 
     def join(self, joining: Joining) -> Membership:
-        """This host is a member of a group. Raises HostError when it is in one of this number already."""
+        """Join a group.
+
+        Raises HostError if this host is in a group of this number already.
+        """
         number = joining.number
         if number in self._groups:
             raise HostError(f"collective group {number} is joined already")
@@ -185,14 +191,14 @@ class Engine(Arbiter):
         return membership
 
     def accept(self, source: int) -> None:
-        """Operations of this host towards this one, from now on."""
+        """Accept operations of that host towards this one from now on."""
         if source << 1 not in self._heard_from:
             for kind in (READ, WRITE):
                 self._heard_from[source << 1 | kind] = Seen(1, UNICAST_WINDOW)
             self._most_answers += _answers(UNICAST_WINDOW)
 
     def stream(self, kind: int, destination: int) -> Stream:
-        """Operations towards one host."""
+        """Return the stream of operations towards one host."""
         key = destination << 1 | kind
         stream = self._unicast.get(key)
         if stream is None:
@@ -201,21 +207,20 @@ class Engine(Arbiter):
         return stream
 
     def post(self, operation: Operation) -> None:
-        """To be sent when its turn comes and the protocol lets it."""
+        """Post an operation, which leaves on its turn when the protocol permits."""
         queue = _READS if operation.stream.kind == READ or self._shared else _WRITES
         self._requests[queue].push(operation)
         self._peaks[queue] = max(self._peaks[queue], self._requests[queue].size)
 
     def record(self) -> list[tuple[str, int, int, int, int, int]]:
-        """(kind, group, posted_ns, sent_ns, done_ns, repeats) of every operation that was sent, as they were done; then
-        those that are not done."""
+        """Return (kind, group, posted_ns, sent_ns, done_ns, repeats) of every sent operation, completed ones first."""
         streams = [*self._unicast.values()]
         for membership in self._groups.values():
             streams += membership.streams
         return self.operations + [_row(operation) for stream in streams for operation in stream.unanswered()]
 
     def sizes(self) -> dict[str, int]:
-        """The most entries that each queue has held, and the protocol's."""
+        """Return the most entries that each queue has held, and the protocol's."""
         return {
             "read_queue_entries": self._peaks[_READS],
             "write_queue_entries": self._peaks[_WRITES],
@@ -264,7 +269,7 @@ class Engine(Arbiter):
         return self._requests[queue].peek() if self._requests[queue].size > 0 else None
 
     def _ready_ns(self, operation: Operation) -> int:
-        """When it may be sent; NEVER: not before something is answered."""
+        """Return when an operation may be sent; NEVER: not before something is answered."""
         if operation.sent_ns >= 0:
             return 0  # what is repeated was let through once
         if not operation.stream.may_send():
@@ -273,7 +278,7 @@ class Engine(Arbiter):
         return math.ceil(ready * self.cycle_ns - _EARLY_NS) if ready < NEVER else NEVER
 
     def _request(self, now_ns: int, queue: int) -> bytes | None:
-        """The next frame of a queue of requests; None: it has none that may be sent."""
+        """Return the next frame of a queue of requests; None: it has none that may be sent."""
         operation = self._next_request(queue)
         if operation is None:
             return None
@@ -336,7 +341,7 @@ class Engine(Arbiter):
     # Time-outs
 
     def _expect(self, now_ns: int, operation: Operation) -> None:
-        """An answer within the time-out."""
+        """Set a deadline for the answer, one time-out from now."""
         deadlines = self._deadlines
         while deadlines.size > 0 and deadlines.peek().is_over():
             deadlines.pop()
@@ -361,7 +366,10 @@ class Engine(Arbiter):
     # What arrives
 
     def receive(self, now_ns: int, frame: bytes, after_bth: int) -> bool:
-        """A frame for queue pair 0xFFFFFF. False: it is malformed. `after_bth`: bytes on the wire, ICRC not counted."""
+        """Handle a frame for queue pair 0xFFFFFF; return False if it is malformed.
+
+        `after_bth`: bytes on the wire, ICRC not counted.
+        """
         opcode = frame[wire.BTH]
         if opcode < WRITE_OPCODE or opcode > RESULT or opcode == PUSH_OPCODE or len(frame) < _HEADER_END:
             return False  # a push is for switches
@@ -383,7 +391,7 @@ class Engine(Arbiter):
         return True
 
     def _on_request(self, now_ns: int, kind: int, frame: bytes, first: i64, second: i64) -> None:
-        """`first` and `second`: the header."""
+        """Handle a request with the header words `first` and `second`."""
         stats = self.stats
         stats.requests_received += 1
         group: int = first >> 32 & 0xFFFF
@@ -440,7 +448,7 @@ class Engine(Arbiter):
             self._respond(self._answer(ACKNOWLEDGEMENT, source, first, second, b""))
 
     def _membership(self, group: int) -> Membership | None:
-        """None: this host is not in the group."""
+        """Return the membership in a group; None: this host is not in it."""
         last = self._last
         if last is None or last.number != group:
             last = self._groups.get(group)
@@ -448,7 +456,7 @@ class Engine(Arbiter):
         return last
 
     def _answer(self, opcode: int, destination: int, first: i64, second: i64, lanes: bytes) -> bytes:
-        """`first` and `second`: the request's header."""
+        """Return the answer to a request with the header words `first` and `second`."""
         bits: int = first >> 56 & 0xF8
         place_bits: int = first >> 16 & 0xFFFFFFFFFF
         size_bytes: int = first & 0xFFFF
@@ -457,7 +465,7 @@ class Engine(Arbiter):
         return self._frames.frame(opcode, destination, False, bits, place_bits, size_bytes, sequence, address, lanes)
 
     def _read_memory(self, now_ns: int) -> None:
-        """Answers of the reads that memory is done with."""
+        """Send the answers of the reads that memory has completed."""
         reading = self._reading
         rows = reading.rows
         memory = self.memory
@@ -480,7 +488,7 @@ class Engine(Arbiter):
             self._respond(self._answer(CONTRIBUTION, destination, first, second, lanes))
 
     def _on_answer(self, now_ns: int, opcode: int, frame: bytes, first: i64, second: i64) -> None:
-        """`first` and `second`: the header."""
+        """Handle an answer with the header words `first` and `second`."""
         stats = self.stats
         group: int = first >> 32 & 0xFFFF
         rank: int = first >> 16 & 0xFFFF
@@ -515,13 +523,16 @@ class Engine(Arbiter):
         operation.owner.on_answered(now_ns, operation)
 
     def coin(self) -> bool:
-        """One of two, with equal chance."""
+        """Return True or False with equal chance."""
         return self._host.random.random() < 0.5
 
     def operation(
         self, stream: Stream, address: int, size_bytes: int, operator: int, owner: OperationOwner, now_ns: int
     ) -> Operation:
-        """One to post: it carries what memory has at the address, if it carries anything. Raises HostError."""
+        """Return an operation to post, with the memory's contents at the address if it carries data.
+
+        Raises HostError.
+        """
         if operator not in OPERATORS.values():
             raise HostError(f"operator {operator}: expected one of: {', '.join(map(str, OPERATORS.values()))}")
         lanes = b""
@@ -545,7 +556,7 @@ def _source(frame: bytes) -> int:
 
 
 def _answers(window: int) -> int:
-    """How many an initiator can be owed: reads and writes, each of them sent again before its answer has left."""
+    """Return the most answers that an initiator can be owed: reads and writes, each repeated before its answer left."""
     return 4 * window
 
 

@@ -18,7 +18,10 @@ _NOWHERE: Final = 0  # the destination that the words of an opcode have, until a
 
 
 class CollectiveFrames:
-    """Of one host. `priorities`: of requests, and of responses."""
+    """Frame builder of one host.
+
+    `priorities`: of requests, and of responses.
+    """
 
     def __init__(self, address: int, request_priority: int, response_priority: int) -> None:
         self._requests = _all_words(address, 8 * request_priority)
@@ -36,7 +39,10 @@ class CollectiveFrames:
         address: int,
         lanes: bytes,
     ) -> bytes:
-        """`operator_bits`: the header's first byte; `place_bits`: tree, group and rank. Lanes may be left out."""
+        """Return a frame.
+
+        `operator_bits`: the header's first byte; `place_bits`: tree, group and rank. Lanes may be omitted.
+        """
         words = self._requests if is_request else self._responses
         at: i64 = _WORDS * (opcode - WRITE)
         to: i64 = destination
@@ -67,7 +73,7 @@ class CollectiveFrames:
 
 
 def _all_words(address: int, dscp: int) -> vec[i64]:
-    """Of each opcode's headers, with nowhere as the destination, and what is a frame's own left 0."""
+    """Return the header words of each opcode without destination; a frame's own fields are 0."""
     words = vec[i64]()
     for opcode in range(WRITE, RESULT + 1):
         payload_bytes = 0 if opcode in (ACKNOWLEDGEMENT, READ) else PAYLOAD_BYTES
@@ -86,5 +92,5 @@ def _all_words(address: int, dscp: int) -> vec[i64]:
 
 
 def _signed(value: i64, bits: i64) -> i64:
-    """The number in two's complement of so many bits, to be put at the top of a word."""
+    """Return a number as two's complement of `bits` bits, for the top of a word."""
     return value - (value >> (bits - 1) << bits)

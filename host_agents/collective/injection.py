@@ -1,4 +1,4 @@
-"""When a host may send its next operation: the part of a protocol for collectives that an engine asks.
+"""Injection control: the part of a protocol for collectives that decides when a host may send.
 
 It is told what is sent, heard and answered, in cycles of 16 bytes at link rate, and knows no frame and no NIC.
 """
@@ -30,39 +30,42 @@ NEEDS_LARGE: Final = "large"  # each for those of its large packet
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Injection:
-    """Nothing holds an initiator back but a number of operations of each kind that may be unanswered."""
+    """Injection limited only by the number of unanswered operations of each kind."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.unanswered = [0, 0, 0]  # by kind
 
     def draw_from(self, chance: random.Random) -> None:
-        """The host's random numbers, before anything else is told."""
+        """Take the host's random numbers, before any other call."""
 
     def join(self, group: int, members: int, rank: int) -> None:
-        """The host is member `rank` of a group."""
+        """Join a group as member `rank`."""
 
     def ready_at(self, kind: int) -> float:
-        """When an operation of this kind may be sent; the past: at once; NEVER: not before something is answered."""
+        """Return when an operation of this kind may be sent; the past: at once; NEVER: not before an answer."""
         return 0.0 if self.unanswered[kind] < self.limit else NEVER
 
     def on_sent(self, now: float, group: int, kind: int) -> bool:
-        """An operation leaves, for the first time. Returns whether `on_answered` is to be told that it was a probe."""
+        """Handle an operation that leaves for the first time; return whether it is a probe."""
         self.unanswered[kind] += 1
         return False
 
     def on_repeated(self, now: float, kind: int, probe: bool) -> None:
-        """A request leaves again, because nothing answered it. It is no probe any more."""
+        """Handle a request that is repeated without an answer; it is no longer a probe."""
 
     def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
-        """Another member's request is here, for the first time."""
+        """Handle the first arrival of another member's request."""
 
     def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
-        """`latency`: from injection to the answer; below 0: not known, as the request was repeated."""
+        """Handle an answer.
+
+        `latency`: from injection to the answer; below 0: unknown, as the request was repeated.
+        """
         self.unanswered[kind] -= 1
 
     def sizes(self) -> dict[str, int]:
-        """The most that its queues and arrays have held, by name."""
+        """Return the most entries that its queues and arrays have held, by name."""
         return {}
 
 
@@ -82,7 +85,7 @@ class Throttle(Injection):
         self._write_needs_response = needs == NEEDS_BOTH
 
     def on_probe(self, now: float, latency: float) -> None:
-        """An RTT is over."""
+        """Handle the end of an RTT."""
 
     def ready_at(self, kind: int) -> float:
         if self.unanswered[kind] >= self.limit:

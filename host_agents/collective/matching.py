@@ -1,4 +1,4 @@
-"""Which remote operations contend with a host's own: the bookkeeping of 3CPO's multicast congestion control.
+"""Matching of remote operations with a host's own: the bookkeeping of 3CPO's multicast congestion control.
 
 Source: thesis, 6.2.2, figures 6.5 to 6.7.
 """
@@ -14,7 +14,7 @@ _FEWEST: Final = 16  # places for remote operations
 
 
 class Matching:
-    """One group's flits of one type (request or response), by the member that sends them; a host's own are left out.
+    """Flits of one type (request or response) in one group, by the member that sends them; a host's own are excluded.
 
     What a host sends stands against what each other member sends. `unmatched` is above 0 where the host is ahead, below
     where the member is. It never exceeds `local_ops`, the host's flits that are under way, and is never below
@@ -28,7 +28,7 @@ class Matching:
         self._own = own
 
     def sent(self, flits: int) -> int:
-        """The host sends so many flits. Returns how many remote ones they match, over all members."""
+        """Record `flits` sent by the host; return how many remote ones they match, over all members."""
         self.local_ops += flits
         matched: i64 = 0
         more: i64 = flits
@@ -43,7 +43,7 @@ class Matching:
         return matched
 
     def answered(self, flits: int) -> None:
-        """An operation of so many flits is no longer under way."""
+        """Record that an operation of `flits` is no longer under way."""
         self.local_ops -= flits
         most: i64 = self.local_ops
         own: i64 = self._own
@@ -53,7 +53,7 @@ class Matching:
                 unmatched[source] = most
 
     def heard(self, source: i64, flits: i64) -> int:
-        """So many flits of another member. Returns how many of the host's own they match."""
+        """Record `flits` of another member; return how many of the host's own they match."""
         if source == self._own:
             return 0
         ahead = self.unmatched[source]
@@ -65,7 +65,7 @@ class Matching:
         return matched
 
     def expired(self, source: i64, flits: i64) -> None:
-        """What was heard so long ago is no longer under way."""
+        """Expire flits that were heard too long ago to be under way."""
         if source == self._own:
             return
         outstanding = self.outstanding[source] + flits
@@ -75,7 +75,7 @@ class Matching:
 
 
 class GroupMatching:
-    """One group: both types of flits, and the queue of remote operations, which forgets them in time.
+    """Matching of one group: both types of flits, and the queue of remote operations until they expire.
 
     An operation stays for the current RTT and the last gap between the host's own sends. Times are in cycles.
     `peak` is the most that the queue has held. The queue is a ring of numbers: an object each would be looked through
@@ -93,7 +93,7 @@ class GroupMatching:
         self._flits = vec[i64]([0] * _FEWEST)  # source, request flits and response flits, 8 bits each of the latter
 
     def heard(self, at: float, source: int, request_flits: int, response_flits: int) -> None:
-        """Keeps a remote operation until it expires; what it matches is counted apart, by type."""
+        """Keep a remote operation until it expires; its matches are counted separately, by type."""
         if self._size > self._mask:
             self._grow()
         place = (self._head + self._size) & self._mask
@@ -103,7 +103,7 @@ class GroupMatching:
         self.peak = max(self.peak, self._size)
 
     def expire(self, now: float, stay: float) -> None:
-        """What has been in the queue for `stay`."""
+        """Expire operations that have been in the queue for `stay`."""
         while self._size > 0 and self._heard_at[self._head] + stay <= now:
             flits = self._flits[self._head]
             self._head = (self._head + 1) & self._mask
@@ -113,7 +113,7 @@ class GroupMatching:
             self.responses.expired(source, flits & 0xFF)
 
     def _grow(self) -> None:
-        """Twice the places; the oldest is at the first."""
+        """Double the ring; the oldest operation moves to the first place."""
         places = self._mask + 1
         heard_at = vec[float]([0.0] * (2 * places))
         flits = vec[i64]([0] * (2 * places))

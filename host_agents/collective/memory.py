@@ -29,7 +29,7 @@ class Memory:
         self._scale = 0.0 if fraction_bits < 0 else 2.0**fraction_bits
 
     def has(self, address: int, size_bytes: int) -> bool:
-        """Whether there are whole numbers that fit a packet."""
+        """Return whether whole numbers that fit a packet lie at the address."""
         return (
             size_bytes <= PAYLOAD_BYTES
             and size_bytes % 4 == 0
@@ -45,14 +45,14 @@ class Memory:
         self.contents[start : start + len(value)] = value
 
     def lanes(self, address: int, size_bytes: int, operator: int) -> bytes:
-        """The numbers there as a contribution, filled up with what changes nothing."""
+        """Return the numbers there as a contribution, padded by the operator's identity."""
         value = self.read(address, size_bytes)
         if self._scale > 0.0:
             value = self._fixed(value)
         return value + _PADDING[operator][len(value) :]
 
     def numbers(self, lanes: bytes) -> bytes:
-        """The result of a reduction, as it is kept in memory."""
+        """Return the result of a reduction in the format of the memory."""
         if self._scale <= 0.0:
             return lanes
         count = len(lanes) // 4
@@ -75,5 +75,5 @@ class Memory:
 
 
 def padded(value: bytes) -> bytes:
-    """What is not reduced, as a payload: zeros after the value."""
+    """Return a value that is not reduced as a payload, padded by zeros."""
     return value + bytes(PAYLOAD_BYTES - len(value))

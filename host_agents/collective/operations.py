@@ -12,12 +12,15 @@ class OperationOwner(TimerOwner):
     """Whoever posts operations."""
 
     def on_answered(self, now_ns: int, operation: Operation) -> None:
-        """All members have answered; of a read, `operation.result` has the lanes."""
+        """Handle the answers of all members; for a read, `operation.result` has the lanes."""
         raise NotImplementedError
 
 
 class Operation:
-    """One read reduction, multicast write or pushed contribution; unicast ones, too. Times are in ns, -1: not yet."""
+    """Read reduction, multicast write, pushed contribution, or a unicast operation.
+
+    Times are in ns, -1: not yet.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,10 @@ class Stream:
     def __init__(
         self, kind: int, group: int, rank: int, addresses: list[int], first_sequence: int, window: int
     ) -> None:
-        """`addresses`: of the group on each of its trees; or of the one host."""
+        """Create a stream.
+
+        `addresses` are those of the group on each of its trees, or that of the one host.
+        """
         self.kind = kind
         self.group = group
         self.rank = rank
@@ -69,13 +75,13 @@ class Stream:
         return self.next < self.oldest + self._window
 
     def number(self, operation: Operation) -> None:
-        """It is sent now."""
+        """Number an operation that is sent now."""
         operation.sequence = self.next
         self._open[self.next] = operation
         self.next += 1
 
     def take(self, sequence: int) -> Operation | None:
-        """The operation of this number is answered; None: there is none."""
+        """Remove and return the answered operation of this number; None: there is none."""
         operation = self._open.pop(sequence, None)
         if operation is not None and sequence == self.oldest:
             while self.oldest < self.next and self.oldest not in self._open:
@@ -83,7 +89,7 @@ class Stream:
         return operation
 
     def tree(self, sequence: int) -> int:
-        """Of a group: from 1; 0: unicast."""
+        """Return the tree of a group's operation, from 1; 0: unicast."""
         return tree_of(self.rank, sequence, len(self.addresses)) if self.group else 0
 
     def unanswered(self) -> list[Operation]:
@@ -91,7 +97,7 @@ class Stream:
 
 
 class Seen:
-    """Which sequences of one initiator and kind a member has seen: all before `before`, and a bitmap of `window`."""
+    """Sequences of one initiator and kind that a member has seen: all before `before`, and a bitmap of `window`."""
 
     def __init__(self, first_sequence: int, window: int) -> None:
         self.before = first_sequence
@@ -99,11 +105,11 @@ class Seen:
         self._bits = 0  # bit i: before + i
 
     def within(self, sequence: int) -> bool:
-        """Whether an initiator that keeps to its window can have sent it now."""
+        """Return whether an initiator that keeps to its window can have sent this sequence now."""
         return self.before - self._window <= sequence < self.before + self._window
 
     def note(self, sequence: int) -> bool:
-        """Returns whether it is new."""
+        """Record a sequence; return whether it is new."""
         ahead = sequence - self.before
         if ahead < 0 or self._bits >> ahead & 1:
             return False

@@ -79,10 +79,10 @@ PACKETS: Final = (
 
 
 def group_address(tree: int, group: int) -> int:
-    """The IPv4 address of a group on one of its trees: 239.tree.group."""
+    """Return the IPv4 address of a group on one of its trees: 239.tree.group."""
     return _ADDRESSES | tree << 16 | group
 
 
 def tree_of(rank: int, sequence: int, trees: int) -> int:
-    """Which of a group's trees, from 1, an operation takes."""
+    """Return the tree of a group, from 1, that an operation takes."""
     return 1 + (rank + sequence) % trees

@@ -1,4 +1,4 @@
-"""What a host does in collectives, one step after the other; the hosts of a group meet in frames only.
+"""Program of a host in collectives, step by step; the hosts of a group meet in frames only.
 
 A step is a collective operation on a whole vector (`all_reduce` ...), in packets of 128 bytes. Who initiates divides
 the vector: each initiator reads its slice reduced (the sum of what all members have), writes it to all members, or
@@ -55,12 +55,18 @@ class Program(OperationOwner):
         self._timer = Timer(engine.timers, self)
 
     def join(self, joining: Joining) -> None:
-        """Raises HostError."""
+        """Join a group.
+
+        Raises HostError.
+        """
         self.memberships[joining.number] = self.engine.join(joining)
         self._expected[joining.number] = [joining.first_sequence] * joining.members
 
     def start(self, steps: Sequence[Step], at_ns: int) -> None:
-        """Carries them out from `at_ns` on, when earlier ones are over. Raises HostError for what cannot be."""
+        """Execute steps from `at_ns` on, after earlier ones.
+
+        Raises HostError for impossible steps.
+        """
         for step in steps:
             self._check(step)
         self._steps = steps
@@ -116,7 +122,7 @@ class Program(OperationOwner):
             self._on_end(now_ns)
 
     def _carry_out(self, now_ns: int, step: Step) -> None:
-        """Posts its operations."""
+        """Post the operations of a step."""
         if step.group == UNICAST:
             self._unicast(now_ns, step)
             return
@@ -158,7 +164,7 @@ class Program(OperationOwner):
         self.engine.post(self.engine.operation(stream, address, size_bytes, OPERATORS[step.operator], self, now_ns))
 
     def _close(self, now_ns: int) -> None:
-        """One operation less to wait for."""
+        """Count one operation less to wait for."""
         self._open -= 1
         self._end_step(now_ns)
 
@@ -166,7 +172,7 @@ class Program(OperationOwner):
         self._end_step(now_ns)
 
     def _end_step(self, now_ns: int) -> None:
-        """If the step is over."""
+        """End the step if it is over."""
         if not self._running or self._open > 0:
             return
         step = self._steps[self._place]

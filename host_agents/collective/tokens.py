@@ -25,7 +25,7 @@ class TokenBucket:
         self._at = 0.0  # the time of `_tokens`
 
     def tokens(self, now: float) -> float:
-        """What there is at `now`, which is never before the time of an earlier call."""
+        """Return the tokens at `now`, which is never before the time of an earlier call."""
         if now > self._at:
             self._tokens = min(self._tokens + (now - self._at) * self.share, max(self._tokens, self.depth))
             self._at = now
@@ -35,12 +35,12 @@ class TokenBucket:
         self._tokens = self.tokens(now) - tokens
 
     def set_share(self, now: float, share: float) -> None:
-        """Another watermark from now on."""
+        """Set the watermark from now on."""
         self.tokens(now)
         self.share = share
 
     def ready_at(self) -> float:
-        """When there is a whole token, if none is taken before; the past: there is one."""
+        """Return when there is a whole token if none is taken before; the past: there is one."""
         missing = 1.0 - ROUNDING - self._tokens
         return self._at + missing / self.share if missing > 0 else self._at
 

@@ -23,18 +23,18 @@ class LoadBalancer:
     balances = True
 
     def next_entropy(self, now_ns: int) -> int:
-        """The entropy of the data packet that is about to be sent."""
+        """Return the entropy of the data packet that is about to be sent."""
         raise NotImplementedError
 
     def control_entropy(self, now_ns: int) -> int:
-        """The entropy of a control packet, which is not acknowledged."""
+        """Return the entropy of a control packet, which is not acknowledged."""
         return self.next_entropy(now_ns)
 
     def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
-        """A packet with this entropy has arrived, ECN-marked or not."""
+        """Handle the arrival of a packet with this entropy, ECN-marked or not."""
 
     def on_nack(self, now_ns: int, entropy: int) -> None:
-        """A packet with this entropy was trimmed."""
+        """Handle a trimmed packet with this entropy."""
 
     def on_timeout(self, now_ns: int) -> None:
-        """Nothing came back for a retransmission time-out."""
+        """Handle a retransmission time-out."""

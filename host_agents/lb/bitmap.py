@@ -40,7 +40,7 @@ class Penalties:
         self.penalties = [0] * rounds.entropies
 
     def next(self) -> int:
-        """The number of the next entropy without a penalty; any, when all have one."""
+        """Return the next entropy without a penalty; any, if all have one."""
         number = self._rounds.next()
         if self.penalties[number] == 0:
             return number

@@ -24,7 +24,7 @@ class ObliviousParameters:
 
 
 def check_power_of_two(owner: str, entropies: int) -> None:
-    """Raises ParameterError: of others, `i xor x` would leave the range."""
+    """Raise ParameterError unless it is a power of two, since `i xor x` would leave the range."""
     if entropies & (entropies - 1) != 0:
         raise ParameterError(f"{owner}: parameter entropies: should be a power of two (got {entropies})")
 
@@ -41,7 +41,7 @@ class Rounds:
         self._order = 0
 
     def next(self) -> int:
-        """The number of the next entropy."""
+        """Return the number of the next entropy."""
         if self._place == self.entropies:
             self._place = 0
             self._order = self.any()
@@ -50,15 +50,15 @@ class Rounds:
         return number
 
     def any(self) -> int:
-        """Any number, at random."""
+        """Return any number, at random."""
         return int(self._draws.random() * float(self.entropies))
 
     def port(self, number: int) -> int:
-        """The UDP source port that stands for this number."""
+        """Return the UDP source port of a number."""
         return self._first + number
 
     def number(self, port: int) -> int:
-        """The number of a port that came back."""
+        """Return the number of a port that came back."""
         return (port - self._first) & (self.entropies - 1)
 
 

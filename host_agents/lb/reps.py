@@ -51,7 +51,7 @@ class Reps(LoadBalancer):
         return self._port(entropy)
 
     def control_entropy(self, now_ns: int) -> int:
-        """In turn by themselves: what is never acknowledged can neither explore nor confirm a path."""
+        """Return control entropies in turn, since unacknowledged packets neither explore nor confirm a path."""
         entropy = self.next_control
         self.next_control = (entropy + 1) % self.entropies
         return self._port(entropy)
@@ -75,7 +75,7 @@ class Reps(LoadBalancer):
         return entropy
 
     def _port(self, entropy: int) -> int:
-        """The UDP source port of an entropy."""
+        """Return the UDP source port of an entropy."""
         return FIRST_ENTROPY + (self.first + entropy) % ENTROPIES
 
 

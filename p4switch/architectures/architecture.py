@@ -22,6 +22,8 @@ class TableProperties:
 
     profile: str = "implementation"
     profiles: tuple[str, ...] = ("action_profile", "action_selector")
+    layouts: tuple[str, ...] = ()
+    """Types that `profile` may be of, too: they say how a table is laid out, and nothing of what it does."""
     counter: str = "counters"
     counters: tuple[str, ...] = ("direct_counter",)
     meter: str = "meters"
@@ -43,6 +45,10 @@ class Architecture:
     defines: Mapping[str, str] = field(default_factory=dict)
     """Macros that are predefined where the architecture is asked for by its name."""
     properties: TableProperties = TableProperties()
+    match_kinds: Mapping[str, str] = field(default_factory=dict)
+    """The match kind that the target has for one of its own: where it looks values up in the same way."""
+    pads_headers: bool = False
+    """Whether headers that are no whole bytes have bits more at their end."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""

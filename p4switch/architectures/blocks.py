@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
 
-def lower_parser(low: Lowering, name: str, block: Block) -> None:
-    """Add a parser to the program; its parameters are bound."""
-    start = low.code = ir.Block()
-    low.parsers.run_parser(block, ir.Block())
+def lower_parser(low: Lowering, name: str, block: Block) -> ir.Block:
+    """Add a parser to the program; its parameters are bound. Return the block of its state `accept`, which is empty."""
+    start, accept = ir.Block(), ir.Block()
+    low.code = start
+    low.parsers.run_parser(block, accept)
     low.out.parsers.append(ir.Parser(name, start))
+    return accept
 
 
 def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:

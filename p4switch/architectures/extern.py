@@ -51,6 +51,10 @@ class ExternType(Extern):
         """Return the hash that an action selector chooses by, as BMv2 calls it; nothing for what is none."""
         return ""
 
+    def profile(self, extern: ExternObject) -> ExternObject:
+        """Return the action profile that a selector chooses from: by itself it is one."""
+        return extern
+
     @property
     def methods(self) -> Mapping[str, Method]:
         """How calls of methods become operations, by their names."""

@@ -45,6 +45,8 @@ class Package(ABC):
     """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
+    path: ClassVar[str] = ""
+    """The packet path that BMv2 JSON names (`__meta__.package`); empty: it is known by the names of the blocks."""
     tools: ClassVar[frozenset[str]] = frozenset()
     """The tools that know the rules of the package, besides the compiler and the built-in switch."""
 

@@ -51,7 +51,8 @@ class Intrinsic:
 class PacketPath:
     """How packets go through a package. `controls` and what is told of them are in the order of the package.
 
-    `drop_port` is where the architecture has packets sent that are to be dropped.
+    `drop_port` is where the architecture has packets sent that are to be dropped. JSON without a name of a package is
+    never of a path that has to be `named`.
     """
 
     folder: Path
@@ -61,6 +62,7 @@ class PacketPath:
     intrinsic: Mapping[str, Intrinsic]
     externs: tuple[Registry[type[Extern]], ...]
     drop_port: int
+    named: bool = False
 
     @property
     def headers(self) -> tuple[Path, ...]:
@@ -103,4 +105,5 @@ def packet_path(package: str | None, blocks: Collection[str]) -> PacketPath:
     """
     if package is not None:
         return PACKET_PATHS.find(package)
-    return max(PACKET_PATHS.all().values(), key=lambda path: path.known(blocks))
+    found = [path for path in PACKET_PATHS.all().values() if not path.named]
+    return max(found, key=lambda path: path.known(blocks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,6 +59,23 @@ CRCS = {
     "crc64_custom": Crc(64, 0x1B, 0, 0, True),
 }
 """By v1model's names. The parameters of the custom ones are what BMv2 starts with."""
+_NAMED = re.compile(r"crc(\d+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([rp])")
+
+
+def crc_name(width: int, polynomial: int, initial: int, final: int, *, reflected: bool) -> str:
+    """Return the name of a CRC with these parameters."""
+    return f"crc{width}_{polynomial:x}_{initial:x}_{final:x}_{'r' if reflected else 'p'}"
+
+
+def crc_of(name: str) -> Crc | None:
+    """Return the CRC of a name, v1model's or that of `crc_name`; none where it is not of a CRC."""
+    found = _NAMED.fullmatch(name)
+    if found is None:
+        return CRCS.get(name)
+    width, (polynomial, initial, final) = int(found[1]), (int(found[i], 16) for i in (2, 3, 4))
+    if not 8 <= width <= 64 or max(polynomial, initial, final) >> width:
+        return None
+    return Crc(width, polynomial, initial, final, found[5] == "r")
 
 
 def internet_checksum(domain: Domain[Value], data: Value, bits: int) -> Value:
@@ -86,6 +104,7 @@ def xor_words(data: bytes, size: int) -> int:
 
 _OTHERS: dict[str, Callable[[bytes], int]] = {
     "csum16": lambda data: internet_checksum(INTEGERS, int.from_bytes(data, "big"), 8 * len(data)),
+    "xor8": lambda data: xor_words(data, 1),
     "xor16": lambda data: xor_words(data, 2),
     "xor32": lambda data: xor_words(data, 4),
     "identity": lambda data: int.from_bytes(data[:8], "big"),
@@ -95,6 +114,7 @@ _OTHERS: dict[str, Callable[[bytes], int]] = {
 def hashed(algorithm: str, data: int, bits: int) -> int | None:
     """Return what v1model's `algorithm` makes of `bits` bits, filled up with zeros to whole bytes; None: not known."""
     octets = (data << -bits % 8).to_bytes(-(-bits // 8), "big")
-    if algorithm in CRCS:
-        return CRCS[algorithm].of(octets)
+    crc = crc_of(algorithm)
+    if crc is not None:
+        return crc.of(octets)
     return _OTHERS[algorithm](octets) if algorithm in _OTHERS else None

@@ -363,7 +363,8 @@ class Transition(Node):
 @dataclass(eq=False, repr=False, slots=True)
 class SelectCase(Node):
     """After checking, `keysets` has one entry for each key of the select (`_` and `default` are spread over them), or
-    is a single Name of a ValueSetDecl that takes all of them together."""
+    is a single Name of a ValueSetDecl that takes all of them together.
+    """
 
     keysets: list[Expr]
     state: str

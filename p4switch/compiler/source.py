@@ -122,7 +122,8 @@ class SourceMap:
 
     def fragment(self, pos: int, most: int) -> str:
         """The statement, condition or head of a declaration that begins at `pos`, in one line of at most `most`
-        characters: up to its semicolon, to a brace, or to a bracket that was opened before it."""
+        characters: up to its semicolon, to a brace, or to a bracket that was opened before it.
+        """
         file, offset = self._file_offset(pos)
         return " ".join(_extent(file.text, offset, most).split())
 

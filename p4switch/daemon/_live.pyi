@@ -15,7 +15,8 @@ class Live:
         self, tick_ns: int = 1000, cell_bytes: int = 80, framing_bytes: int = 0, origin_ns: int = 0
     ) -> None:
         """tick_ns: what a tick of the pipeline's clock is. cell_bytes: unit of queue depths; 0: packets.
-        origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now."""
+        origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now.
+        """
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
         """interface None: the CPU port."""
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
@@ -43,7 +44,8 @@ class Live:
         """Counters, and in "ports" those of each port: with "pfc", rows by priority, and "depths", ([time], [bytes]).
         failed_asserts: how many, failed_assert: the first, or None.
         lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2;
-        lag_sum_ns: all of it."""
+        lag_sum_ns: all of it.
+        """
     def __enter__(self) -> Live: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None

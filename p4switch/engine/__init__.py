@@ -106,7 +106,8 @@ class Traced:
 
 def build_traced(document: Mapping[str, Any]) -> Traced:
     """As `build`, but that the pipeline tells its environment what it does with each packet (p4_env.trace), and counts
-    how often it passes which point, which costs time."""
+    how often it passes which point, which costs time.
+    """
     made = generated(document, traced=True)
     return Traced(_build(document, made, *_TRACED), made.program, made.control, made.path)
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.bits.checksums import CRCS, reflect
+from p4switch.bits.checksums import CRCS, crc_of, reflect
 from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cnodes
@@ -19,6 +19,7 @@ from p4switch.engine.value import Native
 _SIMPLE = {
     "csum16": "p4_csum16(b, n)",
     "cksum16": "p4_csum16(b, n)",
+    "xor8": "p4_xor_words(b, n, 1)",
     "xor16": "p4_xor_words(b, n, 2)",
     "xor32": "p4_xor_words(b, n, 4)",
     "identity": "p4_identity(b, n)",
@@ -30,13 +31,15 @@ ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 def tables(algorithms: Sequence[str]) -> str:
     """Return the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
     out = []
-    for name in sorted(set(algorithms) & set(CRCS)):
-        crc = CRCS[name]
+    for name in sorted(set(algorithms)):
+        crc = crc_of(name)
+        if crc is None:
+            continue
         if not crc.reflected:
             out.append(f"P4_CRC_PLAIN({name}, 0x{crc.polynomial:x}, {crc.width})")
         else:
             polynomial = reflect(crc.polynomial, crc.width)
-            out.append(f"P4_CRC_REFLECTED{64 if crc.width == 64 else 32}({name}, 0x{polynomial:x}ull)")
+            out.append(f"P4_CRC_REFLECTED{64 if crc.width > 32 else 32}({name}, 0x{polynomial:x}ull)")
     return "\n".join(out)
 
 
@@ -44,12 +47,12 @@ def _result(algorithm: str) -> str:
     """C expression of the hash of n bytes at b."""
     if algorithm in _SIMPLE:
         return _SIMPLE[algorithm]
-    if algorithm not in CRCS:
+    crc = crc_of(algorithm)
+    if crc is None:
         raise JsonError(f"BMv2 JSON: unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
-    crc = CRCS[algorithm]
     if not crc.reflected:
         code = f"p4_crc_plain({algorithm}_table, b, n, 0x{crc.initial:x}, {crc.width})"
-    elif crc.width == 64:
+    elif crc.width > 32:
         code = f"p4_crc_reflected64({algorithm}_table, b, n, 0x{crc.initial:x})"
     else:
         code = f"p4_crc_reflected32({algorithm}_table, b, n, 0x{crc.initial:x})"

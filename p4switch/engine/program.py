@@ -414,12 +414,12 @@ class Program:
                 return number, array
         raise JsonError(f"BMv2 JSON: there is no meter array {name}")
 
-    def metered(self, number: int, index: str) -> str:
-        """The colour that a cell of a meter array gives the packet, as C."""
+    def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
+        """The colour that a cell of a meter array gives a packet of `size` bytes, which comes with a colour, as C."""
         meter = self.json.meter_arrays[number]
         packets = int(meter.type == "packets")
         cell = f"&sw->meters[{number}][{index}]"
-        return f"p4_meter_execute(sw, {cell}, {meter.rate_count}, {packets}, p->ingress_len, p->now)"
+        return f"p4_meter_execute(sw, {cell}, {meter.rate_count}, {packets}, {size}, p->now, {colour})"
 
     def calculation(self, name: str) -> str:
         """The name in C of a calculation's function."""

@@ -1,6 +1,6 @@
 """What the fabric itself costs: a permutation on k-ary fat-trees of pipelines and hosts that do next to nothing, in C.
 
-    python -m p4switch.fabric.memory_latency [K ...]
+python -m p4switch.fabric.memory_latency [K ...]
 """
 
 import json

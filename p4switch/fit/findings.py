@@ -43,7 +43,8 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Access:
     """What packets do with a register. `accesses`: the most on one packet's path, a read and the write after it being
-    one; `operations` and `conditions`: the most between them; `coupled`: registers that need each other's values."""
+    one; `operations` and `conditions`: the most between them; `coupled`: registers that need each other's values.
+    """
 
     name: str
     size: int

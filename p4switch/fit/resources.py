@@ -99,7 +99,8 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
 @dataclass(frozen=True, slots=True)
 class ParserNeeds:
     """`states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest one;
-    `sums`: where something is computed."""
+    `sums`: where something is computed.
+    """
 
     states: int
     bytes: int
@@ -166,7 +167,8 @@ def _longest_sum(condensed: nx.DiGraph[int], weight: Callable[[Iterable[ir.Block
 @dataclass(frozen=True, slots=True)
 class PhvNeeds:
     """Bits of headers and of metadata, the latter rounded up to bytes; `untouched` are those of the headers' bits
-    that no pipeline reads or writes."""
+    that no pipeline reads or writes.
+    """
 
     header_bits: int
     untouched_bits: int

@@ -156,6 +156,7 @@ class Register:
     size: int
     width: int
     span: Any = None
+    initial: int = 0  # what its cells begin with
 
 
 @dataclass(slots=True, eq=False)
@@ -228,11 +229,16 @@ class Deparser:
 
 @dataclass(slots=True, eq=False)
 class Metadata:
-    """An instance that the architecture fills in or looks at: fields, and the other names of some of them."""
+    """An instance that the architecture fills in or looks at: fields, and the other names of some of them.
+
+    `written` has the fields of which the architecture looks whether they were assigned to, and for each the field that
+    becomes 1 then.
+    """
 
     name: str
     fields: list[tuple[str, Type]] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

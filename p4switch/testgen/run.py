@@ -59,7 +59,8 @@ class Alternative:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
-    in another context. `open`: the statements that those headers leave open."""
+    in another context. `open`: the statements that those headers leave open.
+    """
 
     formula: Any  # holds in this run; None: not of inputs
     alternatives: tuple[Alternative, ...] = ()

@@ -191,7 +191,8 @@ class Search:
 
     def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
         """Of several ways of the same worth one heap has the newest first, of a loop's rounds the earliest; the other
-        one those that leave the newest run as early as they can. What the one is slow to find the other often has."""
+        one those that leave the newest run as early as they can. What the one is slow to find the other often has.
+        """
         number = next(self._count)
         worth = self._worth(way, run.decisions[position])
         for heap, age in zip(self._heaps, ((rounds, -number), (-self.result.runs, number)), strict=True):

@@ -138,7 +138,8 @@ def test_where_all_pass_nothing_is_sent_again():
 )
 def test_receivers_see_no_gap_duplicate_or_reordering(protocol, sizes, gap_ns, gbps, share):
     """Whatever starts when; what the switch drops are the packets numbered from let_through on, and none that is
-    scheduled; of a host and epoch no more pass than its window, where weights have the numbers shared."""
+    scheduled; of a host and epoch no more pass than its window, where weights have the numbers shared.
+    """
     switch = Switch(gbps)
     parameters = EXACT | ({"weights": {"share": share}} if "weights" in protocol else {})
     link, qps = nics(switch, protocol, parameters, queue_pairs=len(sizes))

@@ -105,5 +105,5 @@ class AccurateParameters(ProgramParameters):
 
 
 def capacity_kbps(rate_bps: int, alpha: float) -> int:
-    """C (1 - alpha), what a contention point hands out."""
+    """Return C (1 - alpha), the rate that a contention point distributes."""
     return round(rate_bps * (1 - alpha) / 1000)

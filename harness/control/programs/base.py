@@ -1,4 +1,4 @@
-"""What a P4 program needs to be told: typed parameters by name, and the entries that they become on one switch."""
+"""Base of programs' parameters: typed values by name, and the entries that they become on one switch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
 
 @dataclass(frozen=True)
 class PortView:
-    """What is behind a port: a host, with its address, or a switch, with its tier (0 next to the hosts)."""
+    """Far end of a port: a host, with its address, or a switch, with its tier (0 next to the hosts)."""
 
     node: str
     rate_bps: int
@@ -36,7 +36,7 @@ class PortView:
 
 @dataclass(frozen=True)
 class SwitchView:
-    """All that a program may know of the switch it runs on.
+    """Knowledge of a program about the switch it runs on.
 
     `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
     manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
@@ -74,7 +74,7 @@ class SwitchView:
         return self.port_rates_bps[port] * self.port_base_rtts_ns.get(port, self.base_rtt_ns) / 8e9
 
     def link_bytes(self, frame_bytes: int) -> int:
-        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        """Return the bytes that a link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
         return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
 
     @property
@@ -83,24 +83,28 @@ class SwitchView:
         return self.ports_to_tier(None)
 
     def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
-        """The ports towards switches of a tier, in increasing order; None: towards hosts."""
+        """Return the ports towards switches of a tier, in increasing order; None: towards hosts."""
         return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
 
     def dscp_of(self, key: str, priority: int) -> int:
-        """The lowest DSCP that says the priority of this key. Raises UserError when none does."""
+        """Return the lowest DSCP that means the priority of this key.
+
+        Raises UserError if none does.
+        """
         for dscp, told in sorted(self.priority_of_dscp.items()):
             if told == priority:
                 return dscp
         raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 
     def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
-        """See `topologies.trees.tree`: the same one on each switch. `tree.ports(view.name)` are this switch's."""
+        """Return `topologies.trees.tree`, which is the same on each switch; `tree.ports(view.name)` are this switch's.
+        """
         if self.network is None:
             raise ValueError("a view without a network has no trees")
         return tree(self.network, root, members, choice)
 
     def group_ports(self, group: Group) -> tuple[int, ...]:
-        """Where this switch sends what comes for a group; none: it is not on the group's tree."""
+        """Return the ports to which this switch sends a group's packets; empty if it is not on the tree."""
         if self.network is None:
             raise ValueError("a view without a network has no trees")
         return group.tree(self.network).down.get(self.name, ())
@@ -118,7 +122,7 @@ class ProgramParameters(Table, ABC):
     zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
-        """Macros that the program is compiled with; what the scenario defines comes on top."""
+        """Return the macros that the program is compiled with; the scenario may add others."""
         return {}
 
     @property
@@ -141,16 +145,19 @@ class ProgramParameters(Table, ABC):
 
     @property
     def free_of_circles(self) -> bool:
-        """Whether the lanes are to keep packets, deflected or not, from waiting for each other in a circle."""
+        """True if the lanes have to keep packets, deflected or not, from waiting for each other in a circle."""
         return False
 
     def check_link_rate(self, rate_bps: int) -> None:
-        """Before anything runs. Raises UserError for a link on which the program cannot work."""
+        """Raise UserError, before a run, for a link rate on which the program cannot work."""
         return
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:
-        """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
+        """Return the entries for this switch.
+
+        Raises UserError for what cannot be expressed.
+        """
 
 
 REGISTRY: Registry[type[ProgramParameters]] = Registry(

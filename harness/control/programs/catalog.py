@@ -29,20 +29,27 @@ class Program:
 
     @property
     def outside(self) -> bool:
-        """It does not come with p4cc."""
+        """True if the program does not come with p4cc."""
         return self.source.parent != SOURCE_DIRECTORY
 
     def does_the_work_of(self, other: str) -> bool:
-        """As far as it is known: of a program from outside that says nothing, the user knows."""
+        """Return whether the program can replace another; one from outside without `contains` is not checked.
+        """
         return other in (self.name, *self.parameters.contains) or (self.outside and not self.parameters.contains)
 
     def checked(self, values: Mapping[str, Any], where: str) -> ProgramParameters:
-        """Its parameters. Raises UserError that names the wrong key as `where.key`."""
+        """Return the program's parameters.
+
+        Raises UserError that names the wrong key as `where.key`.
+        """
         return validate(self.parameters, values, where)
 
 
 def program(name: str) -> Program:
-    """The program of that name, or that of a `.p4` file. Raises UserError."""
+    """Return the program of that name, or that of a `.p4` file.
+
+    Raises UserError.
+    """
     if name.endswith(".p4"):
         return _of_file(Path(name).resolve())
     cls, origin = REGISTRY.find(name), REGISTRY.origin(name)
@@ -73,5 +80,8 @@ _parameters_of = lru_cache(parameters_of)  # one class for a file, so that equal
 
 
 def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
-    """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
+    """Return a program's parameters.
+
+    Raises UserError that names the wrong key as `where.key`.
+    """
     return program(name).checked(values, where)

@@ -20,7 +20,7 @@ Replicas = dict[tuple[int, ...], int]
 
 @register("collective")
 class CollectiveParameters(EcnParameters):
-    """How many slots a switch has for operations under way, and the priority of answers that switches make."""
+    """Slots of a switch for operations under way, and the priority of answers that switches make."""
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
 
@@ -66,14 +66,14 @@ class CollectiveParameters(EcnParameters):
 
 
 def _numbered(ports: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """(port, child number)."""
+    """Return (port, child number) pairs."""
     return tuple((port, number) for number, port in enumerate(ports))
 
 
 def _tree_ports(
     switch: SwitchView, group: CollectiveGroup, number: int, tree: Tree, base: int, replicas: Replicas
 ) -> list[Entry]:
-    """What comes by each port of a tree: from a child, or, by every link to where the root is, from above."""
+    """Return the entries of each port of a tree: from a child, or, by every link towards the root, from above."""
     children = tree.down[switch.name]
     multicast = replicas.setdefault(children, len(switch.groups) + len(replicas) + 1)
     common = {

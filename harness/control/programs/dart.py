@@ -25,7 +25,7 @@ ANY_GROUP = 0  # of the candidates
 
 @register("dart")
 class DartParameters(ProgramParameters):
-    """When a short message is deflected, where to, and in which lanes; the RED thresholds of its lanes together.
+    """Deflection of short messages: when, where to, in which lanes; the RED thresholds of the lanes together.
 
     The defaults are the corrected Dart with section VI-A's numbers. As printed are `match` "message" and
     `entry_timeout_ns` 0.
@@ -107,7 +107,10 @@ class DartParameters(ProgramParameters):
         return DefaultAction("iofd", Action("settings", settings))
 
     def _lanes(self, switch: SwitchView) -> list[Entry]:
-        """Ports of equal cost make no turn, so with these as candidates the last lane deflects as well."""
+        """Return the entries of the lanes.
+
+        Ports of equal cost make no turn, so with these as candidates the last lane deflects as well.
+        """
         priorities = self.equal_priorities
         turns = self.lane_rule == "turn"
         found: list[Entry] = []
@@ -162,7 +165,7 @@ def _normal(group: int, port: int, action: Action) -> Entry:
 
 
 def _group(group: int, members: tuple[int, ...]) -> list[Entry]:
-    """Members count from 0; one that is the normal port or the ingress port is known by its index."""
+    """Return the entries of a group; members count from 0, and the normal port and the ingress port have an index."""
     found: list[Entry] = []
     for index, port in enumerate(members):
         here = {"group": Exact(group), "port": Exact(port)}

@@ -12,7 +12,7 @@ from harness.control.programs.int import link_rate_code, telemetry_entries
 
 @register("ecn_int")
 class EcnIntParameters(EcnParameters):
-    """Those of `ecn`; what a record of telemetry says is a fact of the switch."""
+    """Parameters of `ecn`; telemetry records follow from the switch."""
 
     contains: ClassVar[tuple[str, ...]] = ("ecn", "int")
     telemetry: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""What the control plane writes into a switch, as plain data: no P4Runtime ids, no byte strings.
+"""Entries of the control plane as plain data, without P4Runtime ids and byte strings.
 
 Names are those of the P4 source (`ipv4_lpm`, `forward`), as P4Info's aliases have them; values are plain integers.
 """
@@ -47,7 +47,9 @@ class Action:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One entry. Several actions are the members of a group of the table's action selector, each of weight 1.
+    """Table entry.
+
+    Several actions are the members of a group of the table's action selector, each of weight 1.
 
     `priority` is P4Runtime's: the highest wins, 0 where no match of the table is ternary or a range.
     """
@@ -79,7 +81,7 @@ class MulticastGroup:
 
 @dataclass(frozen=True)
 class CloneSession:
-    """Where the copies of a clone session go: (egress port, instance)."""
+    """Destinations of the copies of a clone session: (egress port, instance)."""
 
     session_id: int
     replicas: tuple[tuple[int, int], ...]

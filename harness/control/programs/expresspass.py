@@ -19,8 +19,10 @@ _UNIT = 1 << 16  # of a tick
 
 @register("expresspass")
 class ExpressPassParameters(ProgramParameters):
-    """A credit of mean size takes its own time and that of the full data packet that it draws (84 of 84 + 1538 bytes on
-    Ethernet), a larger one more.
+    """Rate limit of credits.
+
+    A credit of mean size takes its own time and that of the full data packet that it draws (84 of 84 + 1538
+    bytes on Ethernet), a larger one more.
     """
 
     agrees: ClassVar[tuple[str, ...]] = ("credit_spread_bytes",)

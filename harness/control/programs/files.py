@@ -42,5 +42,5 @@ class FileParameters(ProgramParameters):
 
 
 def parameters_of(source: Path) -> type[ProgramParameters]:
-    """The class for one program."""
+    """Return the parameter class of one program."""
     return type("FileParameters", (FileParameters,), {"source": source, "__module__": __name__})

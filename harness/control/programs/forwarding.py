@@ -12,7 +12,7 @@ TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
 
 
 def salt_of(device_id: int, seed: int) -> int:
-    """A switch's own 32 bits: well mixed, since salts that differ in a few bits leave switches in step."""
+    """Return a switch's own 32 bits: well mixed, since similar salts would leave switches in step."""
     digest = hashlib.blake2s(f"{seed}:{device_id}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big")
 
@@ -22,7 +22,7 @@ def forward(port: int) -> Action:
 
 
 def forwarding_entries(switch: SwitchView) -> list[Entry]:
-    """Routes (a group for each distinct set of ports of equal cost), multicast groups, and priorities."""
+    """Return routes (a group for each distinct set of ports of equal cost), multicast groups, and priorities."""
     entries: list[Entry] = []
     groups: dict[tuple[int, ...], int] = {}
     salt = salt_of(switch.device_id, switch.seed)
@@ -47,7 +47,7 @@ def forwarding_entries(switch: SwitchView) -> list[Entry]:
 
 
 def multicast_entries(switch: SwitchView) -> list[Entry]:
-    """Of a program with `MULTICAST`: the groups whose trees pass this switch. Whatever else is for a group is lost."""
+    """Return the groups whose trees pass this switch, for a program with `MULTICAST`; packets of others are dropped."""
     entries: list[Entry] = []
     for group in switch.groups:
         ports = switch.group_ports(group)

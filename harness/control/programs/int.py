@@ -16,7 +16,7 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 
 @register("int")
 class IntParameters(ProgramParameters):
-    """It has none: what a record says is a fact of the switch."""
+    """No parameters: a record follows from the switch."""
 
     telemetry: ClassVar[bool] = True
 
@@ -43,7 +43,10 @@ def telemetry_entries(switch: SwitchView) -> list[Entry]:
 
 
 def link_rate_code(rate_bps: int) -> int:
-    """The INT record's code. Raises UserError for a rate that the wire format does not have."""
+    """Return the INT record's code.
+
+    Raises UserError for a rate that the wire format does not have.
+    """
     if rate_bps not in LINK_RATE_CODES:
         known = ", ".join(f"{rate / 1e9:g}" for rate in sorted(LINK_RATE_CODES))
         text = f"link rate {rate_bps / 1e9:g} Gb/s has no code in the INT record"
@@ -52,7 +55,10 @@ def link_rate_code(rate_bps: int) -> int:
 
 
 def tick_ns_q8(switch: SwitchView) -> int:
-    """Model time a clock tick, in 1/256 ns. Raises UserError when that rounds to nothing or does not fit."""
+    """Return the model time of a clock tick in 1/256 ns.
+
+    Raises UserError if that rounds to nothing or does not fit.
+    """
     scaled = round(switch.tick_ns * 256)
     if not 0 < scaled < 1 << 32:
         raise UserError(f"a tick of {float(switch.tick_ns):g} ns is out of range; expected 1/256 ns to 16 ms")

@@ -17,7 +17,10 @@ Probability = Annotated[float, Field(gt=0, le=1)]
 
 
 def red(kmin_bytes: float, kmax_bytes: float, pmax: float, cell_bytes: int) -> Action:
-    """The action for these thresholds. Depths beyond what v1model can show are never reached, so nothing is marked."""
+    """Return the action for these thresholds.
+
+    Depths beyond what v1model can show are never reached, so nothing is marked.
+    """
     kmin = min(round(kmin_bytes / cell_bytes), MAX_DEPTH_CELLS)
     kmax = min(round(kmax_bytes / cell_bytes), MAX_DEPTH_CELLS)
     span = max(1, round((kmax_bytes - kmin_bytes) / cell_bytes / pmax))
@@ -25,7 +28,7 @@ def red(kmin_bytes: float, kmax_bytes: float, pmax: float, cell_bytes: int) -> A
 
 
 def marking_entries(switch: SwitchView, red_of_port: dict[int, Action]) -> list[Entry]:
-    """One default action for what most ports have in common, and entries for the other ports' priorities."""
+    """Return a default action for the most common thresholds, and entries for the other ports' priorities."""
     keys = {port: (action.name, *sorted(action.params.items())) for port, action in red_of_port.items()}
     if not keys:
         return []

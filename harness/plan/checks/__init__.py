@@ -15,7 +15,10 @@ from harness.plan.traffic_summary import TrafficSummary
 
 
 def _events(run: Run, traffic: TrafficSummary) -> None:
-    """Whether events are of links that there are. Raises UserError."""
+    """Check that events name existing links.
+
+    Raises UserError.
+    """
     run.link_changes()
 
 

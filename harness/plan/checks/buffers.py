@@ -9,7 +9,10 @@ from p4switch.errors import UserError
 
 
 def headroom(run: Run, traffic: TrafficSummary) -> None:
-    """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
+    """Check that PFC's headroom leaves some of the shared buffer.
+
+    Raises UserError.
+    """
     settings = run.scenario.switch
     if settings.pfc.xoff_bytes is not None and settings.ingress_bytes is not None:
         raise UserError("switch.pfc.xoff_bytes: given beside switch.ingress_bytes; expected one of them")

@@ -10,7 +10,7 @@ from p4switch.errors import UserError
 
 
 def work(run: Run, traffic: TrafficSummary) -> None:
-    """Whether the run's program and protocol are for what the workload has: collectives, or flows alone.
+    """Check that program and protocol suit the workload: collectives, or flows alone.
 
     Raises UserError.
     """
@@ -31,7 +31,10 @@ def work(run: Run, traffic: TrafficSummary) -> None:
 
 
 def collectives(run: Run, traffic: TrafficSummary) -> None:
-    """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
+    """Check that the switches can serve the workload's groups, in its classes.
+
+    Raises UserError.
+    """
     if not run.collectives:
         return
     in_program = run.program_parameters.model_dump().get("answer_priority")

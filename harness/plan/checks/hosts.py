@@ -17,7 +17,10 @@ _MAX_RTT_NS = 10**12
 
 
 def nics(run: Run) -> None:
-    """What the scenario's values come to must be what a NIC can hold. Raises UserError."""
+    """Check that the scenario's values fit a NIC.
+
+    Raises UserError.
+    """
     rtt_ns = run.base_rtt_ns()
     if rtt_ns > _MAX_RTT_NS:
         raise UserError(
@@ -33,12 +36,18 @@ def nics(run: Run) -> None:
 
 
 def reliability(run: Run) -> None:
-    """Whether the protocol can do with the way in which what is lost is sent again. Raises UserError."""
+    """Check that the protocol supports the way in which losses are repaired.
+
+    Raises UserError.
+    """
     as_user_error(lambda: run.protocol.check_reliability(run.reliability))
 
 
 def extensions(run: Run) -> None:
-    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    """Check that protocols and load balancers from outside can open a queue pair.
+
+    Raises UserError.
+    """
     cc, lb = run.protocol.info.name, run.load_balancing.name
     outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
     if not outside:
@@ -56,7 +65,7 @@ def extensions(run: Run) -> None:
 
 
 def _hooks(part: object, whose: str) -> None:
-    """Whether a NIC calls each of its `on_...` methods, and whether it can call what stands for methods of ours.
+    """Check that a NIC calls each `on_...` method of a part, and can call those that replace ours.
 
     Raises UserError.
     """
@@ -74,7 +83,7 @@ def _hooks(part: object, whose: str) -> None:
 
 
 def _expect_callable(own: Any, ours: Callable[..., Any], told: str, name: str) -> None:
-    """Raises UserError where the attribute `own` of an object cannot be called as `ours`, a method's function, is.
+    """Raise UserError unless the attribute `own` of an object can be called as `ours`, a method's function.
 
     That is by position, as compiled hosts do, but for what `ours` takes by name alone. `told` is what it is called.
     """
@@ -93,7 +102,7 @@ def _expect_callable(own: Any, ours: Callable[..., Any], told: str, name: str) -
 
 
 def _shown(parameters: Iterable[inspect.Parameter]) -> str:
-    """The parameters of a method without types, as its definition has them."""
+    """Return the parameters of a method without types, as its definition has them."""
     untyped = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return str(inspect.Signature([own, *untyped]))

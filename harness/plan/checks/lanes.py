@@ -7,7 +7,10 @@ from p4switch.errors import UserError
 
 
 def lanes(run: Run) -> None:
-    """Whether hosts and switches are for a program's lanes. Raises UserError."""
+    """Check that hosts and switches suit a program's lanes.
+
+    Raises UserError.
+    """
     scenario = run.scenario
     lanes = run.program_parameters.equal_priorities
     if not lanes:

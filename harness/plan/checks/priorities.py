@@ -9,7 +9,10 @@ from p4switch.errors import UserError
 
 
 def priorities(run: Run) -> None:
-    """Data that a protocol lets wait behind other data has a lower class. Raises UserError."""
+    """Check that data which a protocol subordinates to other data has a lower class.
+
+    Raises UserError.
+    """
     usual = run.scenario.nic.data_priority
     for priority in run.protocol.priorities:
         if priority >= usual:
@@ -18,7 +21,10 @@ def priorities(run: Run) -> None:
 
 
 def classes(run: Run, traffic: TrafficSummary) -> None:
-    """Queue pairs that share a limiter send in one class. Raises UserError."""
+    """Check that queue pairs which share a limiter send in one class.
+
+    Raises UserError.
+    """
     usual = run.scenario.nic.data_priority
     if run.cc_scope == SCOPE_PAIR and (others := traffic.priorities - {usual}):
         name, _ = named("workload", run.scenario.workload)

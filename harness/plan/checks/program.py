@@ -11,7 +11,9 @@ from p4switch.quantities import doubts
 
 
 def telemetry(run: Run) -> None:
-    """Whether packets carry the shim that the protocol's program writes to, and have it written to. Raises UserError.
+    """Check that packets carry the shim that the protocol's program writes, and have it written.
+
+    Raises UserError.
 
     Of a program from outside that does not say so nobody knows.
     """
@@ -32,7 +34,10 @@ def telemetry(run: Run) -> None:
 
 
 def agreement(run: Run) -> None:
-    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    """Check that protocol and program agree where they have to.
+
+    Raises UserError.
+    """
     protocol, program, parameters = run.protocol, run.program, run.program_parameters
     theirs, own = protocol.resolved(), parameters.model_dump()
     for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
@@ -45,7 +50,10 @@ def agreement(run: Run) -> None:
 
 
 def link_rates(run: Run, traffic: TrafficSummary) -> None:
-    """Whether the program can do with them; of one that is hardly meant, says what was. Raises UserError."""
+    """Check that the program supports the link rates; doubtful ones are named.
+
+    Raises UserError.
+    """
     try:
         for rate_bps in sorted({link.rate_bps for link in run.topology.links}):
             run.program_parameters.check_link_rate(rate_bps)
@@ -54,7 +62,10 @@ def link_rates(run: Run, traffic: TrafficSummary) -> None:
 
 
 def time_outs(run: Run, traffic: TrafficSummary) -> None:
-    """A switch forgets nothing that a sender may still count on. Raises UserError."""
+    """Check that a switch forgets nothing that a sender may still rely on.
+
+    Raises UserError.
+    """
     parameters = run.program_parameters
     key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
     for name in parameters.outlast_rto:

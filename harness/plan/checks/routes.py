@@ -16,7 +16,10 @@ from topologies.path_ids import path_ids
 
 
 def joined(topology: Topology) -> None:
-    """Base RTTs, and the windows and time-outs that follow from them, are of all pairs of hosts. Raises UserError."""
+    """Check that paths join all pairs of hosts, for base RTTs, windows and time-outs.
+
+    Raises UserError.
+    """
     apart = topologies.routing.apart(topology)
     if apart is not None:
         first, second = apart
@@ -27,7 +30,9 @@ def joined(topology: Topology) -> None:
 
 
 def circles(run: Run) -> None:
-    """Lanes break the circles that turns from down to up make, not those of routes by themselves, nor those of
+    """Check that no circle remains which lanes do not break.
+
+    Lanes break the circles that turns from down to up make, not those of routes by themselves, nor those of
     deflections between switches of a tier, which are no turns. Raises UserError.
     """
     parameters = run.program_parameters
@@ -44,7 +49,7 @@ def circles(run: Run) -> None:
 
 @lru_cache(maxsize=16)
 def _circle(topology: Topology, model: type[ProgramParameters], values: str) -> tuple[str, ...]:
-    """Switches whose packets can wait for each other, with the parameters that are `values` in JSON."""
+    """Return switches whose packets can wait for each other, with the parameters given in JSON."""
     parameters = model.model_validate_json(values)
     entries = {
         switch.name: parameters.entries(switch_view(topology, switch, Settings())) for switch in topology.switches
@@ -53,7 +58,10 @@ def _circle(topology: Topology, model: type[ProgramParameters], values: str) -> 
 
 
 def paths(run: Run) -> None:
-    """Whether the protocol can do with the network's paths. Raises UserError."""
+    """Check that the protocol supports the network's paths.
+
+    Raises UserError.
+    """
     info, balancer = run.protocol.info, run.switch_load_balancer
     if info.single_path and run.per_packet:
         by_hosts = run.load_balancing.info.per_packet

@@ -10,7 +10,10 @@ from p4switch.errors import UserError
 
 
 def starts(run: Run, traffic: TrafficSummary) -> None:
-    """Something starts before the run ends. Raises UserError."""
+    """Check that something starts before the run ends.
+
+    Raises UserError.
+    """
     if traffic.first_start_ns >= run.limit_ns:
         name, values = named("workload", run.scenario.workload)
         timed = issubclass(workloads.parameters(name), TimedParameters) and not values.get("start_at_zero")

@@ -1,4 +1,4 @@
-"""What a probe is: something of a run that is read at times, each reading so many rows of a table of its own.
+"""Base of probes: a part of a run that is read at times, each reading some rows of a table.
 
 A kind of probe is a file in this package. Its class says what a scenario gives it and what its table's columns are, and
 reads one node: a switch through P4Runtime (`SwitchProbe`), a host beside its NIC (`HostProbe`). When and where it is
@@ -33,13 +33,13 @@ Values = tuple[int | float | str, ...]
 
 
 class Probe(ProbeSettings):
-    """One table of a run, and how it is read."""
+    """Table of a run, and how it is read."""
 
     keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
 
     @abstractmethod
     def check(self, run: Run) -> None:
-        """Raises UserError if the run has nothing of the kind."""
+        """Raise UserError if the run has nothing of the kind."""
 
     @property
     @abstractmethod
@@ -48,14 +48,14 @@ class Probe(ProbeSettings):
 
     @abstractmethod
     def values(self, run: Run) -> tuple[str, ...]:
-        """The columns of what was read."""
+        """Return the columns of the values."""
 
     def unit_of(self, column: str) -> str | None:
         """Return the unit of one of the columns of what was read; None: it has none that is known."""
         return self.unit or _UNITS.get(column.rpartition("_")[2])
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-        """The readings: (time_ns, place..., value...)."""
+        """Return the readings: (time_ns, place..., value...)."""
         values = list(self.values(run))
         table = pd.DataFrame(rows, columns=["time_ns", *self.places, *values])
         if self.keeps_zeros or table.empty:
@@ -74,14 +74,17 @@ class SwitchProbe(Probe):
 
     @abstractmethod
     def read(self, run: Run, client: Client) -> Iterator[Values]:
-        """The rows of one switch, without time and switch. Raises UserError."""
+        """Yield the rows of one switch, without time and switch.
+
+        Raises UserError.
+        """
 
 
 class ProbedHost(Protocol):
-    """As much of a host as its probes read."""
+    """Part of a host that its probes read."""
 
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
-        """Of the connections on which it is sending, by number."""
+        """Yield the reaction points of the connections on which it is sending, by number."""
 
 
 class HostProbe(Probe):
@@ -94,7 +97,7 @@ class HostProbe(Probe):
 
     @abstractmethod
     def read(self, host: ProbedHost) -> Iterator[Values]:
-        """The rows of one host, without time and host."""
+        """Yield the rows of one host, without time and host."""
 
 
 REGISTRY: Registry[type[Probe]] = Registry(
@@ -104,7 +107,10 @@ register = REGISTRY.register
 
 
 def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
-    """The probes of a scenario, which are not checked against any run yet. Raises UserError."""
+    """Return the probes of a scenario, not yet checked against any run.
+
+    Raises UserError.
+    """
     found: dict[str, Probe] = {}
     for i, values in enumerate(tables):
         where = f"record.probes.{i}"

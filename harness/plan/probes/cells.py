@@ -21,7 +21,10 @@ class CellProbe(SwitchProbe):
     indices: list[Index] | None = None  # of the cells; none: all
 
     def cells(self, run: Run) -> program_state.CellArray:
-        """Raises UserError if the run's program does not have it."""
+        """Return the array of the probe.
+
+        Raises UserError if the run's program does not have it.
+        """
         return program_state.find(self.kind, self.reads, compiled(run.build)[1], run.program.name)
 
     @property
@@ -35,7 +38,10 @@ class CellProbe(SwitchProbe):
         return self.read_by(program_state.ByP4Runtime(client), run)
 
     def read_by(self, reader: program_state.Reader, run: Run) -> Iterator[Values]:
-        """As `read`. Raises UserError."""
+        """Yield the rows of one switch from a reader.
+
+        Raises UserError.
+        """
         return reader.cells(self.cells(run), self.indices)
 
     def check(self, run: Run) -> None:
@@ -48,7 +54,7 @@ class CellProbe(SwitchProbe):
 
 @register("register")
 class RegisterProbe(CellProbe):
-    """Its cells are integers of up to 64 bits."""
+    """Probe of a register whose cells are integers of up to 64 bits."""
 
 
 @register("counter")

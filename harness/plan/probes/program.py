@@ -1,4 +1,7 @@
-"""All that the P4 program keeps: registers, counters, meters. A program from outside is asked when its run ends."""
+"""Probe of all state of the P4 program: registers, counters, meters.
+
+A program from outside is read when its run ends.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 @register("program")
 class ProgramProbe(SwitchProbe):
-    """One row a number (`harness.control.program_state.Cell`); of those that were always 0 there is none."""
+    """Probe with a row for each number (`harness.control.program_state.Cell`), except those that were always 0."""
 
     reads: str = "everything"  # everything, or the objects' names
     name: str = "program_state"  # of the table
@@ -37,4 +40,4 @@ class ProgramProbe(SwitchProbe):
         return super().table(run, rows).astype({"index": "int64", "value": "uint64"})
 
     def check(self, run: Run) -> None:
-        """There may be nothing to read, which is no mistake."""
+        """Accept any program, even one with nothing to read."""

@@ -26,8 +26,10 @@ OF_QUEUE = (
 
 @register("queue")
 class QueueProbe(Probe):
-    """Of the ports of the switches that the pattern names, those with number `port`, and to the nodes that the pattern
-    `leads_to` names. With a `priority` it is of that queue alone.
+    """Probe of ports.
+
+    They are ports of the switches that the pattern names, with number `port`, and to the nodes that the
+    pattern `leads_to` names. With a `priority` it is of that queue alone.
     """
 
     reads: str = "depth_bytes"  # a count or a depth, by name
@@ -47,7 +49,7 @@ class QueueProbe(Probe):
         return fnmatchcase(switch, self.switches) and self.port in (None, port) and fnmatchcase(leads_to, self.leads_to)
 
     def ports(self, run: Run) -> list[tuple[str, int, str]]:
-        """(switch, port, what it leads to) of all that are meant."""
+        """Return (switch, port, what it leads to) of all selected ports."""
         topology = run.topology
         return [
             (switch.name, port, there.node)

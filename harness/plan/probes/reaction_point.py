@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @register("reaction_point")
 class ReactionPointProbe(HostProbe):
-    """`reads`: an attribute of the reaction point of each connection on which a host is sending; a dot leads into an
-    object.
+    """Probe of an attribute of the reaction point of each connection on which a host is sending.
+
+    A dot in `reads` leads into an object.
 
     What has no value yet (None) is NaN.
     """
@@ -55,7 +56,7 @@ class ReactionPointProbe(HostProbe):
 
 
 def expect_number(run: Run, attribute: str) -> None:
-    """Raises UserError if reaction points of the run's protocol have no such number."""
+    """Raise UserError if reaction points of the run's protocol have no such number."""
     from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
 
     # One to look at: what it has is what all of them have.

@@ -1,4 +1,4 @@
-"""What probes have read so far: rows by probe, until they are tables."""
+"""Readings of probes: rows by probe, until they become tables."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Readings:
-    """Of one run. Rows of one probe come in order of time."""
+    """Readings of one run, in order of time for each probe."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
 
     def add(self, probe: Probe, time_ns: int, node: str, rows: Iterable[Values]) -> None:
-        """What was read at one node: the rest of the place, and the values."""
+        """Add the readings at one node: the rest of the place, and the values."""
         self._rows[probe.name] += [(time_ns, node, *row) for row in rows]
 
     def tables(self, run: Run) -> dict[str, pd.DataFrame]:
-        """One for each of the run's probes."""
+        """Return a table for each of the run's probes."""
         return {probe.name: probe.table(run, self._rows[probe.name]) for probe in probes_of(run)}

@@ -10,7 +10,7 @@ __all__ = ["REGISTRY", "Figure", "FigurePerVariant", "figures", "register"]
 
 
 def figures(comparison: Comparison) -> dict[str, Figure]:
-    """By name, in order of the page: those for which this comparison has data."""
+    """Return the figures for which this comparison has data by name, in order of the page."""
     found: dict[str, Figure] = {}
     made = {name: kind() for name, kind in REGISTRY.all().items()}
     for name, figure in sorted(made.items(), key=lambda item: item[1].order):

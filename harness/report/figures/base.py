@@ -1,4 +1,4 @@
-"""What a figure is: one plot of a comparison, in a file of its own that says which tables it needs.
+"""Base of figures: one plot of a comparison, in a file of its own that names the tables it needs.
 
 @register("credit")
 class Credit(Figure):
@@ -31,7 +31,7 @@ MAX_LINES = 128  # flows: more are not told apart
 
 
 class Figure(ABC):
-    """One pair of axes with all variants of a scenario."""
+    """Figure with one pair of axes for all variants of a scenario."""
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Tables that every run must have, or there is no such figure."""
@@ -43,11 +43,11 @@ class Figure(ABC):
     """Whether it is drawn of all runs of a sweep, too."""
 
     def fits(self, comparison: Comparison) -> bool:
-        """Whether there is something to be seen; what it needs is there."""
+        """Return whether there is something to see; the needed tables exist."""
         return True
 
     def wide(self, comparison: Comparison) -> bool:
-        """Whether it takes the page's whole width."""
+        """Return whether the figure takes the page's whole width."""
         return False
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Figure(ABC):
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None: ...
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        """The whole figure, with its legend below, where it hides nothing."""
+        """Return the whole figure, with its legend below, where it hides nothing."""
         with styled():
             figure = matplotlib_figure.Figure(layout="constrained")
             axes = figure.subplots()
@@ -107,7 +107,7 @@ class FigurePerVariant(Figure):
 
 
 def which_seed(comparison: Comparison) -> str:
-    """For captions of figures that show one run of each variant: which of several seeds; "" where there is but one."""
+    """Return which of several seeds a caption's figure shows; "" if there is only one."""
     seeds = sorted({result.summary["seed"] for result in comparison.results})
     if len(seeds) < 2:
         return ""

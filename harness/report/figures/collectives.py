@@ -34,7 +34,7 @@ _PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"
 
 @dataclass(frozen=True)
 class _Point:
-    """What one application of one variant has reached."""
+    """Result of one application of one variant."""
 
     protocol: str
     setting: str  # what else the variant, and the application among several, is called
@@ -44,7 +44,7 @@ class _Point:
 
 
 def _points(variants: Sequence[Variant], comparison: Comparison) -> list[_Point]:
-    """Those of variants in which any collective operation was answered."""
+    """Return the points of variants in which any collective operation was answered."""
     paper = papers_numbers(comparison.claims)
     found = []
     for variant in variants:
@@ -127,7 +127,7 @@ class Collectives(Figure):
 
 
 def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: float, shade: str) -> None:
-    """The points of one protocol, at these places."""
+    """Draw the points of one protocol, at these places."""
     half = [point.bandwidth.half_width or 0 for point in own]
     label = plain(own[0].protocol)
     upper.bar(places, [point.bandwidth.mean for point in own], 0.9 * room, yerr=half, color=shade, label=label)
@@ -143,7 +143,7 @@ def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: fl
 
 
 def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
-    """A range as a line with both ends; what has one bound as a triangle that points away from it."""
+    """Draw a range as a line with both ends, or a single bound as a triangle that points away from it."""
     if number is None:
         return
     bounds = sorted({bound for bound in number if bound is not None})
@@ -153,7 +153,7 @@ def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
 
 
 def _legends(protocols: Sequence[str], points: Sequence[_Point]) -> tuple[list[Line2D], list[Line2D]]:
-    """Colours are protocols, and shapes are quantities."""
+    """Return the legends: colours are protocols, and shapes are quantities."""
     colours = [
         Line2D([], [], marker="s", ls="none", color=colour(i), label=plain(protocol))
         for i, protocol in enumerate(protocols)

@@ -1,4 +1,4 @@
-"""When flows start, and when they finish."""
+"""Figure of start and finish times of flows."""
 
 from __future__ import annotations
 

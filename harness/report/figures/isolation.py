@@ -50,7 +50,7 @@ def _throughput(variant: Variant, role: str) -> Estimate | None:
 
 
 def _victims(variant: Variant) -> pd.DataFrame:
-    """Those that were delivered."""
+    """Return the victims' flows that were delivered."""
     flows = pd.concat([result.flows for result in variant.results])
     return flows[(flows["role"] == "victim") & flows["fct_ns"].notna()]
 

@@ -1,4 +1,4 @@
-"""Who gains what by which attack, and what short flows pay for a wider scope: heat maps of thesis, table 3.2."""
+"""Figures of gains by attacks, and of the price of a wider scope for short flows: heat maps of thesis, table 3.2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL = 0.999
 
 
 def gains(results: Sequence[Result]) -> pd.DataFrame:
-    """The attackers' throughput over what they have without an attack, same protocol, scope and seed: mean over seeds.
+    """Return the attackers' throughput over that without an attack, same protocol, scope and seed: mean over seeds.
 
     One row a protocol and scope, one column an attack; NaN where there is no such run.
     """
@@ -49,7 +49,7 @@ def gains(results: Sequence[Result]) -> pd.DataFrame:
 
 
 def penalties(results: Sequence[Result]) -> pd.DataFrame:
-    """The 99.9% slowdown of short flows over what they have by queue pair, same protocol and seed: mean over seeds.
+    """Return the 99.9% slowdown of short flows over that by queue pair, same protocol and seed: mean over seeds.
 
     One row a protocol, one column a scope; NaN where there is no such run. Empty where runs differ by more, or attack.
     """

@@ -30,7 +30,7 @@ class Fairness(Figure):
         return f"Fairness of throughput over time{mean}{band}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """The mean over seeds, with its confidence interval where there are several and they leave lines to be seen.
+        """Draw the mean over seeds, with its confidence interval if there are several and it does not hide lines.
 
         It ends with the first of the seeds.
         """

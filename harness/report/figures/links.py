@@ -28,7 +28,7 @@ class _Panel:
     most: float | None = None  # of the scale; None: the largest value of all variants
 
     def scale(self, tables: Sequence[pd.DataFrame]) -> tuple[Normalize, Sequence[float] | None]:
-        """The same for all variants, and its ticks, or None for matplotlib's.
+        """Return a scale for all variants, and its ticks, or None for matplotlib's.
 
         Without a largest value it is logarithmic: one variant may hold a hundred times what another does, and both are
         to be seen. It has so few ticks then that they have room in a column of a paper.
@@ -110,14 +110,14 @@ class Links(Figure):
 
 
 def _named(table: pd.DataFrame) -> pd.Series[str]:
-    """Links between the same two nodes are told apart by the port."""
+    """Return the names of links; parallel ones are distinguished by the port."""
     ends = table["node"].astype(str) + " → " + table["leads_to"].astype(str)
     ports = table.groupby(ends)["port"].transform("nunique")
     return ends.where(ports == 1, ends + " (" + table["port"].astype(str) + ")")
 
 
 def _ranked(result: Result) -> list[str]:
-    """All links in use, those first that held most, and then those that were busiest."""
+    """Return all links in use, by their longest queue, and then by their utilisation."""
     table = result.table("links")
     of = table.assign(name=_named(table)).groupby("name", sort=True)
     order = pd.DataFrame({"held": of["depth_bytes"].max(), "busy": of["busy_ns"].sum()})
@@ -125,7 +125,7 @@ def _ranked(result: Result) -> list[str]:
 
 
 def _cells(table: pd.DataFrame, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Edges of the intervals in µs, and the values by link and interval."""
+    """Return the edges of the intervals in µs, and the values by link and interval."""
     wide = table.assign(name=_named(table)).pivot_table(index="name", columns="time_ns", values="value", observed=True)
     times = wide.columns.to_numpy(float) / 1e3
     return np.concatenate([[0.0], times]), wide.reindex(list(names)).fillna(0).to_numpy(float)

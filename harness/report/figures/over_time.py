@@ -1,4 +1,4 @@
-"""What each of a scenario's probes read over time: a figure for each, without a file of its own."""
+"""Figures of the scenario's probes over time, without a file each."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class OverTime(FigurePerVariant):
 
 
 def _having(comparison: Comparison, table: str) -> Comparison:
-    """The variants whose runs have a table of that name, with something in it."""
+    """Return the variants whose runs have a nonempty table of that name."""
     has = [v for v in comparison.variants if table in v.results[0].tables and len(v.results[0].table(table))]
     return replace(comparison, variants=tuple(has))
 
 
 def over_time(comparison: Comparison) -> Iterator[tuple[str, OverTime]]:
-    """Named figures of all probes that were read more than once."""
+    """Yield named figures of all probes that were read more than once."""
     probes = {probe.name: probe for result in comparison.results for probe in result.probes if probe.interval_ns}
     for name, probe in sorted(probes.items()):
         if _having(comparison, name).variants:

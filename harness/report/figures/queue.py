@@ -16,7 +16,7 @@ _UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
 
 
 def _place(result: Result) -> dict[str, Any] | None:
-    """Where the queue was that held most; of folders that do not tell, the one at the busiest link to a host."""
+    """Return the place of the longest queue; for older folders, the busiest link to a host."""
     worst: list[dict[str, Any]] = result.summary.get("queues", {}).get("worst", [])
     return worst[0] if worst else result.summary["bottleneck"]
 
@@ -33,7 +33,7 @@ class WorstQueue(Figure):
         return f"Queue at the most congested port{which_seed(comparison)}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """The first seed's."""
+        """Draw the queue of the first seed."""
         peaks: list[float] = []
         for i, variant in enumerate(variants):
             result = variant.results[0]

@@ -36,7 +36,7 @@ class OfFlows(FigurePerVariant):
         return f"{self.what} of each flow{how}{which_seed(comparison)}"
 
     def draw_one(self, axes: Axes, variant: Variant) -> None:
-        """Of each queue pair, on the wire; the first seed's."""
+        """Draw each queue pair of the first seed, on the wire."""
         result = variant.results[0]
         names = _names(result)
         lines: dict[Any, pd.DataFrame] = {
@@ -57,13 +57,13 @@ class OfFlows(FigurePerVariant):
 
 
 def _known(result: Result, column: str) -> pd.Series[float]:
-    """What has no limit is not known."""
+    """Return the values of a column, NaN where there is no limit."""
     values: pd.Series[float] = result.rates[column]
     return values.where(values.abs() < UNLIMITED)
 
 
 def _names(result: Result) -> dict[Any, str]:
-    """What to call each queue pair, by when it starts: its flow's group, or its ends where that does not tell."""
+    """Return a name for each queue pair, by start: its flow's group, or its ends."""
     first = result.messages.sort_values("start_ns", kind="stable").groupby("qp", sort=False).first()
     if first["group"].nunique() == len(first) and len(first) > 1:
         return {qp: str(name) for qp, name in first["group"].items()}
@@ -85,7 +85,7 @@ def _band(axes: Axes, lines: dict[Any, pd.DataFrame]) -> None:
 
 
 def _extremes(result: Result) -> list[Any]:
-    """The queue pairs with the lowest and the highest mean throughput while they were active."""
+    """Return the queue pairs with the lowest and the highest mean throughput while they were active."""
     rates = result.rates
     means = rates[rates["throughput_bps"] > 0].groupby("qp")["throughput_bps"].mean()
     return [means.idxmin(), means.idxmax()] if len(means) > 1 else []

@@ -24,7 +24,7 @@ class RoundTripTimes(Figure):
         return "Round-trip times"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """The latest RTT of each queue pair at every sample, in base RTTs."""
+        """Draw the latest RTT of each queue pair at every sample, in base RTTs."""
         for i, variant in enumerate(variants):
             sampled = [r.rates["rtt_ns"][r.rates["rtt_ns"] >= 0] / r.summary["base_rtt_ns"] for r in variant.results]
             rtts = np.sort(np.concatenate(sampled))

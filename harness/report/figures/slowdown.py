@@ -27,7 +27,7 @@ class Slowdown(Figure):
         return "Slowdown by flow size, against the empty network: median, dashed 99th percentile"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """Median and 99th percentile."""
+        """Draw median and 99th percentile by size."""
         for i, variant in enumerate(variants):
             flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
             bins = by_size(flows, _SIZE_BINS)

@@ -1,4 +1,5 @@
-"""Where in a network of tiers packets were marked, and what its links carried (Dart, section VI-B and table II)."""
+"""Figures of a tiered network: where packets were marked, and what its links carried (Dart, section VI-B and table II).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class _ByTier(Figure):
         return next(found, None)
 
     def _counts(self, probe: Probe) -> bool:
-        """Whether it has read what this is about, of all ports of all switches, once."""
+        """Return whether a probe has read the quantity of all ports of all switches, once."""
         if isinstance(probe, CounterProbe):
             whole = (probe.switches, probe.indices) == ("*", None)
         elif isinstance(probe, QueueProbe):
@@ -59,7 +60,7 @@ class _ByTier(Figure):
         return found
 
     def scaled(self, total: float) -> float:
-        """What a bar's parts are multiplied by."""
+        """Return the factor of a bar's parts."""
         raise NotImplementedError
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:

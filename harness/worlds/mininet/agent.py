@@ -49,7 +49,7 @@ _TELL_EVERY_NS = 1_000_000_000  # how far the host is, of wall time
 @click.argument("name")
 @click.argument("address")
 def command(name: str, address: str) -> None:
-    """Host NAME, at the coordinator's Unix socket ADDRESS. Ends with the coordinator."""
+    """Run host NAME, at the coordinator's Unix socket ADDRESS, until the coordinator ends."""
     isolation.exact_timers()
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(Client(address, family="AF_UNIX"))
@@ -76,7 +76,7 @@ def command(name: str, address: str) -> None:
 
 
 def _taken_from_the_kernel() -> socket.socket:
-    """Where the host has an address, its kernel would answer each frame with "port unreachable"."""
+    """Return a socket that keeps the kernel from answering each frame with "port unreachable"."""
     taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
     taken.bind(("", wire.ROCE_PORT))
@@ -84,7 +84,7 @@ def _taken_from_the_kernel() -> socket.socket:
 
 
 def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
-    """Sends a frame to each host; returns the addresses of those from which none came in time."""
+    """Send a frame to each host, and return the addresses of those from which none came in time."""
     own = wire.parse_address(address)
     missing = {wire.parse_address(other): other for other in request.addresses}
     for other in missing:
@@ -138,7 +138,7 @@ class Agent:
             self.driver.at(0, partial(self._read, probe))
 
     def run(self, epoch_wall_ns: int) -> None:
-        """From model time 0 until the coordinator has the report."""
+        """Run from model time 0 until the coordinator has the report."""
         self.driver.epoch_ns = epoch_wall_ns
         readable: list[Any] = [self._port, self._connection]
         while not self._reported:

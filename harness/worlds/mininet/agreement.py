@@ -1,4 +1,4 @@
-"""How far a run on real frames is from the virtual world's run of the same scenario and seed.
+"""Agreement of a run on real frames with the virtual world's run of the same scenario and seed.
 
 That a machine kept up says that nothing came late. It does not say that both worlds do the same, packet by packet:
 two frames that are due within a few nanoseconds may change places on real links. Where switches draw random numbers,

@@ -28,7 +28,7 @@ _CAVEAT = (
 
 
 class Bmv2Switch(P4Switch):
-    """Its clock ticks in microseconds of the wall clock, and its queue depths are packets."""
+    """Switch BMv2, whose clock ticks in microseconds of the wall clock, and whose queue depths are packets."""
 
     # libpcap keeps some 30 packets of a port for BMv2: 60 ms' worth, when it has to wait for a core.
     packets_per_s_of_link = 500
@@ -66,7 +66,7 @@ class Bmv2Switch(P4Switch):
         return plan.packet_bytes
 
     def configure(self) -> None:
-        """Queues over Thrift; the links' delays."""
+        """Set queues over Thrift, and the links' delays."""
         settings = self.plan.settings
         limits = (settings.queue_bytes, settings.port_bytes, settings.buffer_bytes)
         depth_bytes = min((limit for limit in limits if limit is not None), default=None)
@@ -84,8 +84,10 @@ class Bmv2Switch(P4Switch):
         return [_CAVEAT, f"links from BMv2 have no delay, which this kernel refuses: {self._without_delay}"]
 
     def counters(self) -> Mapping[str, Any]:
-        """What the kernel counted at the ports. BMv2 does not tell which packets it dropped or copied, nor why:
-        `drop_in_switch` is the difference, below 0 where it copied more than it dropped.
+        """Return the kernel's counters of the ports.
+
+        BMv2 does not report which packets it dropped or copied, nor why: `drop_in_switch` is the difference,
+        below 0 where it copied more than it dropped.
         """
         counts = _interface_counts()
         ports: list[Mapping[str, Any]] = []
@@ -107,7 +109,7 @@ class Bmv2Switch(P4Switch):
 
 
 def _delay(interface: str, delay_ns: int) -> str:
-    """What is sent there arrives so much later. Returns why not; empty: it does."""
+    """Delay what is sent through an interface; return why this failed, or ""."""
     command = ["tc", "qdisc", "replace", "dev", interface, "root", "netem"]
     command += ["delay", f"{delay_ns / 1000}us", "limit", str(_NETEM_PACKETS)]
     try:
@@ -118,7 +120,7 @@ def _delay(interface: str, delay_ns: int) -> str:
 
 
 def _interface_counts() -> dict[str, tuple[int, int, int, int]]:
-    """(bytes received, packets received, bytes sent, packets sent) of the interfaces in this thread's namespace."""
+    """Return bytes and packets received and sent of the interfaces in this thread's namespace."""
     found = {}
     for line in Path("/proc/thread-self/net/dev").read_text(encoding="ascii").splitlines()[2:]:
         name, _, text = line.partition(":")

@@ -49,7 +49,10 @@ class Coordinator:
         columns: Sequence[Column],
         os_overhead_ns: int = 0,
     ) -> None:
-        """`columns`: those of flows."""
+        """Prepare the run.
+
+        `columns`: those of flows.
+        """
         self._hosts = hosts
         self._launcher = launcher
         self.address = str(folder / "hosts")
@@ -69,7 +72,7 @@ class Coordinator:
     # Setting up
 
     def accept(self, configurations: dict[str, Configure]) -> None:
-        """Until the agents of all hosts are there and have their configuration, which is given by host."""
+        """Wait until the agents of all hosts have connected and got their configuration, which is given by host."""
         arrived: dict[str, Connection] = {}
         while len(arrived) < len(configurations):
             if self._listener in wait([self._listener, self._launcher.connection], _POLL_S):
@@ -83,7 +86,10 @@ class Coordinator:
         self._answers(Done)
 
     def verify(self, addresses: Sequence[str], timeout_s: float) -> None:
-        """Every host sends a frame to every other. Raises CheckError for what does not arrive."""
+        """Have every host send a frame to every other.
+
+        Raises CheckError for what does not arrive.
+        """
         for agent, address in zip(self._agents, addresses, strict=True):
             agent.send(Verify([other for other in addresses if other != address], timeout_s))
         lost = [
@@ -96,7 +102,7 @@ class Coordinator:
             raise CheckError(f"the network does not work: within {timeout_s:.0f} s no frame came from {lost[0]}{more}")
 
     def _answers(self, kind: type[_Answer], timeout_s: float = _ANSWER_S) -> list[_Answer]:
-        """One answer of each agent, in order; what else they tell is dealt with."""
+        """Return one answer of each agent, in order, and process their other messages."""
         answers: dict[int, _Answer] = {}
         end = time.monotonic() + timeout_s
         while len(answers) < len(self._agents):
@@ -112,8 +118,10 @@ class Coordinator:
         return [answers[index] for index in range(len(self._agents))]
 
     def _receive(self, timeout_s: float) -> list[tuple[int, object]]:
-        """What agents said. Raises CodeError if a protocol has raised at one of them, ProcessDiedError if one of the
-        run's processes has ended.
+        """Return messages of agents.
+
+        Raises CodeError if a protocol has raised at one of them, ProcessDiedError if one of the run's
+        processes has ended.
         """
         ready = wait([*self._agents, self._launcher.connection], timeout_s)
         if self._launcher.connection in ready:
@@ -140,7 +148,7 @@ class Coordinator:
     def run(
         self, epoch_wall_ns: int, dilation: int, limit_ns: int, wall_limit_s: float, progress: Progress | None = None
     ) -> str:
-        """Until all flows are over, or a limit; says which: "done", "failed", "limit", "wall limit"."""
+        """Run until all flows are over, or a limit; return which: "done", "failed", "limit", "wall limit"."""
         end = time.monotonic() + wall_limit_s
         share = DoneShare(self.session.traffic, limit_ns)
         for agent in self._agents:
@@ -174,12 +182,12 @@ class Coordinator:
     # Ending
 
     def freeze(self) -> None:
-        """No host says anything any more."""
+        """Silence all hosts."""
         self._tell_all(Freeze())
         self._answers(Done)
 
     def finish(self) -> list[Finished]:
-        """What each host knows; the agents end."""
+        """End the agents and return their reports."""
         self._tell_all(Report())
         return self._answers(Finished)
 

@@ -1,4 +1,4 @@
-"""How much slower than the model a run has to be for the machine to keep up.
+"""Choice of the dilation: how much slower than the model a run has to be for the machine to keep up.
 
 Two things limit it. The work: all packets that the workload can have under way take their time on the processors. And
 lateness: a process that has something to do is woken too late now and then. Both are measured when a run is planned;
@@ -35,7 +35,7 @@ _FRAME = bytes(1000)
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine can do now: a message to another process and back, and how late 1% of all sleepers wake up."""
+    """Speed of this machine now: a message to another process and back, and the latest 1% of wake-ups."""
 
     round_trip_ns: float
     lag_p99_ns: float
@@ -43,7 +43,7 @@ class Machine:
 
 
 def measure() -> Machine:
-    """Takes about half a second."""
+    """Measure the machine, in about half a second."""
     return Machine(_round_trip_ns(), min(_lag_p99_ns() for _ in range(_TRIES)), os.cpu_count() or 1)
 
 
@@ -63,7 +63,7 @@ def _round_trip_ns() -> float:
 
 
 def _lag_p99_ns() -> float:
-    """At the priority that hosts and switches have."""
+    """Return the 99th percentile of lateness at the priority of hosts and switches."""
     policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     isolation.above_others()
     isolation.exact_timers()
@@ -77,7 +77,10 @@ def _lag_p99_ns() -> float:
 
 
 def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
-    """Wall-clock nanoseconds for one of model time, to two digits. Switches may have a limit of what a link brings."""
+    """Return the wall-clock nanoseconds for one of model time, to two digits.
+
+    Switches may have a limit of what a link brings.
+    """
     packet_bits = 8 * run.scenario.link_bytes(run.packet_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
@@ -89,7 +92,7 @@ def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None)
 
 
 def _demand_bps(run: Run) -> float:
-    """What the workload's hosts can send, or its receivers take, whichever is less."""
+    """Return the rate that the workload's hosts can send, or its receivers take, whichever is less."""
     traffic, hosts = run.traffic(), run.topology.hosts
     flows, at_work = traffic.flows, set(traffic.assignments)
     return min(
@@ -102,8 +105,10 @@ def _demand_bps(run: Run) -> float:
 
 
 def _mean_links(run: Run) -> float:
-    """The links that a packet crosses, all its copies together; of collectives, whose copies are answered one by one,
-    those between the hosts that are farthest apart.
+    """Return the mean number of links that a packet crosses with all its copies.
+
+    For collectives, whose copies are answered one by one, these are the links between the hosts that are
+    farthest apart.
     """
     hosts, traffic = run.topology.hosts, run.traffic()
     trees = {(group.source, group.members): group.tree(run.topology) for group in run.groups}

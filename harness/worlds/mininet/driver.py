@@ -22,7 +22,7 @@ LAG_BUCKETS = 40
 
 
 class LinkChance:
-    """Whether a link loses the next frame: drawn as the switches' links draw it (splitmix64 of the seed)."""
+    """Chance of a link's loss of the next frame, drawn as the switches' links draw it (splitmix64 of the seed)."""
 
     def __init__(self, seed: int) -> None:
         self.loss = 0.0
@@ -45,7 +45,7 @@ class Port(Protocol):
     """A raw socket. Times are wall-clock ns (CLOCK_MONOTONIC)."""
 
     def receive(self) -> Iterable[tuple[int, bytes]]:
-        """(arrival, frame) of all that has arrived."""
+        """Yield (arrival, frame) of all that has arrived."""
 
     def send(self, frame: bytes) -> None: ...
 
@@ -56,7 +56,10 @@ class Driver:
     def __init__(
         self, nic: Nic, port: Port, *, rate_bps: int, delay_ns: int, framing_bytes: int, dilation: int
     ) -> None:
-        """Rate and delay of the host's link in model time. Set `epoch_ns` before anything else."""
+        """Create the driver with rate and delay of the host's link in model time.
+
+        Set `epoch_ns` before anything else.
+        """
         self.nic = nic
         self.now_ns = 0
         self.epoch_ns = 0  # CLOCK_MONOTONIC at model time 0
@@ -85,7 +88,7 @@ class Driver:
         self._order = count()
 
     def at(self, time_ns: int, action: Action) -> None:
-        """Has `action` called at a model time; what is due at once comes in the order in which it was scheduled."""
+        """Schedule `action` at a model time; simultaneous ones run in the order in which they were scheduled."""
         heappush(self._schedule, (max(time_ns, self.now_ns), next(self._order), action))
 
     def change_link(
@@ -117,7 +120,7 @@ class Driver:
         return self.epoch_ns + model_ns * self._dilation
 
     def next_due_ns(self) -> int:
-        """When there is something to do even if nothing arrives, on the wall clock."""
+        """Return when there is something to do even if nothing arrives, on the wall clock."""
         if self._frozen:
             return self._flight[0][0] if self._flight else NEVER
         # What the NIC has to say may be taken late, as long as it reaches the switch in time.
@@ -126,7 +129,7 @@ class Driver:
         return min(due, self._flight[0][0]) if self._flight else due
 
     def run(self, wall_ns: int) -> None:
-        """Everything up to `wall_ns`."""
+        """Process everything up to `wall_ns`."""
         until = self.model_ns(wall_ns)
         for stamp, frame in self._port.receive():
             self._catch_up(min(self.model_ns(stamp), until))
@@ -134,7 +137,7 @@ class Driver:
         self._catch_up(until)
 
     def flush(self, clock: Callable[[], int]) -> None:
-        """Hands over what has reached the switch by now."""
+        """Hand over what has reached the switch by now."""
         flight = self._flight
         while flight:
             now = clock()
@@ -147,7 +150,7 @@ class Driver:
             self._port.send(frame)
 
     def freeze(self) -> None:
-        """The NIC says nothing any more; what it has said goes on."""
+        """Silence the NIC; what it has sent goes on."""
         self._frozen = True
 
     @property
@@ -156,12 +159,12 @@ class Driver:
         return len(self._flight)
 
     def _ask_ns(self) -> int:
-        """When to ask the NIC for a frame."""
+        """Return when to ask the NIC for a frame."""
         free = self._free_ns + (self._free_part > 0)
         return max(free, self.nic.next_wakeup_ns()) if self._idle else free
 
     def _catch_up(self, until: int) -> None:
-        """What is due by `until`: the schedule before the link at one time."""
+        """Process what is due by `until`; the schedule precedes the link at equal times."""
         while True:
             ask = self._ask_ns()
             if self._schedule and self._schedule[0][0] <= min(ask, until):
@@ -176,7 +179,7 @@ class Driver:
                 return
 
     def _send(self) -> None:
-        """The link is free: the next frame, if there is one."""
+        """Send the next frame, if there is one, on the free link."""
         headers = self.nic.next_frame(self.now_ns)
         if headers is None:
             self._idle = True

@@ -1,4 +1,4 @@
-"""Whether a machine kept up with a run in real time: how late things happened, and what the machine lost.
+"""Fidelity of a run in real time: how late things happened, and what the machine lost.
 
 The model. A frame that leaves a link late by x is as one on a link that is longer by x, so that a run whose frames are
 late by m on average is the run of a network whose links are longer by m. Its base RTT is longer by the share g = (the
@@ -30,7 +30,8 @@ _MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred tim
 
 
 def percentile_ns(lag_log2_ns: Sequence[int], share: float) -> float:
-    """From a histogram by powers of 2 (bucket i: 2^i to 2^(i+1)), straight within a bucket; 0 for nothing."""
+    """Return a percentile of a histogram by powers of 2 (bucket i: 2^i to 2^(i+1)), linear within a bucket; 0 if empty.
+    """
     wanted = share * sum(lag_log2_ns)
     below = 0
     for i, frames in enumerate(lag_log2_ns):
@@ -42,7 +43,7 @@ def percentile_ns(lag_log2_ns: Sequence[int], share: float) -> float:
 
 
 def total(histograms: Iterable[Sequence[int]]) -> list[int]:
-    """The sum of histograms."""
+    """Return the sum of histograms."""
     return [sum(column) for column in zip(*histograms, strict=True)]
 
 
@@ -69,7 +70,7 @@ class Lateness:
 
 
 class Meter:
-    """What the run's processes and the whole machine do, from when it is made until `stop`."""
+    """Measurement of the run's processes and the whole machine, from its creation until `stop`."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._processes = [psutil.Process(pid) for pid in pids]
@@ -78,7 +79,7 @@ class Meter:
         self._machine = self._machine_ticks()
 
     def stop(self) -> None:
-        """The processes are still there."""
+        """Stop the measurement, while the processes still exist."""
         self.wall_s = time.monotonic() - self._began
         self.cpu_s = self._own_s() - self._own
         spent = [after - before for after, before in zip(self._machine_ticks(), self._machine, strict=True)]
@@ -94,7 +95,7 @@ class Meter:
 
     @staticmethod
     def _machine_ticks() -> list[int]:
-        """Since boot: user, nice, system, idle, iowait, irq, softirq, steal."""
+        """Return ticks since boot: user, nice, system, idle, iowait, irq, softirq, steal."""
         first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
         return [int(text) for text in first.split()[1:9]]
 

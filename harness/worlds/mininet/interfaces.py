@@ -1,4 +1,4 @@
-"""What the interfaces of a topology's nodes are called: as Mininet does."""
+"""Names of the interfaces of a topology's nodes, which are Mininet's."""
 
 from __future__ import annotations
 

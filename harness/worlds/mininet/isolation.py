@@ -19,7 +19,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def private_network() -> Iterator[None]:
-    """The calling thread, and what it starts, are in a new network namespace. Raises UserError if that is refused."""
+    """Move the calling thread, and what it starts, into a new network namespace.
+
+    Raises UserError if that is refused.
+    """
     with open("/proc/thread-self/ns/net") as before:
         if _LIBC.unshare(_CLONE_NEWNET):
             reason = os.strerror(ctypes.get_errno())
@@ -33,14 +36,17 @@ def private_network() -> Iterator[None]:
 
 
 def enter_network(file: str) -> None:
-    """Moves the calling thread into the network namespace that a file stands for. Raises OSError."""
+    """Move the calling thread into the network namespace of a file.
+
+    Raises OSError.
+    """
     with open(file) as namespace:
         if _LIBC.setns(namespace.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
 
 
 def disable_ipv6() -> None:
-    """The kernel's own frames (router solicitations, neighbour discovery) have no place in an experiment."""
+    """Disable the kernel's own frames (router solicitations, neighbour discovery), which disturb experiments."""
     for name in ("default", "all"):
         setting = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
         if setting.exists():
@@ -48,7 +54,7 @@ def disable_ipv6() -> None:
 
 
 def above_others() -> None:
-    """The calling process goes before what else the machine does, as far as that is allowed.
+    """Give the calling process priority over everything else on the machine, as far as allowed.
 
     With a real-time policy it runs as soon as it has something to do; the kernel leaves 5% of the time to all others.
     """
@@ -60,5 +66,5 @@ def above_others() -> None:
 
 
 def exact_timers() -> None:
-    """Time-outs of the calling thread end when they are due, not up to 50 us later."""
+    """Let time-outs of the calling thread end when they are due, not up to 50 us later."""
     _LIBC.prctl(_PR_SET_TIMERSLACK, 1)

@@ -25,7 +25,7 @@ _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 
 def _as_child() -> None:
-    """In a process that is about to become a command of the run's."""
+    """Prepare a process that is about to become a command of the run."""
     processes.end_with_parent(signal.SIGKILL)
     isolation.above_others()
 
@@ -36,7 +36,9 @@ class ProcessDiedError(CheckError):
 
 @dataclass
 class Process:
-    """One process of a run. `kind` says what it is: "switch" or "host".
+    """Process of a run.
+
+    `kind` is "switch" or "host".
 
     `status` is its exit status (negative: the signal that ended it), None while it lives.
     """
@@ -53,14 +55,14 @@ class Process:
             os.kill(self.pid, number)
 
     def stopped(self) -> bool:
-        """Whether a signal keeps it from going on."""
+        """Return whether a signal has stopped the process."""
         try:
             return self.pid > 0 and psutil.Process(self.pid).status() in _STOPPED
         except psutil.NoSuchProcess:
             return False
 
     def obituary(self) -> str:
-        """What the user is told when it has died."""
+        """Return the message to the user after its death."""
         assert self.status is not None
         how = f"killed by {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
         try:
@@ -98,20 +100,23 @@ class Launcher:
         self.close()
 
     def wait_ready(self) -> None:
-        """Until the zygote has imported everything. Raises ProcessDiedError."""
+        """Wait until the zygote has imported everything.
+
+        Raises ProcessDiedError.
+        """
         while not self._ready:
             self._receive(_START_S)
 
     def fork(
         self, name: str, kind: Literal["switch", "host"], arguments: Sequence[str], *, namespace_pid: int | None = None
     ) -> Process:
-        """Starts a built-in switch or a host, in the network namespace of another process if one is given."""
+        """Start a built-in switch or a host, in the network namespace of another process if one is given."""
         process = self._new(kind, name)
         self._connection.send((name, kind, list(arguments), str(process.log), namespace_pid))
         return process
 
     def run(self, name: str, command: Sequence[str]) -> Process:
-        """Starts a switch that is a program of its own."""
+        """Start a switch that is a program of its own."""
         process = self._new("switch", name)
         with process.log.open("ab") as log:
             process.popen = subprocess.Popen(
@@ -121,7 +126,7 @@ class Launcher:
         return process
 
     def watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """A process that others have started, and end; the run's checks tell of its death, too."""
+        """Watch a process that others start and end; the run's checks report its death, too."""
         self._watched[name] = process
 
     def _new(self, kind: str, name: str) -> Process:
@@ -130,7 +135,7 @@ class Launcher:
         return process
 
     def check(self) -> None:
-        """Raises ProcessDiedError if a process has ended, or does not go on because of a SIGSTOP."""
+        """Raise ProcessDiedError if a process has ended, or is stopped by a SIGSTOP."""
         while self._connection.poll():
             self._receive(0)
         for process in self.processes.values():
@@ -148,7 +153,10 @@ class Launcher:
                     raise ProcessDiedError(f"{what} was stopped (SIGSTOP)")
 
     def pids(self) -> list[int]:
-        """Of all processes, when the zygote has told of those that it has forked. Raises ProcessDiedError."""
+        """Return the ids of all processes, once the zygote has reported those that it forked.
+
+        Raises ProcessDiedError.
+        """
         end = time.monotonic() + _START_S
         while unknown := [process.name for process in self.processes.values() if process.pid < 0]:
             if time.monotonic() > end:
@@ -172,7 +180,7 @@ class Launcher:
             process.status = process.popen.poll()
 
     def _receive(self, timeout_s: float) -> None:
-        """One message of the zygote's."""
+        """Process one message of the zygote."""
         try:
             if not self._connection.poll(timeout_s):
                 return
@@ -188,7 +196,10 @@ class Launcher:
             self.processes[rest[0]].status = rest[1]
 
     def stop(self, names: Iterable[str], patience_s: float = 10.0) -> None:
-        """SIGTERM to each, and waits for their ends. Raises ProcessDiedError if one ends badly or not at all."""
+        """Stop processes by SIGTERM and wait for them.
+
+        Raises ProcessDiedError if one ends badly or not at all.
+        """
         stopping = [self.processes[name] for name in names]
         for process in stopping:
             self._poll(process)
@@ -208,7 +219,7 @@ class Launcher:
             del self.processes[process.name]
 
     def close(self) -> None:
-        """Ends everything, at once."""
+        """End everything, at once."""
         self._connection.close()  # the zygote ends its children, then itself
         others = [process.popen for process in self.processes.values() if process.popen is not None]
         for popen in (*others, self._zygote):

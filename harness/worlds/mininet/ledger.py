@@ -1,4 +1,4 @@
-"""What became of every frame, and every switch's counters, as a `Recording` has them."""
+"""Ledger of all frames, and every switch's counters, as in a `Recording`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 
 
 def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
-    """Frames that a real network would not have lost, by what happened."""
+    """Return the frames that a real network would not have lost, by reason."""
     ports = [port for switch in counters.values() for port in switch["ports"]]
     return {
         "a switch's receive ring was full": sum(port["rx_ring_full"] for port in ports),
@@ -48,8 +48,11 @@ def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str,
 
 
 def conservation(counters: Counters, reports: Sequence[Finished], counted: Mapping[Kind, int]) -> dict[str, int]:
-    """As `Fabric.conservation`, with what the program has `counted` by name, and with further reasons: drop_in_switch,
-    by a switch that does not tell; drop_socket, lost between the programs and the kernel."""
+    """Return the ledger as `Fabric.conservation`, with what the program has `counted`, and with further reasons.
+
+    They are drop_in_switch, by a switch that does not report it, and drop_socket, lost between the programs
+    and the kernel.
+    """
     ports = [port for switch in counters.values() for port in switch["ports"]]
     entered = sum(report.frames_sent for report in reports)
     cloned = sum(switch["cloned"] for switch in counters.values())
@@ -94,7 +97,7 @@ def conservation(counters: Counters, reports: Sequence[Finished], counted: Mappi
 
 
 def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
-    """By switch: how many asserts of its program failed, and the first; of switches that tell."""
+    """Return, by switch, how many asserts of its program failed, and the first; of switches that report them."""
     return {
         name: (switch["failed_asserts"], switch["failed_assert"])
         for name, switch in counters.items()
@@ -103,7 +106,7 @@ def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
 
 
 def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
-    """One row a switch port. busy_ns is model time."""
+    """Return a row for each switch port; busy_ns is model time."""
     rows = [(nodes.index(name), port) for name, switch in counters.items() for port in switch["ports"]]
     columns = {"node": [node for node, _ in rows], "port": [port["port"] for _, port in rows]}
     for name in (*PORT_COLUMNS, *_DROPS):
@@ -113,7 +116,7 @@ def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[
 
 
 def pfc_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
-    """One row a (port, priority) that ever paused or was paused. Times are model time."""
+    """Return a row for each (port, priority) that ever paused or was paused, in model time."""
     columns: dict[str, list[int]] = {name: [] for name in ("node", "port", *_PFC_COLUMNS)}
     for name, switch in counters.items():
         for port in switch["ports"]:
@@ -130,7 +133,7 @@ def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
 
 
 def sampled_ports(run: Run, counters: Counters) -> list[Port]:
-    """The ports whose queues are sampled: of switches that tell."""
+    """Return the ports whose queues are sampled, of switches that report them."""
     record, topology = run.scenario.record, run.topology
     if not record.queue_interval_ns:
         return []
@@ -175,7 +178,7 @@ def read_queues(
     epoch_ns: int,
     dilation: int,
 ) -> None:
-    """What a probe asks of the switches that tell: of their logs, or their counters at the end."""
+    """Read a probe's quantities from the switches' logs, or from their counters at the end."""
     ports = [port for port in probe.ports(run) if _logs(counters[port[0]])]
     if probe.interval_ns:
         samples = queue_samples(
@@ -193,5 +196,5 @@ def read_queues(
 
 
 def _logs(switch: Mapping[str, Any]) -> bool:
-    """Whether a switch keeps a log of its queues."""
+    """Return whether a switch keeps a log of its queues."""
     return "origin_ns" in switch

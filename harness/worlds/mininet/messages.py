@@ -1,4 +1,4 @@
-"""What the run's coordinator and the agents of its hosts tell each other, beside what the session and its hosts do.
+"""Messages between the run's coordinator and the agents of its hosts, beside those of the session.
 
 Times are of the model unless named wall.
 """
@@ -15,7 +15,7 @@ from host_agents.config import NicConfig
 
 
 class PortChange(NamedTuple):
-    """What the link at a port of a switch or host is from `time_ns` on, in model units.
+    """Change of the link at a port of a switch or host from `time_ns` on, in model units.
 
     `delay_ns` has the latency of the switch at the other end. What is lost at random follows from `seed`.
     """
@@ -105,7 +105,7 @@ class Verified:
 
 @dataclass
 class Finished:
-    """All that the agent knows, at the end."""
+    """Final report of an agent."""
 
     session: HostReport
     rates: list[RateSample]  # of connections on which this host sends

@@ -66,7 +66,7 @@ class Dilated:
 
 
 def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, SwitchPlan]:
-    """What each switch of a run is told, by name."""
+    """Return the configuration of each switch of a run, by name."""
     scenario, topology = run.scenario, run.topology
     origin_ns = time.monotonic_ns()
     dilated = Dilated(dilation)
@@ -101,14 +101,14 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
 
 
 def _sample_interval_ns(run: Run) -> int:
-    """The shortest at which queues are wanted; 0: never."""
+    """Return the shortest interval of queue samples; 0: never."""
     intervals = [run.scenario.record.queue_interval_ns]
     intervals += [probe.interval_ns for probe in run.probes if isinstance(probe, QueueProbe)]
     return min((interval for interval in intervals if interval), default=0)
 
 
 def port_changes(run: Run) -> dict[str, list[PortChange]]:
-    """What links are from some time on, for each switch and host, by name, in order of time.
+    """Return the changes of links for each switch and host, by name, in order of time.
 
     What links lose at random is among that from time 0 on: before, the network is tried.
     """
@@ -170,7 +170,7 @@ class Network:
         )
 
     def start_switches(self) -> None:
-        """Every switch process is started; none may answer yet."""
+        """Start every switch process; none may answer yet."""
         for switch in self.switches.values():
             switch.start(())
 
@@ -182,18 +182,19 @@ class Network:
         _Cli(self._net, stdin=sys.stdin)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
-        """The processes that Mininet keeps for its nodes, by node."""
+        """Return the shells that Mininet keeps for its nodes, by node."""
         return {node.name: node.shell for node in (*self._net.hosts, *self._net.switches)}
 
     def stop(self) -> None:
-        """Ends the shells, and with them the namespaces of the hosts; interfaces go with those and with the run's."""
+        """End the shells, and with them the hosts' namespaces and all interfaces."""
         for node in (*self._net.hosts, *self._net.switches):
             with contextlib.suppress(OSError):
                 node.terminate()
 
 
 def _interface(mtu: int) -> type[Any]:
-    """An interface that is up, and carries frames of `mtu` bytes behind the Ethernet header, as they are."""
+    """Return a class of interfaces that are up, and carry frames of `mtu` bytes behind the Ethernet header unchanged.
+    """
 
     class _Interface(Intf):  # type: ignore[misc]  # Mininet has no types
         def config(self, **_params: Any) -> dict[str, Any]:
@@ -204,13 +205,13 @@ def _interface(mtu: int) -> type[Any]:
 
 
 def max_frame_bytes(run: Run) -> int:
-    """The longest frame that a link may carry: a full data packet with all telemetry."""
+    """Return the longest frame of a link: a full data packet with all telemetry."""
     return run.data_bytes + (8 * 15 if run.telemetry else 0)
 
 
 @contextlib.contextmanager
 def network(run: Run, plans: dict[str, SwitchPlan], cls: type[P4Switch], launcher: Launcher) -> Iterator[Network]:
-    """A network for as long as the block lasts."""
+    """Yield a network for the duration of the block."""
     net = Network(run, plans, cls, launcher)
     try:
         yield net

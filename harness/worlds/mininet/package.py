@@ -29,7 +29,7 @@ class _Finder:
 
 
 def missing() -> str | None:
-    """Why the Mininet world cannot be used here, with what to do about it, in one line; None: it can."""
+    """Return why the Mininet world cannot be used here, and a remedy, in one line; None: it can."""
     if not sys.platform.startswith("linux"):
         return "the Mininet world needs Linux; use --world virtual here"
     if os.geteuid():
@@ -49,7 +49,7 @@ def missing() -> str | None:
 
 
 def _refusal() -> str:
-    """What is said to one who wants a veth pair in a network namespace of his own; empty: he gets it."""
+    """Return why a veth pair in a network namespace is refused; empty: it is not."""
     command = ["unshare", "--net", "ip", "link", "add", "name", "veth0", "type", "veth", "peer", "name", "veth1"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
@@ -59,7 +59,10 @@ def _refusal() -> str:
 
 
 def require() -> None:
-    """Makes `import mininet` work. Raises UserError where the Mininet world cannot be used."""
+    """Enable `import mininet`.
+
+    Raises UserError if the Mininet world cannot be used.
+    """
     reason = missing()
     if reason is not None:
         raise UserError(reason)

@@ -21,7 +21,10 @@ class RawPort:
     """Frames whole, without FCS. Times are CLOCK_MONOTONIC, in ns."""
 
     def __init__(self, interface: str) -> None:
-        """Raises OSError."""
+        """Open the interface.
+
+        Raises OSError.
+        """
         self.frames_sent = 0
         self.send_failed = 0
         self.frames_received = 0  # PFC frames apart
@@ -39,7 +42,7 @@ class RawPort:
         return self._socket.fileno()
 
     def send(self, frame: bytes) -> None:
-        """A frame that the kernel has no room for is lost, and counted."""
+        """Send a frame; one for which the kernel has no room is lost, and counted."""
         self.frames_sent += 1
         try:
             self._socket.send(frame)
@@ -47,7 +50,7 @@ class RawPort:
             self.send_failed += 1
 
     def receive(self) -> Iterator[tuple[int, bytes]]:
-        """(arrival, frame) of all that has arrived."""
+        """Yield (arrival, frame) of all that has arrived."""
         # The kernel stamps frames with the other clock, which somebody may set.
         offset = time.time_ns() - time.monotonic_ns()
         while True:
@@ -63,7 +66,7 @@ class RawPort:
             yield seconds * 1_000_000_000 + ns - offset, frame
 
     def dropped(self) -> int:
-        """Frames that found the socket's buffer full, so far."""
+        """Return the number of frames so far that found the socket's buffer full."""
         statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size)
         self._dropped += _STATISTICS.unpack(statistics)[1]  # the kernel starts anew at each reading
         return self._dropped

@@ -18,7 +18,7 @@ _AT_THE_END = (*PORT_COLUMNS, "busy_ns")
 
 
 def require(probes: Sequence[Probe]) -> None:
-    """Raises UserError for a probe that only the virtual world has."""
+    """Raise UserError for a probe that only the virtual world has."""
     for probe in probes:
         if not isinstance(probe, QueueProbe):
             continue
@@ -31,9 +31,7 @@ def require(probes: Sequence[Probe]) -> None:
 
 
 class SwitchReader:
-    """Reads what the run's probes want of switches, given by name and address, and adds it to `readings`; and what the
-    program has counted by name.
-    """
+    """Reader of the run's probes at switches, given by name and address, and of the program's counts."""
 
     def __init__(
         self,
@@ -43,7 +41,10 @@ class SwitchReader:
         program: controller.Program,
         has_registers: bool,
     ) -> None:
-        """Addresses come with device ids. `has_registers`: these switches have them in their P4Runtime."""
+        """Prepare the reader; addresses come with device ids.
+
+        `has_registers`: these switches have them in their P4Runtime.
+        """
         self._run = run
         self._readings = readings
         self._accounts = program.accounts
@@ -61,13 +62,16 @@ class SwitchReader:
         self._thread: threading.Thread | None = None
 
     def start(self, epoch_ns: int, dilation: int) -> None:
-        """Readings are at the model times that were meant, or as soon after as the machine can; that time is noted."""
+        """Start reading at the intended model times, or as soon as possible after; the actual times are noted."""
         if self._over_time:
             self._thread = threading.Thread(target=self._read_on, args=(epoch_ns, dilation), name="probes")
             self._thread.start()
 
     def stop(self) -> None:
-        """The flows are done. Raises UserError if a switch refused a reading."""
+        """Stop after the flows.
+
+        Raises UserError if a switch refused a reading.
+        """
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -75,16 +79,22 @@ class SwitchReader:
             raise self._failure
 
     def read_last(self, end_ns: int) -> None:
-        """What is to be read at the end of the run: nothing is under way any more. Raises UserError."""
+        """Read what is to be read at the end of the run, when nothing is under way.
+
+        Raises UserError.
+        """
         for probe in self._at_end:
             self._read(probe, end_ns)
 
     def count(self) -> Mapping[program_ledger.Kind, int]:
-        """What the program has counted by name, at the end of the run. Raises UserError."""
+        """Return what the program has counted by name, at the end of the run.
+
+        Raises UserError.
+        """
         return program_ledger.count(map(program_state.ByP4Runtime, self._clients.values()), self._accounts)
 
     def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
-        """What registers have left of flows, looked at every `wait_s` until it is gone or `patience_s` are over.
+        """Return the flow state left in registers, read every `wait_s` until it is gone or `patience_s` are over.
 
         None where that cannot be known. Raises UserError.
         """

@@ -17,7 +17,7 @@ class Rerouter:
     """Writes the routes that a run's events ask for into switches, given by name and address."""
 
     def __init__(self, run: Run, addresses: Mapping[str, tuple[str, int]], rerouting: Rerouting) -> None:
-        """Addresses come with device ids. What is to be written is worked out here, before time counts."""
+        """Prepare all updates before time counts; addresses come with device ids."""
         self._changes = [
             (
                 change.time_ns,

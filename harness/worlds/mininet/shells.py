@@ -9,7 +9,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def made_whole(node: Any) -> Iterator[None]:
-    """The block makes the node; an error or a signal in it ends the node's shell.
+    """End a node's shell if the block, which makes the node, fails by an error or a signal.
 
     Nobody else would: Mininet knows of a node only once it is complete.
     """

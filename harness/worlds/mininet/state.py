@@ -1,6 +1,6 @@
-"""What of running networks is on the disk, so that other commands find them: one folder a run, below /run/p4cc.
+"""State of running networks on disk, for other commands: one folder a run, below /run/p4cc.
 
-    /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
+/run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
     /run/p4cc/<id>/*               logs, sockets, settings of its processes
 
 A folder begins as `.<id>` and gets its name when its state is there. <id> begins with the number of the process that
@@ -29,7 +29,7 @@ _NAME = re.compile(r"\.?(\d+)-[a-z0-9_]{8}")
 
 
 def root() -> Path:
-    """Where the folders of runs are."""
+    """Return the folder of the runs' folders."""
     return Path(os.environ.get("P4CC_RUN") or "/run/p4cc")
 
 
@@ -42,11 +42,14 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """Raises psutil.NoSuchProcess."""
+        """Return the identity of a process.
+
+        Raises psutil.NoSuchProcess.
+        """
         return cls(pid, psutil.Process(pid).create_time())
 
     def find(self) -> psutil.Process | None:
-        """None: it has ended, though its parent may not have taken notice."""
+        """Return the process; None: it has ended, though its parent may not have noticed."""
         try:
             process = psutil.Process(self.pid)
             living = process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE
@@ -57,7 +60,10 @@ class ProcessId:
 
 @dataclass
 class State:
-    """One run. `owner` is the process that carries it out; the others end with it, unless something goes wrong."""
+    """State of one run.
+
+    `owner` is the process that makes it; the others end with it, unless something goes wrong.
+    """
 
     scenario: str
     owner: ProcessId
@@ -80,7 +86,7 @@ class RunFolder:
             raise UserError(f"the Mininet world keeps its state in {root()}: {error.strerror}") from None
 
     def record(self, pids: Iterable[int], switches: dict[str, tuple[str, int]]) -> None:
-        """Adds processes and switches."""
+        """Add processes and switches."""
         for pid in pids:
             try:
                 self.state.processes.append(ProcessId.of(pid))
@@ -103,7 +109,7 @@ class RunFolder:
 
 
 def runs() -> Iterator[tuple[Path, State]]:
-    """All runs of this user's that left a trace, whether their owner lives or not."""
+    """Yield all runs of this user that left a trace, whether their owner lives or not."""
     for path in sorted(root().glob(f"*/{_STATE}")):
         if not _NAME.fullmatch(path.parent.name) or not _own(path.parent):
             continue
@@ -121,7 +127,10 @@ def runs() -> Iterator[tuple[Path, State]]:
 
 
 def find_switch(name: str) -> tuple[str, int]:
-    """(address, device id) of a switch of a running network. Raises UserError if there is none, or several."""
+    """Return (address, device id) of a switch of a running network.
+
+    Raises UserError if there is none, or several.
+    """
     living = [(path, state) for path, state in runs() if state.owner.find() is not None]
     found = [(path, state.switches[name]) for path, state in living if name in state.switches]
     if len(found) == 1:
@@ -135,7 +144,7 @@ def find_switch(name: str) -> tuple[str, int]:
 
 
 def clean() -> list[str]:
-    """Ends what is left of runs whose owner is gone, and removes their folders; says what was done."""
+    """End what is left of runs whose owner is gone, remove their folders, and return a description."""
     done = []
     for path, state in runs():
         if state.owner.find() is not None:
@@ -156,7 +165,7 @@ def clean() -> list[str]:
 
 
 def _own(path: Path) -> bool:
-    """Whether it is a folder that this user has made."""
+    """Return whether a path is a folder that this user has made."""
     try:
         status = path.lstat()
     except OSError:

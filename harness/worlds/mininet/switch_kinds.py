@@ -1,4 +1,4 @@
-"""What `--switch` may name."""
+"""Kinds of switches for `--switch`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from p4switch.errors import lookup
 
 
 def switch_class(name: str) -> type[P4Switch]:
-    """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
+    """Return the class that `--switch` names.
+
+    Raises UserError for an unknown one, and for one that cannot be used.
+    """
     cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
     cls.require()
     return cls

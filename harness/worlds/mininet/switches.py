@@ -38,7 +38,10 @@ class PortPlan:
 
 @dataclass(frozen=True)
 class SwitchPlan:
-    """All that a switch process is told about itself. `settings` are the scenario's, in model time."""
+    """Configuration of a switch process.
+
+    `settings` are the scenario's, in model time.
+    """
 
     device_id: int
     ports: Mapping[int, PortPlan]
@@ -70,24 +73,24 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     @classmethod
     def require(cls) -> None:
-        """Raises UserError where it cannot be used."""
+        """Raise UserError if it cannot be used."""
 
     @abstractmethod
     def launch(self) -> Process:
-        """Starts the process, without a program; the interfaces are there."""
+        """Start the process without a program; the interfaces exist already."""
 
     @classmethod
     def tick_ns(cls, dilation: int) -> Fraction:
-        """Model time of a tick of the programs' clock."""
+        """Return the model time of a tick of the programs' clock."""
         return Fraction(1)
 
     @classmethod
     def cell_bytes(cls, plan: SwitchPlan) -> int:
-        """What a unit of the programs' queue depths stands for."""
+        """Return the bytes of a unit of the programs' queue depths."""
         return plan.settings.cell_bytes
 
     def configure(self) -> None:
-        """What is left to be set once the program is in place (and P4Runtime has no words for)."""
+        """Set what P4Runtime has no words for, once the program is in place."""
 
     has_registers = True
     """Whether P4Runtime reads them."""
@@ -96,33 +99,33 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     """Whether `schedule` is there."""
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
-        """What happens to the links at its ports, at model times that count from `epoch_ns` (CLOCK_MONOTONIC)."""
+        """Schedule changes of the links at its ports, at model times from `epoch_ns` (CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
     counts_meanwhile = False
     """Whether `count` and `counted_so_far` are there."""
 
     def count(self) -> None:
-        """Has the process write what it has counted so far."""
+        """Have the process write its counters so far."""
         raise NotImplementedError
 
     def counted_so_far(self) -> Mapping[str, Any] | None:
-        """What it wrote when it was told to at last; None: nothing yet."""
+        """Return what it wrote at the last request; None: nothing yet."""
         raise NotImplementedError
 
     @abstractmethod
     def counters(self) -> Mapping[str, Any]:
-        """What the process counted, once it has ended: `Live.stats`, or as much of it as it tells."""
+        """Return the counters of the process, once it has ended: `Live.stats`, or the part that it reports."""
 
     def caveats(self) -> list[str]:
-        """What the user has to know about the run, because of this switch."""
+        """Return what the user has to know about the run, because of this switch."""
         return []
 
     # Common
 
     @property
     def address(self) -> str:
-        """Of the P4Runtime server."""
+        """Address of the P4Runtime server."""
         return f"unix:{self.plan.folder / self.name}.p4rt"
 
     @property
@@ -130,7 +133,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         return self.plan.folder / f"{self.name}.log"
 
     def start(self, controllers: object) -> None:
-        """Mininet's hook."""
+        """Start the process (a hook of Mininet)."""
         self.process = self.launch()
 
 
@@ -189,7 +192,7 @@ class BuiltinSwitch(P4Switch):
         return self.plan.folder / f"{self.name}.stats.json"
 
     def _traffic(self) -> dict[str, Any]:
-        """The file that p4switch.daemon.config reads."""
+        """Return the contents of the file that p4switch.daemon.config reads."""
         plan, settings = self.plan, self.plan.settings
         pfc = settings.pfc
         fixed_bytes = pfc.xoff_bytes if settings.ingress_bytes is None else settings.ingress_bytes

@@ -43,7 +43,7 @@ class Transfer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an agent runs: a host's address, its interface, and a process in its network namespace."""
+    """Place of an agent: a host's address, its interface, and a process in its network namespace."""
 
     address: str
     interface: str
@@ -61,7 +61,7 @@ def carry_out(
     timeout_s: float,
     **nic: Any,
 ) -> pd.DataFrame:
-    """One row a transfer, in order: times in ns, counts of its queue pair.
+    """Make the transfers and return a row for each, in order: times in ns, counters of its queue pair.
 
     `nic` are fields of NicConfig. Raises UserError for what does not fit, before anything is started, and CheckError
     when a transfer is not done after `timeout_s`.
@@ -134,7 +134,7 @@ def carry_out(
 def _shortfall(
     transfers: Sequence[Transfer], records: Sequence[FlowRecord], failed: Collection[int], timeout_s: float
 ) -> str:
-    """What kept the transfers from being done: one that has failed, of these places in the list, or one too slow."""
+    """Return what kept the transfers from completion: a failed one, by its place in the list, or a slow one."""
     missing = [place for place, r in enumerate(records) if min(r.delivered_ns, r.completed_ns) < 0]
     done = f"{len(records) - len(missing)} of {len(records)} transfers are done"
     if failed:

@@ -1,4 +1,4 @@
-"""What a run's switches have counted so far, asked for while it goes on."""
+"""Live counters of a run's switches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MONOTONIC = "monotonic_ns"  # when a switch wrote its statistics
 
 
 class Watcher(Protocol):
-    """Who is told: `harness.replay.live.Watch`."""
+    """Listener of live counters: `harness.replay.live.Watch`."""
 
     def begin(self, run: Run) -> None: ...
 
@@ -37,7 +37,7 @@ def watched(
     records: Sequence[FlowRecord],
     progress: Progress | None,
 ) -> Callable[[float, int, int, int], None]:
-    """`progress`, which asks switches once a second, and tells what they answered, at the times when they wrote it.
+    """Return `progress` extended: it asks switches once a second, and passes on their answers with their times.
 
     Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are asked again once all have answered.
     """

@@ -57,7 +57,10 @@ _SIGNALS = (*interruption.ENDING, interruption.AGAIN)
 
 
 class MininetWorld:
-    """One run. Build it, then `run` it once. Raises UserError for what this world does not have."""
+    """Mininet world of one run, which is built and then `run` once.
+
+    Raises UserError for what this world does not have.
+    """
 
     def __init__(
         self,
@@ -71,7 +74,10 @@ class MininetWorld:
         watcher: Watcher | None = None,
         prompt: Prompt | None = None,
     ) -> None:
-        """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not.
+        """Prepare the world.
+
+        `dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did
+        not.
 
         `prompt`: when Mininet's own prompt opens: before model time begins, at a moment of it, or after it has ended.
         """
@@ -227,7 +233,7 @@ class MininetWorld:
     # Setting up
 
     def _epoch_ns(self, plans: dict[str, SwitchPlan]) -> int:
-        """Model time 0: soon, and at a multiple of the program's common period on the clock of the switches.
+        """Return model time 0: soon, and at a multiple of the program's common period on the switches' clock.
 
         BMv2 has no such clock: it counts from when its process started.
         """
@@ -282,7 +288,7 @@ class MininetWorld:
         )
 
     def _program(self, net: Network, launcher: Launcher, program: controller.Program) -> None:
-        """Every switch gets its pipeline and its entries over P4Runtime."""
+        """Program every switch with its pipeline and its entries over P4Runtime."""
         run = self.run_plan
 
         def one(switch: Switch, client: GrpcClient) -> None:
@@ -320,7 +326,7 @@ class MininetWorld:
     # Afterwards
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
-        """(time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
+        """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
         topology = self.run_plan.topology
         frames = []
         for host, report in zip(topology.hosts, self._reports, strict=True):
@@ -331,12 +337,12 @@ class MininetWorld:
         yield from frames
 
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
-        """hosts.pcapng, where it was asked for."""
+        """Write hosts.pcapng, if requested."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
 
     def _add_readings(self, probe: HostProbe, end_ns: int) -> None:
-        """What hosts have read, by time and host."""
+        """Add the hosts' readings, by time and host."""
         rows = sorted(
             (time_ns, host.name, row)
             for host, report in zip(self.run_plan.topology.hosts, self._reports, strict=True)
@@ -439,8 +445,7 @@ def _counted(switches: Mapping[str, P4Switch], launcher: Launcher) -> ledger.Cou
 def _lateness(
     run: Run, counters: ledger.Counters, before: ledger.Counters, reports: list[Finished]
 ) -> list[fidelity.Lateness]:
-    """Return how late the frames of all hosts were, and those of all switches that tell, since these had counted
-    `before`."""
+    """Return how late the frames of all hosts were, and of switches since they had counted `before`."""
     switches = len(run.base_rtts_ns) - 1  # on the longest path
     hosts = [(report.lag_log2_ns, report.lag_sum_ns) for report in reports]
     found = [fidelity.Lateness("hosts", 2, fidelity.total(lags for lags, _ in hosts), sum(late for _, late in hosts))]
@@ -455,7 +460,7 @@ def _lateness(
 
 
 def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:
-    """The senders' samples, with what arrived at the receivers in the same intervals."""
+    """Add the senders' samples, with the receivers' arrivals in the same intervals."""
     ends = {(host, connection.number) for connection in session.connections for host in connection.destinations}
     arrivals = sorted(
         (time_ns, number, host, total)
@@ -492,6 +497,6 @@ def _signals_restored() -> Iterator[None]:
 
 
 def _ignore_signals() -> None:
-    """Nothing may interrupt the end of a run: it takes seconds, and leaves nothing behind."""
+    """Ignore signals at the end of a run, which takes seconds and leaves nothing behind."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)

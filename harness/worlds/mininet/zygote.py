@@ -36,7 +36,7 @@ _PATIENCE_S = 3.0
 
 
 def preload(modules: Iterable[str], packages: Iterable[str]) -> None:
-    """Everything that children need, so that its pages are shared: modules, and packages with all that is in them."""
+    """Import everything that children need, so that its pages are shared: modules, and packages with their modules."""
     for name in modules:
         importlib.import_module(name)
     for name in packages:
@@ -57,7 +57,7 @@ def _preload_hosts_and_switches() -> None:
 
 
 def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None) -> None:
-    """The life of a forked process. Does not return."""
+    """Run a forked process; does not return."""
     status = 1
     try:
         processes.end_with_parent(signal.SIGKILL)
@@ -96,7 +96,7 @@ class _Zygote:
         self._names: dict[int, str] = {}  # of living children
 
     def serve(self) -> None:
-        """Until the launcher is gone or says so, or SIGTERM."""
+        """Serve until the launcher is gone or says so, or SIGTERM."""
         wakeup, signalled = os.pipe()
         os.set_blocking(signalled, False)
         os.set_blocking(wakeup, False)
@@ -146,7 +146,10 @@ class _Zygote:
             self._connection.send(message)
 
     def end_children(self) -> None:
-        """SIGTERM, and SIGKILL for those that do not listen. The launcher learns of this process's end, not theirs."""
+        """End children by SIGTERM, and by SIGKILL if they ignore it.
+
+        The launcher learns of this process's end, not theirs.
+        """
         self._connection.close()
         for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
             for pid in self._names:
@@ -158,7 +161,7 @@ class _Zygote:
 
 
 def main() -> None:
-    """Entry point of the process."""
+    """Run the process."""
     os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
     processes.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))

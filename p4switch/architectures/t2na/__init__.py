@@ -1,4 +1,4 @@
-"""The second Tofino Native Architecture: so far its declarations, so that programs are type-checked."""
+"""The second Tofino Native Architecture: TNA's package with a ghost thread, wider fields, and longer bytes in front."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.package import Package
-from p4switch.architectures.tna import COMPILER
+from p4switch.architectures.packet_path import PACKET_PATHS
+from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
 from p4switch.registry import Registry
 
 PACKAGES: Registry[type[Package]] = Registry(
@@ -14,6 +15,15 @@ PACKAGES: Registry[type[Package]] = Registry(
 )
 
 T2NA = Architecture(
-    "t2na", Path(__file__).parent, ("t2na.p4",), PACKAGES, (), {"__TARGET_TOFINO__": "2", **COMPILER}
+    "t2na",
+    Path(__file__).parent,
+    ("t2na.p4",),
+    PACKAGES,
+    (EXTERNS,),
+    {"__TARGET_TOFINO__": "2", **COMPILER},
+    PROPERTIES,
+    MATCH_KINDS,
+    pads_headers=True,
 )
 ARCHITECTURES.add(T2NA.name, T2NA)
+PACKET_PATHS.add("t2na.Switch", packet_path(Path(__file__).parent / "c", (EXTERNS,)))

@@ -1,21 +1,127 @@
-"""The Tofino Native Architecture: so far its declarations, so that programs are type-checked."""
+"""The Tofino Native Architecture: its package and externs, and what T2NA, the second one, has of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from p4switch.architectures.architecture import ARCHITECTURES, Architecture
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
+from p4switch.architectures.extern import Extern
 from p4switch.architectures.package import Package
+from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
 """Macros by which programs ask how old the chip's compiler is: here, as new as any that they know."""
+NO_PORT = 0x1FF
+"""Where nothing is sent: a packet to no port has none, rather than one that stands for it."""
 
+MIRROR_CHUNKS = 8
+"""Fields of 64 bits for what is in front of a mirrored packet."""
+
+EXTERNS: Registry[type[Extern]] = Registry(
+    "extern", group="p4cc.tna_externs", package="p4switch.architectures.tna.externs", base=Extern
+)
 PACKAGES: Registry[type[Package]] = Registry(
     "package", group="p4cc.tna_packages", package="p4switch.architectures.tna", base=Package
 )
+PROPERTIES = TableProperties(
+    profile="implementation",
+    profiles=("ActionProfile", "ActionSelector"),
+    layouts=("Atcam", "Alpm"),
+    counter="counters",
+    counters=("DirectCounter",),
+    meter="meters",
+    meters=("DirectMeter",),
+    idle_timeout="idle_timeout",
+)
+MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}
 
 TNA = Architecture(
-    "tna", Path(__file__).parent, ("tna.p4", "tofino.p4"), PACKAGES, (), {"__TARGET_TOFINO__": "1", **COMPILER}
+    "tna",
+    Path(__file__).parent,
+    ("tna.p4", "tofino.p4"),
+    PACKAGES,
+    (EXTERNS,),
+    {"__TARGET_TOFINO__": "1", **COMPILER},
+    PROPERTIES,
+    MATCH_KINDS,
+    pads_headers=True,
 )
 ARCHITECTURES.add(TNA.name, TNA)
+
+
+def packet_path(folder: Path, externs: tuple[Registry[type[Extern]], ...]) -> PacketPath:
+    """Return how packets go through a pipeline, with the C of an architecture that is in `folder`."""
+    return PacketPath(
+        folder,
+        parsers=("ingress_parser", "egress_parser"),
+        controls=("ingress", "egress"),
+        deparsers=("ingress_deparser", "egress_deparser"),
+        intrinsic=_INTRINSIC,
+        externs=externs,
+        drop_port=NO_PORT,
+        named=True,
+    )
+
+
+def _fields(instance: str, /, **fields: str) -> Mapping[str, Intrinsic]:
+    return {own: Intrinsic(f"{instance}.{name}") for own, name in fields.items()}
+
+
+_INTRINSIC = {
+    **_fields(
+        "ig_intr_md_from_prsr",
+        ingress_global_tstamp="global_tstamp",
+        ingress_global_ver="global_ver",
+        ingress_parser_err="parser_err",
+    ),
+    **_fields(
+        "ig_intr_md_for_tm",
+        ucast_egress_port="ucast_egress_port",
+        ucast_written="ucast_egress_port_written",
+        bypass_egress="bypass_egress",
+        deflect_on_drop="deflect_on_drop",
+        ingress_cos="ingress_cos",
+        qid="qid",
+        icos_for_copy_to_cpu="icos_for_copy_to_cpu",
+        copy_to_cpu="copy_to_cpu",
+        packet_color="packet_color",
+        mcast_grp_a="mcast_grp_a",
+        mcast_a_written="mcast_grp_a_written",
+        mcast_grp_b="mcast_grp_b",
+        mcast_b_written="mcast_grp_b_written",
+        level1_mcast_hash="level1_mcast_hash",
+        level2_mcast_hash="level2_mcast_hash",
+        level1_exclusion_id="level1_exclusion_id",
+        level2_exclusion_id="level2_exclusion_id",
+        rid="rid",
+    ),
+    **_fields(
+        "ig_intr_md_for_dprsr",
+        ingress_drop_ctl="drop_ctl",
+        digest_written="digest_type_written",
+        resubmit_written="resubmit_type_written",
+        ingress_mirror_type="mirror_type",
+        ingress_mtu_trunc_len="mtu_trunc_len",
+        ingress_mirror_io_select="mirror_io_select",
+        adv_flow_ctl="adv_flow_ctl",
+    ),
+    **_fields(
+        "eg_intr_md_from_prsr",
+        egress_global_tstamp="global_tstamp",
+        egress_global_ver="global_ver",
+        egress_parser_err="parser_err",
+    ),
+    **_fields(
+        "eg_intr_md_for_dprsr",
+        egress_drop_ctl="drop_ctl",
+        egress_mirror_written="mirror_type_written",
+        egress_mirror_type="mirror_type",
+        egress_mtu_trunc_len="mtu_trunc_len",
+        egress_mirror_io_select="mirror_io_select",
+    ),
+}
+"""What the program has of it: which parameters blocks take is theirs."""
+
+PACKET_PATHS.add("tna.Switch", packet_path(Path(__file__).parent / "c", (EXTERNS,)))

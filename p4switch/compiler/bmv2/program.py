@@ -24,7 +24,7 @@ def _field(name: str, t: types.Type) -> list[Any]:
 
 
 def _padded(fields: list[list[Any]]) -> list[list[Any]]:
-    """`fields` with one more to fill the last byte, as metadata needs."""
+    """`fields` with one more to fill the last byte, as metadata and headers need."""
     rest = -sum(f[1] for f in fields) % 8
     return [*fields, ["_padding", rest, False]] if rest else fields
 
@@ -111,7 +111,8 @@ class _Headers:
             fields = flat_fields(t)
             variable = any(isinstance(ft, types.Varbit) for _, ft in fields)
             longest = sum(types.width_of(ft) or 0 for _, ft in fields) // 8 if variable else None
-            self._add_type(name, [_field(n, ft) for n, ft in fields], longest)
+            written = [_field(n, ft) for n, ft in fields]
+            self._add_type(name, written if variable else _padded(written), longest)
         return name
 
     def _union_type(self, t: types.Union) -> str:
@@ -227,7 +228,12 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
             )
     return {
         "program": lowered.source.path,
-        "__meta__": {"version": VERSION, "compiler": "p4cc", "source_names": lowered.parameters},
+        "__meta__": {
+            "version": VERSION,
+            "compiler": "p4cc",
+            **({"package": lowered.package.path} if lowered.package.path else {}),
+            "source_names": lowered.parameters,
+        },
         "header_types": headers.types,
         "headers": headers.headers,
         "header_stacks": headers.stacks,
@@ -254,7 +260,16 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         "meter_arrays": _numbered([_meter(m, info(m.span)) for m in program.meters]),
         "counter_arrays": _numbered([_counter(c, info(c.span)) for c in program.counters]),
         "register_arrays": _numbered(
-            [{"name": r.name, "size": r.size, "bitwidth": r.width, **info(r.span)} for r in program.registers]
+            [
+                {
+                    "name": r.name,
+                    "size": r.size,
+                    "bitwidth": r.width,
+                    **({"initial_value": hex(r.initial)} if r.initial else {}),
+                    **info(r.span),
+                }
+                for r in program.registers
+            ]
         ),
         "calculations": _numbered(calculations),
         "learn_lists": _field_lists(program.learn_lists),

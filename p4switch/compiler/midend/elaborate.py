@@ -107,7 +107,10 @@ class Elaboration:
         return ExternObject(t.decl, (), {}, "", param, [])
 
     def blocks(self, main: ast.Instantiation) -> list[Block] | None:
-        """Return the blocks of the package, those of packages in it in their places; None: there is something else."""
+        """Return the blocks of the package, those of packages in it in their places; None: there is something else.
+
+        What may be left out (`@optional`) and is has no place.
+        """
         found: list[Block] = []
         waiting: list[Value | None] = [self.instance(main)]
         while waiting:
@@ -116,7 +119,7 @@ class Elaboration:
                 waiting += reversed(value.args)
             elif isinstance(value, Block):
                 found.append(value)
-            elif not isinstance(value, ExternObject):
+            elif value is not None and not isinstance(value, ExternObject):
                 return None
         return found
 

@@ -118,17 +118,19 @@ class Externs:
     # Objects
 
     def profile(self, extern: ExternObject) -> ir.Profile:
-        profile = self._profiles.get(extern)
+        kind = self.low.architecture.extern_type(extern.decl.name)
+        assert kind is not None
+        members = kind.profile(extern)
+        profile = self._profiles.get(members)
         if profile is None:
-            size = extern.args["size"]
+            size = members.args["size"]
             assert isinstance(size, ir.Const)
-            number = self.low.size_of(extern.node, size.value, MAX_SIZE)
-            profile = self._profiles[extern] = ir.Profile(extern.path, number, span=extern.node.pos)
-            kind = self.low.architecture.extern_type(extern.decl.name)
-            assert kind is not None
-            profile.algorithm = kind.algorithm(extern)
-        elif profile.algorithm:
+            number = self.low.size_of(members.node, size.value, MAX_SIZE)
+            profile = self._profiles[members] = ir.Profile(members.path, number, span=members.node.pos)
+        if profile.algorithm:
             profile.inputs.clear()  # the same key in every table that shares it
+        else:
+            profile.algorithm = kind.algorithm(extern)
         return profile
 
     def size_argument(self, extern: ExternObject, name: str = "size") -> int:

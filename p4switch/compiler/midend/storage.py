@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from p4switch import ir
@@ -66,8 +66,11 @@ class Storage:
                 taken[candidate] = 0
                 return candidate
 
-    def intrinsic(self, t: types.Struct, name: str) -> StructValue:
-        """Return instance `name` of metadata that the architecture fills in or looks at, new in the program."""
+    def intrinsic(self, t: types.Struct, name: str, written: Sequence[str] = ()) -> StructValue:
+        """Return instance `name` of metadata that the architecture fills in or looks at, new in the program.
+
+        A field FIELD that is in `written` has beside it FIELD_written, which is 1 when the field was assigned to.
+        """
         self._taken[name] = 0
         metadata = ir.Metadata(name)
         self.program.metadata.append(metadata)
@@ -80,6 +83,9 @@ class Storage:
             alias = next((a.string for a in f.decl.annotations if a.name == "alias" and a.string), None)
             if alias is not None:
                 metadata.aliases[alias] = f.name
+            if f.name in written:
+                metadata.written[f.name] = f"{f.name}_written"
+        metadata.fields += [(flag, types.Bits(1)) for flag in metadata.written.values()]
         return StructValue(t, fields)
 
     def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:

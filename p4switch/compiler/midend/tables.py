@@ -95,6 +95,7 @@ class Tables:
         self.actions: dict[Any, ActionObject] = {}
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
         self._exits: dict[ast.TableDecl, bool] = {}
+        self._own_inputs: dict[ir.Profile, TableObject] = {}  # those with selector keys that are computed
         self._no_action = next(
             (d for d in low.source.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
         )
@@ -213,7 +214,8 @@ class Tables:
                 self._selector_input(expr, scalar, changes_later, table)
                 continue
             value, mask = self._key_target(expr, scalar, changes_later, table)
-            table.ir.keys.append(ir.Key(value, key.match_kind, name, mask))
+            kind = self.low.architecture.match_kinds.get(key.match_kind, key.match_kind)
+            table.ir.keys.append(ir.Key(value, kind, name, mask))
             table.key_types.append(t)
         kinds = [key.match_kind for key in table.ir.keys]
         if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
@@ -252,9 +254,17 @@ class Tables:
         before = len(table.computed)
         value, _ = self._key_target(node, t, changes_later, table)
         if len(table.computed) > before:
-            what = "that no later key may change" if changes_later else "and not computed"
-            raise self.low.error(node, f"a selector key has to be a field {what} on this target")
+            self._own_inputs[profile] = table
+            if changes_later:
+                what = "a selector key has to be a field that no later key may change on this target"
+                raise self.low.error(node, what)
+        if self._own_inputs.get(profile, table) is not table or (profile in self._own_inputs and self._shares(table)):
+            raise self.low.error(node, "a selector key of tables that share an action selector cannot be computed")
         profile.inputs.append(value)
+
+    def _shares(self, table: TableObject) -> bool:
+        """Return whether another table has the profile of this one."""
+        return any(each.ir.profile is table.ir.profile for each in self.tables.values() if each is not table)
 
     def _actions(self, table: TableObject) -> None:
         decl = table.decl
@@ -375,7 +385,8 @@ class Tables:
             )
         names = self.low.architecture.properties
         table.ir.support_timeout = self._flag(decl, names.idle_timeout, False)
-        table.profile = self._extern(decl, names.profile, names.profiles)
+        given = self._extern(decl, names.profile, (*names.profiles, *names.layouts))
+        table.profile = given if given is not None and given.decl.name in names.profiles else None
         if table.profile is not None:
             table.ir.profile = self.low.externs.profile(table.profile)
         table.counter = self._extern(decl, names.counter, names.counters)

@@ -132,7 +132,7 @@ def _check_sizes(low: Lowering) -> None:
     """Refuse headers that are not whole bytes, and variables of no bits."""
     for header in {i.type: None for i in low.out.headers}:
         bits = sum(types.width_of(t) or 0 for _, t in flat_fields(header))
-        if bits % 8:
+        if bits % 8 and not low.architecture.pads_headers:
             raise low.error(header.decl, f"header '{header}' has {bits} bits: this target needs whole bytes")
     for name, t in low.out.scalars.items():
         if t == types.Bits(0):

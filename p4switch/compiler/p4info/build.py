@@ -162,7 +162,7 @@ class Builder:
         message.is_const_table = decl.entries is not None and decl.const_entries
         message.has_initial_entries = bool(decl.entries)
         if table.profile is not None:
-            message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
+            message.implementation_id = self.symbols.id(ACTION_PROFILE, self._members(table.profile).path)
         for extern in (table.counter, table.meter):
             kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
@@ -260,6 +260,16 @@ class Builder:
         number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
         return number
 
+    def _members(self, profile: ExternObject) -> ExternObject:
+        """Return the action profile that has the members of one that a table has."""
+        kind = self.lowered.architecture.extern_type(profile.decl.name)
+        assert kind is not None
+        return kind.profile(profile)
+
+    def users(self, extern: ExternObject) -> list[TableObject]:
+        """Return the tables whose entries have the members of an action profile."""
+        return [t for t in self.lowered.tables if t.profile is not None and self._members(t.profile) is extern]
+
     def profile(self, extern: ExternObject, selects: bool) -> None:
         """Add an action profile, with a selector or without."""
         message = self.info.action_profiles.add()
@@ -270,7 +280,7 @@ class Builder:
         message.with_selector = selects
         if selects:
             self._selector(message, extern.annotations)
-        tables = sorted(t.ir.name for t in self.lowered.tables if t.profile is extern)
+        tables = sorted(t.ir.name for t in self.users(extern))
         message.table_ids.extend(self.symbols.id(TABLE, t) for t in tables)
 
     def _selector(self, message: Any, annotations: list[ast.Annotation]) -> None:

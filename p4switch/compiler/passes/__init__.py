@@ -20,6 +20,7 @@ from p4switch.compiler.passes import (
     simplify,
     slices,
     unions,
+    written,
 )
 from p4switch.compiler.passes.base import Pass
 from p4switch.ir import checker
@@ -53,6 +54,7 @@ PASSES = (
         rewinds.run,
         frozenset({ir.RewindStack}),
     ),
+    Pass("written", "assignments to fields that are not valid before they are written say so", written.run),
     Pass("simplify", "jumps are threaded; blocks that always follow each other are one", simplify.run),
 )
 BMV2 = (

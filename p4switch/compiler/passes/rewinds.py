@@ -1,5 +1,6 @@
 """A stack of a parser goes back to its first element by as many steps as it has elements; the target counts down as it
-takes elements out. Where nothing can have moved on in the stack before, there is nothing to do."""
+takes elements out. Where nothing can have moved on in the stack before, there is nothing to do.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """At most one member of a header union is valid (language specification, section 8.20): what makes one valid or invalid
-makes the others invalid, too."""
+makes the others invalid, too.
+"""
 
 from __future__ import annotations
 

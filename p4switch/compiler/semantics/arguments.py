@@ -78,7 +78,8 @@ class Arguments:
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
         """Argument `e`, checked, as what `param` of type `t` gets. With `constant`, the argument of a parameter
-        without direction must be known at compile time."""
+        without direction must be known at compile time.
+        """
         shown = f"parameter {param.name!r} of {what}"
         if isinstance(e, ast.DontCare):
             if param.direction != Direction.OUT:

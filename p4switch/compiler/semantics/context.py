@@ -101,7 +101,8 @@ class Checking:
 
     def declare(self, decl: ast.Declaration) -> None:
         """Make `decl` known in the current scope. Functions may share a name if their parameters differ in number or
-        names."""
+        names.
+        """
         here = self.scopes[-1]
         others = here.get(decl.name)
         if others is None:

@@ -85,7 +85,8 @@ class Conversions:
 
     def sized(self, e: ast.Expr, t: types.Bits) -> ast.Expr:
         """An expression of type `int` as one of type `t`, modulo 2**width. What is known at run time only, as in
-        `(bit<8>)((int)x + 1)`, is computed in `t` throughout."""
+        `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
+        """
         if isinstance(e, ast.IntLiteral):
             return self.literal_as(e, t)
         given = self.types[e.operand] if isinstance(e, ast.Cast) else types.UNKNOWN

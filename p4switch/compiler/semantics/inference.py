@@ -28,7 +28,8 @@ class Inference:
 
     def unify(self, wanted: Type, given: Type) -> bool:
         """Bind type parameters in `wanted` so that it becomes `given`, up to implicit conversions that are checked
-        later. False if one parameter would need two types."""
+        later. False if one parameter would need two types.
+        """
         if isinstance(wanted, types.TypeVar) and wanted.decl in self._open:
             return self._bind(wanted.decl, given)
         if isinstance(given, types.Unknown):
@@ -101,7 +102,8 @@ def paired_params(
     known: Types,
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
     """The parameters of two object types side by side, with their types; None if they do not go together. Optional
-    ones that are wanted may be missing in what is given: those whose names it does not have, or else the last ones."""
+    ones that are wanted may be missing in what is given: those whose names it does not have, or else the last ones.
+    """
     left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
     right = list(zip(given.decl.params, specialised_params(given, known), strict=True))
     if len(left) > len(right):

@@ -72,7 +72,8 @@ class WrittenTypes:
 
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """What a type as written means. With `infer`, type arguments of a generic type may be left out: the result then
-        has the declaration's own type parameters."""
+        has the declaration's own type parameters.
+        """
         self.types[t] = self._resolve(t, infer)
         return self.types[t]
 

@@ -481,12 +481,12 @@ P4_INLINE void p4_count(p4_switch *sw, uint32_t array, uint64_t size, uint64_t i
     }
 }
 
-/* Colour: 0 green, 1 yellow, 2 red. */
+/* The colour of a packet, which comes with `colour`: 0 green, 1 yellow, 2 red. */
 P4_FUNCTION uint32_t p4_meter_execute(const p4_switch *sw, p4_meter *m, int rates, int packets, uint32_t bytes,
-                                      p4_tick now)
+                                      p4_tick now, uint32_t colour)
 {
-    if (!m->configured)
-        return 0;
+    if (!m->configured || colour > 1)
+        return colour;
     uint64_t need = packets ? 1 : bytes;
     for (int i = 2 - rates; i < 2; i++) {
         p4_rate *r = &m->rates[i];
@@ -496,7 +496,7 @@ P4_FUNCTION uint32_t p4_meter_execute(const p4_switch *sw, p4_meter *m, int rate
             r->tokens = tokens < r->burst ? (uint64_t)tokens : r->burst;
             r->accrued = accrued;
         }
-        if (r->tokens < need)
+        if (r->tokens < need || (i && colour))
             return 2 - (uint32_t)i;
         r->tokens -= need;
     }

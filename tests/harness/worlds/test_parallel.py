@@ -1,5 +1,6 @@
 """Runs of several workers: the same bytes as with one, whoever has which node and however late anyone is; and how they
-end when one of them does not get to the end."""
+end when one of them does not get to the end.
+"""
 
 from __future__ import annotations
 

@@ -144,7 +144,8 @@ def results(network: Any, hosts: list[Host]) -> list[Any]:
 @given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
 def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int):
     """Twice the same is the same; and so it is with samples and callbacks that cut the windows differently, in slices,
-    and with hosts one after the other instead of in order of time."""
+    and with hosts one after the other instead of in order of time.
+    """
     logs = []
     for i in range(3):
         network, hosts = build(plan, independent=independent and i == 2)

@@ -266,7 +266,8 @@ def results(network: Any, hosts: list[Lively]) -> dict[str, Any]:
 @given(networks(), cuts())
 def test_windows_and_what_cuts_them_leave_no_trace(plan: Network, cuts: Cuts):
     """One order of time for all hosts in one go, against independent hosts, two sides that take turns where there are
-    two, runs in slices, callbacks, errors after which the run goes on, and stops."""
+    two, runs in slices, callbacks, errors after which the run goes on, and stops.
+    """
     network, hosts, _ = build(plan, None)
     network.run(END_NS)
     expected = results(network, hosts)

@@ -1,5 +1,6 @@
 """Several workers go through random networks together: what they find is what one worker finds, whoever has which node,
-and however late each of them is."""
+and however late each of them is.
+"""
 
 import mmap
 import os

@@ -608,7 +608,8 @@ def test_a_header_that_was_looked_at_may_be_cut_off(tmp_path: Path) -> None:
 
 def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A packet chooses how many rounds there are, most often more than a run may have: the first of them are asked
-    about first, for the last ones lead to runs that are as long."""
+    about first, for the last ones lead to runs that are as long.
+    """
     monkeypatch.setattr(machine, "MAX_STEPS", 300)
     loops = """
         for (bit<16> i = 0; i < hdr.h.a[15:0]; i = i + 1) {

@@ -55,6 +55,11 @@ def _extract(call: ast.Call, packet: ExternObject, to: Lowering) -> None:
 
 
 def _lookahead(call: ast.Call, packet: ExternObject, to: Lowering) -> Value:
+    return look_ahead(call, to)
+
+
+def look_ahead(call: ast.Call, to: Lowering) -> Value:
+    """Return a new value of the type of the call, which becomes the bits that lie ahead in the packet."""
     if not to.site.parses:
         raise to.error(call, "'lookahead' can only be called in a parser")
     t = types.strip_newtype(to.type_of(call))

@@ -32,17 +32,17 @@ class OnesComplementSum(ExternType):
     in_parsers = True
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:
-        to.emit(ir.Assign(_sum(extern, to), fold.const(0, _WORD), extern.node.pos))
+        to.emit(ir.Assign(sum_of(extern, to), fold.const(0, _WORD), extern.node.pos))
 
     @property
     def methods(self) -> Mapping[str, Method]:
         return {"clear": self._clear, "get": self._get}
 
     def _clear(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        to.emit(ir.Assign(_sum(extern, to), fold.const(0, _WORD), call.pos))
+        to.emit(ir.Assign(sum_of(extern, to), fold.const(0, _WORD), call.pos))
 
     def _get(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        complement = fold.make("~", _WORD, _sum(extern, to))
+        complement = fold.make("~", _WORD, sum_of(extern, to))
         t = types.strip_newtype(to.type_of(call))
         return to.copies.snapshot(fold.make("cast", t, complement))
 
@@ -52,18 +52,18 @@ class InternetChecksum(OnesComplementSum):
     @property
     def methods(self) -> Mapping[str, Method]:
         more: dict[str, Method] = {
-            "add": lambda call, extern, to: _add(call, extern, to, negated=False),
-            "subtract": lambda call, extern, to: _add(call, extern, to, negated=True),
+            "add": lambda call, extern, to: add_to_sum(call, extern, to, negated=False),
+            "subtract": lambda call, extern, to: add_to_sum(call, extern, to, negated=True),
             "get_state": self._get_state,
             "set_state": self._set_state,
         }
         return {**super().methods, **more}
 
     def _get_state(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        return to.copies.snapshot(_sum(extern, to))
+        return to.copies.snapshot(sum_of(extern, to))
 
     def _set_state(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        to.copies.assign(_sum(extern, to), to.externs.call_arguments(call)[0], call.pos)
+        to.copies.assign(sum_of(extern, to), to.externs.call_arguments(call)[0], call.pos)
 
 
 @EXTERNS.register("Checksum")
@@ -78,24 +78,26 @@ class Checksum(OnesComplementSum):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return {**super().methods, "update": lambda call, extern, to: _add(call, extern, to, negated=False)}
+        return {**super().methods, "update": lambda call, extern, to: add_to_sum(call, extern, to, negated=False)}
 
 
-def _sum(extern: ExternObject, to: Lowering) -> ir.FieldRef:
+def sum_of(extern: ExternObject, to: Lowering) -> ir.FieldRef:
+    """Return the variable that has the sum of an object."""
     name = f"{extern.path}.$sum"
     if name not in to.out.scalars:
         to.storage.allocate(_WORD, name)
     return ir.FieldRef("scalars", name, _WORD)
 
 
-def _add(call: ast.Call, extern: ExternObject, to: Lowering, negated: bool) -> None:
+def add_to_sum(call: ast.Call, extern: ExternObject, to: Lowering, negated: bool) -> None:
+    """Add the fields that a call is given to the sum of an object, or subtract them."""
     fields = to.externs.fields_of(to.externs.call_arguments(call)[0], call)
     widths = [types.width_of(field.type) for field in fields]
     if None in widths or any(isinstance(field.type, types.Varbit) for field in fields):
         raise to.error(call, "only fields of fixed width can be added to a checksum on this target")
     if sum(width or 0 for width in widths) % 16:
         raise to.error(call, f"the data has {sum(width or 0 for width in widths)} bits: expected a multiple of 16")
-    place, total = _sum(extern, to), fold.make("cast", _WIDE, _sum(extern, to))
+    place, total = sum_of(extern, to), fold.make("cast", _WIDE, sum_of(extern, to))
     for count, word in enumerate(_words([to.tables.simple(field) for field in fields]), start=1):
         added = fold.make("~", _WORD, word) if negated else word
         total = fold.make("+", _WIDE, total, fold.make("cast", _WIDE, added))

@@ -1,0 +1,14 @@
+"""The package `Switch` of T2NA: one pipeline, which may have a ghost thread."""
+
+from __future__ import annotations
+
+from p4switch.architectures.t2na import PACKAGES
+from p4switch.architectures.tna.package import TnaSwitch
+
+
+@PACKAGES.register("Switch")
+class T2naSwitch(TnaSwitch):
+    include = "t2na.p4"
+    path = "t2na.Switch"
+    port_metadata_bits = 192
+    resubmit_bits = 128

@@ -1,0 +1,1 @@
+"""The externs of TNA and T2NA, each in its file."""

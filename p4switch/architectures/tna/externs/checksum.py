@@ -1,0 +1,162 @@
+"""`Checksum`: the Internet checksum, verified and begun in parsers, completed in deparsers.
+
+In a parser the sum is a variable of the parser, as PSA's is; what a parser hands on is the sum itself, so that the
+checksum of a packet is known from the fields that changed. A deparser has the checksum of the fields of headers that
+are valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.psa.externs.checksum import add_to_sum, sum_of
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.hash import HashGet
+from p4switch.architectures.tna.package import TnaSwitch
+from p4switch.architectures.v1model.externs.hash import calculation
+from p4switch.compiler.midend import fold
+from p4switch.compiler.midend.values import EXPRS
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.engine.statements import Statements
+    from p4switch.testgen.machine import Machine
+
+_WORD = ir.Bits(16)
+_POSITION = ir.Bits(32)
+_ONES = 0xFFFF
+
+
+@dataclass(slots=True, eq=False)
+class Position(ir.ExternOperation):
+    """`target` becomes the number of bytes that the parser has taken so far, and 1."""
+
+    target: ir.Place
+    span: int | None = None
+    primitive = "_Checksum_position"
+    effects = ir.NOTHING
+    reads = ()
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.target]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Position:
+        return cls(arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        to.store(to.x.place(self.target), to.em.temp("uint64_t", "at + 1u"))
+
+    def run(self, machine: Machine) -> None:
+        raise NotImplementedError
+
+
+@dataclass(slots=True, eq=False)
+class SubtractTaken(ir.ExternOperation):
+    """The bytes that the parser took since `position` are subtracted from the sum `target`; nothing where that is 0."""
+
+    target: ir.Place
+    position: ir.Expr
+    span: int | None = None
+    primitive = "_Checksum_subtract_taken"
+    effects = ir.NOTHING
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.target, self.position
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [self.target, self.position]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> SubtractTaken:
+        return cls(arguments.place(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        em, place = to.em, to.x.place(self.target)
+        since = em.temp("uint32_t", to.x.low(self.position, 32))
+        with em.when(f"{since} && {since} - 1 < at"):
+            left = em.temp("uint32_t", place.low(em, 16))
+            to.store(place, em.temp("uint64_t", f"p4_csum_without({left}, frame, {since} - 1, at)"))
+
+    def run(self, machine: Machine) -> None:
+        raise NotImplementedError
+
+
+def _package(to: Lowering) -> TnaSwitch:
+    assert isinstance(to.package, TnaSwitch)
+    return to.package
+
+
+@EXTERNS.register("Checksum")
+class Checksum(ExternType):
+    operations = (Position, SubtractTaken)
+    in_parsers = True
+
+    def begin(self, extern: ExternObject, to: Lowering) -> None:
+        if to.site.parses:
+            to.emit(ir.Assign(sum_of(extern, to), fold.const(0, _WORD), extern.node.pos))
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            "add": lambda call, extern, to: add_to_sum(call, extern, to, negated=False),
+            "subtract": lambda call, extern, to: add_to_sum(call, extern, to, negated=True),
+            "verify": self._verify,
+            "get": self._get,
+            "subtract_all_and_deposit": self._deposit,
+            "update": self._update,
+        }
+
+    def _verify(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        """Return whether it is wrong, as the chip does: the sum of right data is 0 or all ones."""
+        total = to.copies.saved(sum_of(extern, to))
+        wrong = [fold.make("!=", ir.BOOL, total, fold.const(right, _WORD)) for right in (0, _ONES)]
+        return to.copies.snapshot(fold.make("&&", ir.BOOL, *wrong))
+
+    def _get(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        return to.copies.snapshot(sum_of(extern, to))
+
+    def _deposit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        """What the parser takes from here on is subtracted when it is done (`TnaSwitch.lower`)."""
+        (place,) = to.externs.call_arguments(call)
+        if not isinstance(place, ir.FieldRef):
+            raise to.error(call, "the residual has to be deposited in a field")
+        to.copies.assign(place, sum_of(extern, to), call.pos)
+        name = f"{extern.path}.$position"
+        if name not in to.out.scalars:
+            to.storage.allocate(_POSITION, name)
+        position = ir.FieldRef("scalars", name, _POSITION)
+        to.emit(Position(position, call.pos))
+        _package(to).at_end.append(SubtractTaken(place, position, call.pos))
+
+    def _update(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        to.externs.only_in(call, "ingress_deparser", "egress_deparser")
+        data, *flags = to.externs.call_arguments(call)
+        made = calculation("csum16", data, call, to)
+        found = to.externs.result(call, lambda place: HashGet(place, made, 0, call.pos))
+        zeros_as_ones = flags[0] if flags else None
+        if not isinstance(zeros_as_ones, EXPRS):
+            return found
+        assert isinstance(found, EXPRS)
+        is_zero = fold.make("==", ir.BOOL, found, fold.const(0, _WORD))
+        wanted = fold.make("&&", ir.BOOL, zeros_as_ones, is_zero)
+        return to.copies.snapshot(fold.make("?:", _WORD, wanted, fold.const(_ONES, _WORD), found))

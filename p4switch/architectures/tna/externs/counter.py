@@ -1,0 +1,97 @@
+"""`Counter` and `DirectCounter`: packets and bytes, in an array of cells or one for each entry of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.v1model.externs import counter
+from p4switch.compiler.midend.values import EXPRS
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+
+_NOTHING = ir.Const(0, ir.Bits(32))
+
+
+def adjustment(call: ast.Call, at: int, to: Lowering) -> ir.Expr:
+    """Return argument `at` of a call, the bytes that do not count."""
+    values = to.externs.call_arguments(call)
+    given = values[at] if at < len(values) else None
+    return to.tables.simple(given) if isinstance(given, EXPRS) else _NOTHING
+
+
+@dataclass(slots=True, eq=False)
+class Count(ir.ExternOperation):
+    """The packet is counted in a cell, with its bytes but for some."""
+
+    counter: str
+    index: ir.Expr
+    adjust: ir.Expr
+    span: int | None = None
+    primitive = "_Counter_count_bytes"
+    effects = frozenset({ir.Effect.STATE})
+    writes = ()
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.index, self.adjust
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [ir.Named("counter_array", self.counter), self.index, self.adjust]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Count:
+        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        number, array = to.program.counter(self.counter)
+        size, at = array.size, to.index("uint32_t", self.index)
+        less = to.x.low(self.adjust, 32).bare
+        to.em.do(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len - (uint32_t)({less}))")
+        cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
+        to.touch("counter", "COUNTER", array.name, at, "0", cell)
+
+    def run(self, machine: Machine) -> None:
+        machine.pin(machine.value(self.index))
+
+    def fit(self, pipeline: Pipeline) -> None:
+        pipeline.step(self, self.primitive, kind="register", register=self.counter, access="count")
+
+
+@EXTERNS.register("Counter")
+class Counter(ExternType):
+    operations = (Count,)
+    stateful = True
+    p4info = "COUNTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"count": self._count}
+
+    def _count(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        to.emit(Count(extern.path, index, adjustment(call, 1, to), call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        to.out.counters.append(ir.Counter(extern.path, to.externs.size_argument(extern), span=extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.counters.add()
+        builder.indexed(message, extern, type_argument=1)
+        message.spec.unit = builder.unit(message.spec, extern)
+
+
+EXTERNS.add("DirectCounter", counter.DirectCounter)  # as v1model's: of each entry that is hit

@@ -1,0 +1,173 @@
+"""`Meter` and `DirectMeter`: the colour of a packet by the rates of a cell, or of the entry of a table (RFC 2698)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.counter import adjustment
+from p4switch.compiler import types
+from p4switch.compiler.midend import fold
+from p4switch.compiler.midend.values import EXPRS, Ignored
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.statements import Statements
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+
+_GREEN, _YELLOW, _RED = 0, 1, 3  # MeterColor_t
+_COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that the engine's meters count with
+_COLOUR = ir.Bits(8)
+
+
+@dataclass(slots=True, eq=False)
+class Execute(ir.ExternOperation):
+    """`target` becomes that of `results` (green, yellow, red) which the packet's colour has after the meter.
+
+    `before` is the colour with which it comes, of MeterColor_t.
+    """
+
+    meter: str
+    index: ir.Expr
+    before: ir.Expr
+    adjust: ir.Expr
+    results: tuple[int, int, int]
+    target: ir.Place
+    span: int | None = None
+    primitive = "_Meter_execute_aware"
+    effects = frozenset({ir.Effect.STATE})
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.index, self.before, self.adjust
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        results = [ir.Const(each, _COLOUR) for each in self.results]
+        return [ir.Named("meter_array", self.meter), self.index, self.before, self.adjust, *results, self.target]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> Execute:
+        meter, index, before, adjust = arguments.name(), arguments.value(), arguments.value(), arguments.value()
+        results = arguments.number(), arguments.number(), arguments.number()
+        return cls(meter, index, before, adjust, results, arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        number, array = to.program.meter(self.meter)
+        at = to.index("uint64_t", self.index)
+        with to.within(at, array.size):
+            before = to.em.temp("uint32_t", to.x.low(self.before, 8), "before")
+            size = f"p->ingress_len - (uint32_t)({to.x.low(self.adjust, 32).bare})"
+            counted = to.program.metered(number, at, size, f"{before} > 1 ? 2 : {before}")
+            results = ", ".join(map(str, self.results))
+            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{results}}}[{counted}]", "color")
+            to.touch("meter", "METER", array.name, at, f"(int64_t){colour}", "NULL, 0")
+            to.store(to.x.place(self.target), colour)
+
+    def run(self, machine: Machine) -> None:
+        array = machine.meters[self.meter]
+        index = machine.inside(self.index, array.size, f"an index outside of '{array.name}'")
+        colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(self))
+        machine.assign(self.target, machine.number(self.results[colour]))
+
+    def fit(self, pipeline: Pipeline) -> None:
+        pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
+
+
+def _colour_before(call: ast.Call, at: int, to: Lowering) -> tuple[ir.Expr, int]:
+    """Return the colour that a call gives as argument `at`, green where it gives none, and where the next one is."""
+    binding = to.facts.bindings[call]
+    if at < len(binding.params) and binding.params[at].name == "color":
+        value = to.externs.call_arguments(call)[at]
+        assert isinstance(value, EXPRS)
+        return to.tables.simple(value), at + 1
+    return ir.Const(_GREEN, _COLOUR), at
+
+
+def _results(extern: ExternObject) -> tuple[int, int, int]:
+    """Return what a meter has instead of green, yellow and red."""
+    given = [extern.args.get(name, Ignored()) for name in ("green", "yellow", "red")]
+    green, yellow, red = (
+        each.value if isinstance(each, ir.Const) else colour for each, colour in zip(given, _COLOURS, strict=True)
+    )
+    return green, yellow, red
+
+
+@EXTERNS.register("Meter")
+class Meter(ExternType):
+    operations = (Execute,)
+    stateful = True
+    p4info = "METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        before, at = _colour_before(call, 1, to)
+        adjust, results = adjustment(call, at, to), _results(extern)
+        return to.externs.result(
+            call, lambda place: Execute(extern.path, index, before, adjust, results, place, call.pos)
+        )
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        unit = to.externs.enum_argument(extern, "type").lower()
+        to.out.meters.append(ir.Meter(extern.path, to.externs.size_argument(extern), unit, span=extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.meters.add()
+        builder.indexed(message, extern, type_argument=0)
+        message.spec.unit = builder.unit(message.spec, extern)
+
+
+@EXTERNS.register("DirectMeter")
+class DirectMeter(ExternType):
+    """The table writes the colour to a field when an entry is hit."""
+
+    stateful = direct = True
+    p4info = "DIRECT_METER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        before, at = _colour_before(call, 0, to)
+        adjust = adjustment(call, at, to)
+        if not (isinstance(before, ir.Const) and before.value == _GREEN):
+            raise to.error(call, "a colour-aware direct meter is not supported on this target")
+        if not (isinstance(adjust, ir.Const) and adjust.value == 0):
+            raise to.error(call, "a direct meter that adjusts the byte count is not supported on this target")
+        green, yellow, red = _results(extern)
+        counted = to.externs.direct_meter_result(extern)
+        colour: ir.Expr = fold.const(red, _COLOUR)
+        for number, result in ((1, yellow), (0, green)):
+            found = fold.make("==", ir.BOOL, counted, fold.const(number, counted.type))
+            colour = fold.make("?:", _COLOUR, found, fold.const(result, _COLOUR), colour)
+        return fold.make("cast", types.strip_newtype(to.type_of(call)), colour)
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type").lower()
+        if table is not None:
+            result = to.externs.direct_meter_result(extern)
+            to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.direct_meters.add()
+        builder.of_table(message, extern)
+        message.spec.unit = builder.unit(message.spec, extern)

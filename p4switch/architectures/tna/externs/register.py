@@ -1,0 +1,190 @@
+"""`Register` and `RegisterAction`: cells of one number or a pair, and code that is run on one of them as a whole.
+
+A cell is one number in the engine; a pair has its first field in the higher bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.hash import joined
+from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import fold
+from p4switch.compiler.midend.elaborate import ExternObject
+from p4switch.compiler.midend.storage import scalar_type
+from p4switch.compiler.midend.values import EXPRS, Frame, Ignored, Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.p4info.build import Builder
+
+_WIDTHS = (1, 8, 16, 32, 64)  # of a cell: a pair has two of up to 32 bits
+_WHOLE = ir.Const(0, ir.Bits(32))
+
+
+def cell_fields(t: types.Type) -> list[tuple[str, types.Type]]:
+    """Return the numbers in a cell of type `t`: their names (none for a cell of one) and types."""
+    t = types.strip_newtype(t)
+    if isinstance(t, types.Struct):
+        return [(f.name, types.strip_newtype(f.type)) for f in t.fields]
+    return [("", t)]
+
+
+def _width(extern: ExternObject, to: Lowering) -> int:
+    t = extern.type_args[0]
+    scalars = [scalar_type(field) for _, field in cell_fields(t)]
+    widths = [types.width_of(s) if isinstance(s, (types.Bits, types.Bool)) else None for s in scalars]
+    total = sum(w or 0 for w in widths)
+    if None in widths or len(widths) > 2 or total not in _WIDTHS:
+        raise to.error(extern.node, f"a register of {t} is not supported: expected 1, 8, 16 or 32 bits, or a pair")
+    return total
+
+
+def _unpacked(raw: ir.Expr, t: types.Type) -> list[ir.Expr]:
+    """Return the numbers in the cell `raw`."""
+    found, at = [], types.width_of(raw.type) or 1
+    for _, field in cell_fields(t):
+        scalar = scalar_type(field)
+        assert scalar is not None
+        width = types.width_of(scalar) or 1
+        found.append(fold.make("cast", scalar, fold.slice_(raw, at - 1, at - width)))
+        at -= width
+    return found
+
+
+def _read(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
+    """Return a new place for the value of a cell, which is read to it."""
+    t = extern.type_args[0]
+    raw = to.temp(ir.Bits(_width(extern, to)), "cell")
+    assert isinstance(raw, ir.FieldRef)
+    to.emit(RegisterRead(raw, extern.path, index, call.pos))
+    value = to.temp(t, "value")
+    for place, part in zip(to.externs.fields_of(value, call), _unpacked(raw, t), strict=True):
+        to.copies.assign(place, part, call.pos)
+    return value
+
+
+def _write(extern: ExternObject, index: ir.Expr, value: Value, call: ast.Call, to: Lowering) -> None:
+    whole = to.copies.saved(joined(to.externs.fields_of(value, call)))
+    to.emit(RegisterWrite(extern.path, index, whole, call.pos))
+
+
+def _index(call: ast.Call, at: int, value: Value, to: Lowering) -> ir.Expr:
+    return to.copies.saved(to.externs.scalar_argument(call, at, value))
+
+
+@EXTERNS.register("Register")
+class Register(ExternType):
+    operations = (RegisterRead, RegisterWrite)
+    stateful = True
+    p4info = "REGISTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"read": self._read, "write": self._write}
+
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        (index,) = to.externs.call_arguments(call)
+        return _read(extern, _index(call, 0, index, to), call, to)
+
+    def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        index, value = to.externs.call_arguments(call)
+        _write(extern, _index(call, 0, index, to), value, call, to)
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        size, initial = to.externs.size_argument(extern), _initial(extern, to)
+        to.out.registers.append(ir.Register(extern.path, size, _width(extern, to), extern.node.pos, initial))
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.registers.add()
+        builder.indexed(message, extern, type_argument=1)
+        message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))
+
+
+def _initial(extern: ExternObject, to: Lowering) -> int:
+    """Return what the cells of a register begin with."""
+    given = extern.args.get("initial_value", Ignored())
+    if isinstance(given, Ignored):
+        return 0
+    whole = joined(to.externs.fields_of(given, extern.node)) if not isinstance(given, EXPRS) else given
+    if not isinstance(whole, ir.Const):
+        raise to.error(extern.node, "the initial value of a register has to be a compile-time constant")
+    return whole.value & (1 << _width(extern, to)) - 1
+
+
+@EXTERNS.register("RegisterParam")
+class RegisterParam(ExternType):
+    """A number that the control plane may change: a register of one cell."""
+
+    operations = (RegisterRead,)
+    p4info = "REGISTER"
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"read": lambda call, extern, to: _read(extern, _WHOLE, call, to)}
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        to.out.registers.append(
+            ir.Register(extern.path, 1, _width(extern, to), extern.node.pos, _initial(extern, to))
+        )
+
+    def describe(self, extern: ExternObject, builder: Builder) -> None:
+        message = builder.info.registers.add()
+        builder.object(message, extern)
+        message.size = 1
+        message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))
+
+
+@EXTERNS.register("RegisterAction")
+class RegisterAction(ExternType):
+    operations = (RegisterRead, RegisterWrite)
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        register = extern.args["reg"]
+        assert isinstance(register, ExternObject)
+        index, *more = to.externs.call_arguments(call)
+        at = _WHOLE if isinstance(index, Ignored) else _index(call, 0, index, to)
+        return run_on_cell(extern, register, at, more, call, to)
+
+
+def run_on_cell(
+    action: ExternObject, register: ExternObject, index: ir.Expr, more: list[Value], call: ast.Call, to: Lowering
+) -> Value | None:
+    """Read a cell, run the action's `apply` on it, write it back; return what the action returns.
+
+    Results that it does not assign are 0. `more` are the places for its second result and those after it.
+    """
+    assert isinstance(action.node, ast.Instantiation)
+    apply = next(method for method in action.node.methods if method.name == "apply")
+    value = _read(register, index, call, to)
+    frame = Frame(action.block.frame if action.block is not None else to.globals)
+    results: list[Value] = []
+    for param in apply.params[1:]:
+        place = to.temp(to.type_of(param), param.name)
+        for field in to.externs.fields_of(place, call):
+            to.copies.assign(field, fold.make("cast", field.type, fold.const(0, ir.Bits(1))), call.pos)
+        frame.values[param] = place
+        results.append(place)
+    frame.values[apply.params[0]] = value
+    with to.activation(frame):
+        to.calls.body(apply.body, None, [])
+    _write(register, index, value, call, to)
+    for target, result in zip(more, results[1:], strict=False):
+        if not isinstance(target, Ignored):
+            to.copies.assign(target, result, call.pos)
+    if results:
+        return results[0]
+    t = to.type_of(call)
+    nothing = to.temp(t)
+    for field in to.externs.fields_of(nothing, call):
+        to.copies.assign(field, fold.make("cast", field.type, fold.const(0, ir.Bits(1))), call.pos)
+    return nothing

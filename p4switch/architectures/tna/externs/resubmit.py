@@ -1,0 +1,28 @@
+"""`Resubmit`: the packet as it came goes to the ingress parser once more, with data where the port's metadata was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.sent import put_data
+from p4switch.architectures.tna.package import TnaSwitch
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+
+
+@EXTERNS.register("Resubmit")
+class Resubmit(ExternType):
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"emit": self._emit}
+
+    def _emit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress_deparser")
+        assert isinstance(to.package, TnaSwitch)
+        put_data("ig_resubmit", to.externs.call_arguments(call), to.package.resubmit_bits, call, to)

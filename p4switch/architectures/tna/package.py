@@ -1,0 +1,120 @@
+"""The package `Switch` of TNA: one pipeline, its blocks and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch import ir
+from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
+from p4switch.architectures.package import Package, Site, Tell
+from p4switch.architectures.tna import PACKAGES
+from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Facts
+from p4switch.compiler.midend.elaborate import Block
+from p4switch.compiler.midend.values import Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.lowering import Lowering
+
+_PACKET = "packet"
+_INGRESS = "ingress headers", "ingress metadata"
+_EGRESS = "egress headers", "egress metadata"
+_FROM_PARSER, _FOR_DEPARSER, _FOR_TM = "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm"
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "ingress_parser": (_PACKET, *_INGRESS, "ig_intr_md", _FOR_TM, _FROM_PARSER),
+    "ingress": (*_INGRESS, "ig_intr_md", _FROM_PARSER, _FOR_DEPARSER, _FOR_TM, "gh_intr_md"),
+    "ingress_deparser": (_PACKET, *_INGRESS, _FOR_DEPARSER, "ig_intr_md"),
+    "egress_parser": (_PACKET, *_EGRESS, "eg_intr_md", "eg_intr_md_from_prsr", "eg_intr_md_for_dprsr"),
+    "egress": (
+        *_EGRESS, "eg_intr_md", "eg_intr_md_from_prsr", "eg_intr_md_for_dprsr", "eg_intr_md_for_oport",
+    ),
+    "egress_deparser": (_PACKET, *_EGRESS, "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
+}  # fmt: skip
+"""What the parameters of the blocks are, in order; a block may leave out the last. One name is one place for all."""
+WRITTEN = {
+    _FOR_TM: ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b"),
+    _FOR_DEPARSER: ("digest_type", "resubmit_type"),
+    "eg_intr_md_for_dprsr": ("mirror_type",),
+}
+"""Fields that are not valid before the program writes them."""
+
+
+@PACKAGES.register("Switch")
+class TnaSwitch(Package):
+    include = "tna.p4"
+    path = "tna.Switch"
+    sites = (
+        Site("ingress_parser", parses=True),
+        Site("ingress"),
+        Site("ingress_deparser"),
+        Site("egress_parser", parses=True),
+        Site("egress"),
+        Site("egress_deparser"),
+    )
+    takes = "a Pipeline; more than one is not supported"
+
+    port_metadata_bits: ClassVar[int] = 64
+    """How much lies in front of a packet for `port_metadata_unpack`."""
+    resubmit_bits: ClassVar[int] = 64
+    """How much a resubmitted packet may have in its place."""
+
+    def __init__(self, low: Lowering) -> None:
+        super().__init__(low)
+        self.at_end: list[ir.Operation] = []  # of the parser that is lowered
+        self._places: dict[str, Value] = {}
+        self._emitted: Emitted | None = None
+
+    # Storage
+
+    def begin(self, blocks: list[Block]) -> None:
+        for site, block in zip(self.sites, blocks, strict=True):
+            for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=False):
+                if role not in self._places and role != _PACKET:
+                    self._places[role] = self._allocate(role, self.low.type_of(param), param)
+
+    def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
+        side, _, what = role.partition(" ")
+        if not what and isinstance(t, types.Struct):
+            return self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
+        self.low.storable(t, param)
+        if what == "headers":
+            return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
+        return self.low.storage.allocate(t, role.replace(" ", "_"))
+
+    def intrinsic(self, role: str, name: str) -> ir.FieldRef | None:
+        """Return a field of intrinsic metadata; none where no block has it."""
+        metadata = next((m for m in self.low.out.metadata if m.name == role), None)
+        found = None if metadata is None else next((t for field, t in metadata.fields if field == name), None)
+        return None if found is None else ir.FieldRef(role, name, found)
+
+    # Blocks
+
+    def lower(self, site: Site, block: Block) -> None:
+        for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=False):
+            block.frame.values[param] = self.low.instances.packet(param) if role == _PACKET else self._places[role]
+        if site.parses:
+            self.at_end = []
+            lower_parser(self.low, site.name, block).ops += self.at_end
+            return
+        self._emitted = Emitted(self.low, site.name)
+        start, end = lower_control(self.low, block)
+        if site.name in ("ingress", "egress"):
+            self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
+        else:
+            order = self._emitted.order(start, end, block)
+            self.low.out.deparsers.append(ir.Deparser(site.name, start, order, block.decl.pos))
+
+    def emit_header(self, header: ir.HeaderRef) -> None:
+        assert self._emitted is not None
+        self._emitted.add(header)
+
+    @staticmethod
+    def source_names(blocks: list[Block]) -> dict[str, str]:
+        """Return the names of the ingress parser's parameters."""
+        params = blocks[0].decl.params
+        return {"headers": params[1].name, "metadata": params[2].name}
+
+    @staticmethod
+    def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
+        """Tell of nothing: where the chip leaves something open, the built-in switch does as its description says."""
