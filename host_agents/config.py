@@ -11,6 +11,7 @@ from host_agents.wire import parse_address
 GO_BACK_N: Final = "go-back-n"
 SELECTIVE_REPEAT: Final = "selective-repeat"
 RELIABILITIES: Final = (GO_BACK_N, SELECTIVE_REPEAT)
+DATAGRAM: Final = "datagram"  # of protocols whose packets are sent once; no NIC has it by itself
 
 # Who shares a reaction point (thesis, 3.4): every QP has its own; QPs to one destination share it, and each may send
 # at its rate (what ConnectX-5 was found to do); QPs to one destination share it and its rate.
@@ -76,6 +77,8 @@ class NicConfig:
     # (Ultra Ethernet's SLEEK): losses are suspected when the packets that have arrived early are
     # worth so many windows; 0: by time-out only.
     sleek_windows: float = 0.0
+    # Selective repeat: packets that may be sent beyond the oldest one that is not acknowledged; 0: any number.
+    receive_window_packets: int = 0
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
@@ -112,6 +115,7 @@ class NicConfig:
             ("rto_ns", 1, 1 << 40),
             ("retry_count", 0, 7),
             ("loss_packets", 0, 1 << 20),
+            ("receive_window_packets", 0, 1 << 23),
             ("pacing_slack_bytes", 0, 1 << 20),
             ("cell_bytes", 1, 1 << 16),
             ("frame_overhead_bytes", -(1 << 10), 1 << 10),
@@ -120,7 +124,7 @@ class NicConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ParameterError(f"{name} {value}: expected {low} to {high}")
-        for name, allowed in (("reliability", RELIABILITIES), ("cc_scope", (None, *CC_SCOPES))):
+        for name, allowed in (("reliability", (*RELIABILITIES, DATAGRAM)), ("cc_scope", (None, *CC_SCOPES))):
             value = getattr(self, name)
             if value not in allowed:
                 raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(filter(None, allowed))}")

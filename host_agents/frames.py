@@ -22,8 +22,10 @@ class Frames:
         telemetry: bool,
         ack_opcode: int = wire.ACKNOWLEDGE,
         partition_key: int = wire.DEFAULT_PARTITION,
+        ecn: int = wire.ECT0,
     ) -> None:
         self.telemetry = telemetry
+        self._ecn = ecn  # of data
         self.peer_address = peer_address
         self.partition_key = partition_key
         self._ack_opcode = ack_opcode
@@ -60,7 +62,7 @@ class Frames:
                 after_bth_bytes=self._shim_bytes + payload_bytes + pad,
                 pad_bytes=pad,
                 dscp=self._data_dscp,
-                ecn=wire.ECT0,
+                ecn=self._ecn,
                 partition_key=self.partition_key,
             )
             template = start + bytes(4 + self._shim_bytes)
@@ -75,7 +77,7 @@ class Frames:
         found = known.get(template)
         if found is None:
             changed = bytearray(template)
-            changed[wire.TOS] = 8 * priority << 2 | wire.ECT0
+            changed[wire.TOS] = 8 * priority << 2 | self._ecn
             found = wire.checksummed(changed)
             known[template] = found
         return found

@@ -52,6 +52,7 @@ COMPILED = (
     "pull_pacer.py",
     "sender.py",
     "receiver.py",
+    "datagram.py",
     "go_back_n.py",
     "sleek.py",
     "selective_repeat.py",

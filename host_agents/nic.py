@@ -130,6 +130,7 @@ class Nic(Port):
             telemetry,
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
             partition_key,
+            wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
         )
         if members:
             qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
@@ -221,7 +222,10 @@ class Nic(Port):
         ):
             return before
         slack_ns = self.config.pacing_slack_bytes * 8e9 / self.config.line_rate_bps
-        sending = Sending(self.host, self, path, protocol, load_balancing, data_priority, slack_ns, scope, shared)
+        config = protocol.nic_config(self.config)
+        sending = Sending(
+            self.host, self, path, config, protocol, load_balancing, data_priority, slack_ns, scope, shared
+        )
         self._sending = sending
         return sending
 

@@ -88,6 +88,10 @@ class SenderOutlet(Outlet):
         if self.senders:
             self.senders[0].stats.pulls_held += 1
 
+    def set_rto(self, rto_ns: int) -> None:
+        for sender in self.senders:
+            sender.rto_ns = rto_ns
+
     def rate_changed(self) -> None:
         for limiter in self.limiters:
             limiter.rate_changed()

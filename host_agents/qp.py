@@ -11,7 +11,8 @@ from mypy_extensions import i64
 
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, ReactionPoint, Trimmed
-from host_agents.config import MAX_INCAST, SELECTIVE_REPEAT
+from host_agents.config import DATAGRAM, MAX_INCAST, SELECTIVE_REPEAT
+from host_agents.datagram import DatagramReceiver, DatagramSender
 from host_agents.errors import HostError
 from host_agents.fifo import Fifo
 from host_agents.frames import Frames
@@ -147,8 +148,11 @@ class QueuePair(Connection):
             self._group = group
         limiter = sending.limiter(group)
         balancer = sending.load_balancing.create(self._balancer_seed, sending.path)
-        if self.nic.config.reliability == SELECTIVE_REPEAT:
+        reliability = sending.config.reliability
+        if reliability == SELECTIVE_REPEAT:
             sender: Sender = SelectiveRepeatSender(self._transport(), limiter, balancer)
+        elif reliability == DATAGRAM:
+            sender = DatagramSender(self._transport(), limiter, balancer)
         else:
             sender = GoBackNSender(self._transport(), limiter, balancer)
         self._sender = sender
@@ -156,8 +160,11 @@ class QueuePair(Connection):
         return sender
 
     def _make_receiver(self) -> Receiver:
-        if self.nic.config.reliability == SELECTIVE_REPEAT:
+        reliability = self._sending.config.reliability
+        if reliability == SELECTIVE_REPEAT:
             receiver: Receiver = SelectiveRepeatReceiver(self._transport())
+        elif reliability == DATAGRAM:
+            receiver = DatagramReceiver(self._transport())
         else:
             receiver = GoBackNReceiver(self._transport())
         self._receiver = receiver
@@ -165,7 +172,7 @@ class QueuePair(Connection):
 
     def _transport(self) -> Transport:
         nic = self.nic
-        return Transport(self, nic, self.frames, self.notification_point, nic.config, self._first_psn)
+        return Transport(self, nic, self.frames, self.notification_point, self._sending.config, self._first_psn)
 
     def _own_outlet(self) -> SenderOutlet:
         """Return what speaks for this queue pair alone."""

@@ -24,6 +24,7 @@ from p4switch.registry import Registry
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
     from host_agents.collective.injection import Injection
+    from host_agents.config import NicConfig
     from host_agents.lb.base import LoadBalancer
     from host_agents.packets import Opcodes, Packet
 
@@ -77,6 +78,9 @@ class ProtocolInfo:
     # What a receiver sends has to take the links, the other way, of the data that it is for.
     symmetric_paths: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
+    # Of a transport that is not the NIC's: from parameters and the NIC's configuration, the one of its queue pairs.
+    nic: Callable[[Any, NicConfig], NicConfig] | None = None
+    ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
 
@@ -134,9 +138,13 @@ class Protocol:
 
     def check_reliability(self, wanted: str) -> None:
         """Raise ParameterError if the protocol does not support this reliability."""
-        if wanted not in self.info.reliabilities:
+        if self.info.nic is None and wanted not in self.info.reliabilities:
             expected = ", ".join(self.info.reliabilities)
             raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
+
+    def nic_config(self, config: NicConfig) -> NicConfig:
+        """Return what its queue pairs have of a NIC with this configuration."""
+        return config if self.info.nic is None else self.info.nic(self.parameters, config)
 
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)

@@ -69,6 +69,7 @@ class SelectiveRepeatSender(Sender):
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
         self.loss_packets = transport.config.loss_packets
+        self._window_packets = transport.config.receive_window_packets
         self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
         self._sends = RowFifo(_SEND)
         self._most_sends = _FEWEST_SENDS
@@ -89,6 +90,8 @@ class SelectiveRepeatSender(Sender):
         self._mapped_from = 0
 
     def has_data(self) -> bool:
+        if self._window_packets > 0 and self.fresh - self.unacked >= self._window_packets:
+            return self.has_lost()
         return self.has_lost() or self.fresh < self.open_end
 
     def has_lost(self) -> bool:
@@ -240,6 +243,8 @@ class SelectiveRepeatSender(Sender):
                 self._disarm()
         elif self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
+        if self._window_packets > 0:
+            self.limiter.add(self)  # the receiver may have room again
 
     def on_nak(self, now_ns: int, number: int) -> int:
         """Handle a go-back-N receiver's NAK: the packet wanted is missing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from host_agents.cc.base import Host, Path
-from host_agents.config import SCOPE_PAIR
+from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.limiter import RateLimiter
 from host_agents.outlet import Group
 from host_agents.port import Port
@@ -22,6 +22,7 @@ class Sending:
         host: Host,
         port: Port,
         path: Path,
+        config: NicConfig,
         protocol: Protocol,
         load_balancing: LoadBalancing,
         data_priority: int,
@@ -30,6 +31,7 @@ class Sending:
         shared: Group | None,
     ) -> None:
         self.path = path
+        self.config = config  # of the NIC, as far as these queue pairs go
         self.protocol = protocol
         self.load_balancing = load_balancing
         self.data_priority = data_priority

@@ -49,6 +49,7 @@ AFTER_BTH: Final = 54
 
 ROCE_PORT: Final = 4791
 INITIAL_TTL: Final = 64
+NOT_ECT: Final = 0
 ECT0: Final = 2
 CE: Final = 3
 DEFAULT_PARTITION: Final = 0xFFFF

@@ -259,6 +259,9 @@ class Outlet:
     def count_held_pull(self) -> None:
         """Count credit that was held back because earlier packets did not arrive."""
 
+    def set_rto(self, rto_ns: int) -> None:
+        """Have the transport wait so long for an acknowledgement from now on; else it is as the NIC says."""
+
     def rate_changed(self) -> None:
         """Apply the reaction point's new rate at once."""
 

@@ -137,3 +137,42 @@ def test_mistakes(groups: list[dict[str, Any]], tables: dict[str, Any], message:
     with pytest.raises(UserError) as error:
         planned(*groups, **tables)
     assert message in str(error.value)
+
+
+CROSS = [
+    {"name": "tcp", "cc": "tcp-cubic", "priority": 1, "workload": {"name": "incast", "size_bytes": 400_000}},
+    {
+        "name": "udp",
+        "cc": "udp",
+        "parameters": {"rate_bps": 40e9, "on_ns": 10_000, "off_ns": 10_000},
+        "priority": 0,
+        "hosts": ["h0-*"],
+        "workload": {"name": "permutation", "size_bytes": 200_000},
+    },
+]
+
+
+def test_what_is_not_rdma_loses_packets_and_rdma_beside_it_none() -> None:
+    """A small buffer for lossy queues; each group ends, TCP by sending again, UDP with less than was sent."""
+    run = planned(*CROSS, switch={"alpha": 0.01}, limit_ns=900_000_000)
+    recording, flows, summary = made(run)
+    assert (recording.ended, recording.conservation["balance"]) == ("done", 0)
+    by_group = flows.groupby("group")
+    lost = by_group["retransmitted"].sum()
+    assert lost["tcp"] > 0
+    assert lost[""] == 0
+    assert recording.conservation["drop_buffer"] > lost["tcp"] / 2
+    assert summary["groups"]["tcp"]["flows_delivered"] == 15
+    assert summary["groups"]["udp"]["flows_delivered"] == 4
+    two = made(run, workers=2)[1]
+    pd.testing.assert_frame_equal(flows, two)
+    (again,) = plan("x", check(parse(dump(resolved(run)))), Path())
+    pd.testing.assert_frame_equal(flows, made(again)[1])
+
+
+def test_a_run_may_be_of_tcp_alone() -> None:
+    """Also where the NIC has another way to send again what is lost."""
+    run = planned(cc="tcp-dctcp", nic={"reliability": "go-back-n"}, workload={"name": "incast", "size_bytes": 100_000})
+    recording, flows, _ = made(run)
+    assert recording.ended == "done"
+    assert flows["retransmitted"].sum() == 0

@@ -1,0 +1,87 @@
+"""UDP at a rate of its own: cross traffic that nothing slows down, all the time or on and off.
+
+Packets are sent once and are not ECN-capable (`host_agents.datagram`). Their headers on the wire are those of RoCEv2,
+which is UDP itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from host_agents.cc.base import Outlet, Path, ReactionPoint
+from host_agents.config import DATAGRAM, NicConfig
+from host_agents.ranges import POSITIVE
+from host_agents.registry import ProtocolInfo, register
+from host_agents.timers import Timer
+
+
+@dataclass(frozen=True)
+class UdpParameters:
+    # What links are charged while it sends; at most the sender's link.
+    rate_bps: float = field(default=1e9, metadata=POSITIVE)
+    on_ns: int = 0  # it sends for so long, from the start of a flow on; 0: all the time
+    off_ns: int = 0  # and is silent for so long
+    exponential: bool = False  # `on_ns` and `off_ns` are means of exponential times
+
+
+class Udp(ReactionPoint):
+    """A constant rate, and periods in which nothing may be sent."""
+
+    def __init__(self, parameters: UdpParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.rate_bps = min(parameters.rate_bps, path.line_rate_bps)
+        self._silent = False
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self._switch = self.timer()
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        return not self._silent
+
+    def on_start(self, now_ns: int) -> None:
+        p = self.parameters
+        if p.on_ns > 0 and p.off_ns > 0:
+            self._silent = False
+            self._switch.arm(now_ns + self._time_ns(p.on_ns))
+
+    def on_idle(self, now_ns: int) -> None:
+        self._silent = False
+        self._switch.cancel()
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self._silent = not self._silent
+        p = self.parameters
+        timer.arm(now_ns + self._time_ns(p.off_ns if self._silent else p.on_ns))
+        if not self._silent:
+            self.outlet.window_opened()
+
+    def _time_ns(self, mean_ns: int) -> int:
+        if not self.parameters.exponential:
+            return mean_ns
+        return max(1, round(self.host.random.expovariate(1.0 / mean_ns)))
+
+
+def nic(parameters: UdpParameters, config: NicConfig) -> NicConfig:
+    """Return what its queue pairs have of a NIC: only the last packet of a message asks for an answer."""
+    return replace(config, reliability=DATAGRAM, ack_every_packets=1 << 20, ack_every_bytes=0, sleek_windows=0.0)
+
+
+def reaction_point(parameters: UdpParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Udp(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="udp",
+        summary="UDP at a constant or on-off rate: cross traffic without congestion control",
+        source="RFC 768",
+        program="ecn",
+        parameters=UdpParameters,
+        reaction_point=reaction_point,
+        nic=nic,
+        ecn_capable=False,
+    )
+)

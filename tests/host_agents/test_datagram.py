@@ -1,0 +1,61 @@
+"""UDP: packets are sent once, at a rate, and a message ends when its last packet is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.worlds.link import Trouble, Wire, connect, pair
+from host_agents import wire
+from host_agents.messages import Message
+from host_agents.qp import QueuePair
+
+LINE_BPS = 100e9
+
+
+def sent(size_bytes: int, loss: float = 0.0, messages: int = 1, **parameters: Any) -> tuple[Any, QueuePair, QueuePair]:
+    a, b = pair("udp", parameters, rto_ns=50_000)
+    here, there = connect(a, b)
+    done: list[Message] = []
+    a.on_complete = done.append
+    arrivals: list[tuple[int, bytes]] = []
+
+    def note(now_ns: int, frame: bytes) -> bytes:
+        arrivals.append((now_ns, frame))
+        return frame
+
+    link = Wire(a, b, trouble=Trouble(loss=loss, seed=3), hook=note)
+    for _ in range(messages):
+        here.post(size_bytes)
+    link.run(10_000_000)
+    data = [(now_ns, frame) for now_ns, frame in arrivals if frame[wire.BTH] <= wire.SEND_ONLY]
+    return (done, data, arrivals), here, there
+
+
+def test_it_sends_at_its_rate_and_is_answered_once() -> None:
+    (done, data, arrivals), here, there = sent(100_000, rate_bps=10e9)
+    assert len(data) == 100
+    assert len(arrivals) == 101  # with one answer, to the last
+    gaps = {later - earlier for (earlier, _), (later, _) in zip(data, data[1:], strict=False)}
+    assert all(abs(gap - wire.wire_bytes(data[1][1]) * 8 / 10) <= 1 for gap in gaps)
+    assert (len(done), there.stats.bytes_delivered, here.stats.bytes_acked) == (1, 100_000, 100_000)
+    assert {frame[wire.TOS] & 3 for _, frame in data} == {wire.NOT_ECT}
+
+
+def test_what_is_lost_is_not_sent_again_but_for_the_end() -> None:
+    (done, data, _), here, there = sent(20_000, loss=0.3, messages=20, rate_bps=50e9)
+    assert len(done) == 20
+    lost = 20 * 20_000 - there.stats.bytes_delivered
+    assert 60_000 < lost < 180_000
+    assert here.stats.timeouts == here.stats.packets_retransmitted > 0
+    assert here.reaction_point.traffic.inflight_bytes == 0
+    assert there.receiver.messages == 20
+
+
+def test_on_and_off() -> None:
+    (done, data, _), _, _ = sent(200_000, rate_bps=10e9, on_ns=20_000, off_ns=30_000)
+    assert len(done) == 1
+    first_ns = data[0][0]
+    phases = {(now_ns - first_ns) % 50_000 for now_ns, _ in data}
+    assert max(phases) <= 20_000 + 1_000
+    (_, data, _), _, _ = sent(200_000, rate_bps=10e9, on_ns=20_000, off_ns=30_000, exponential=True)
+    assert max((now_ns - data[0][0]) % 50_000 for now_ns, _ in data) > 21_000

@@ -1,0 +1,49 @@
+"""Groups with protocols of their own, TCP and UDP among them, on real frames as in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mininet.conftest import Both
+from tests.mininet.networks import needs_mininet
+
+SCENARIO = """
+title = "HPCC, TCP and UDP share a switch"
+cc = ["hpcc"]
+[topology]
+name = "single-switch"
+hosts = 4
+[workload]
+name = "permutation"
+size_bytes = 200_000
+[[groups]]
+name = "tcp"
+cc = "tcp-cubic"
+priority = 1
+workload = { name = "incast", size_bytes = 100_000 }
+[[groups]]
+name = "udp"
+cc = "udp"
+parameters = { rate_bps = "20 Gb/s" }
+priority = 0
+workload = { name = "permutation", size_bytes = 100_000 }
+"""
+
+
+@needs_mininet
+def test_groups_are_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    scenario = tmp_path / "groups.toml"
+    scenario.write_text(SCENARIO)
+    (virtual,), (mininet,) = both(str(scenario))
+    for result in (virtual, mininet):
+        assert result.summary["conservation"]["balance"] == 0
+        assert {name: group["flows_delivered"] for name, group in result.summary["groups"].items()} == {
+            "workload": 4,
+            "tcp": 3,
+            "udp": 4,
+        }
+    for name, expected in virtual.summary["groups"].items():
+        seen = mininet.summary["groups"][name]["fct_ns"]["mean"]
+        assert seen == pytest.approx(expected["fct_ns"]["mean"], rel=0.2)
