@@ -1,4 +1,4 @@
-"""What an architecture is: a folder with its include file, packages and externs; and which one a program is for."""
+"""Base of architectures: a folder with its include file, packages and externs; and the choice for a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an extern declares: how calls of it become operations, and what its objects are to the control plane.
+"""Base of externs: how calls become operations, and what objects are to the control plane.
 
 What its operations are to each tool stands in their classes (`ir.ExternOperation`), in the same file.
 """
@@ -57,7 +57,7 @@ class ExternType(Extern):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """How calls of methods become operations, by their names."""
+        """Lowering of method calls to operations, by method name."""
         return {}
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:

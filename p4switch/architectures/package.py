@@ -1,4 +1,4 @@
-"""What a package of an architecture declares: its blocks, and how the program between them becomes IR."""
+"""Base of packages of an architecture: blocks, and how the program between them becomes IR."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ _T = TypeVar("_T")
 
 
 class CellStore:
-    """Of one switch. What reads takes the data plane's `lock`, for a part of the cells at a time."""
+    """Cells of one switch.
+
+    Readers take the data plane's `lock`, for a part of the cells at a time.
+    """
 
     def __init__(self, pipeline: Pipeline, switch: Switch, lock: AbstractContextManager[object]) -> None:
         self._pipeline = pipeline
@@ -102,7 +105,7 @@ class CellStore:
 
     def _values(self, found: Iterator[tuple[Cells, int]],
                 read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
-        """Messages are made of them while packets go on."""
+        """Yield the cells with their values, read in parts between which packets go on."""
         while part := list(itertools.islice(found, _AT_ONCE)):
             with self._lock:
                 values = [read(cells.name, index) for cells, index in part]
@@ -123,7 +126,7 @@ def _modify_only(kind: int, cells: Cells) -> None:
 
 
 def _indices(cells: Cells, message: Message) -> range:
-    """One index, or all of them where the message has none."""
+    """Return the index, or all of them if the message has none."""
     if not message.HasField("index"):
         return range(cells.size)
     index = message.index.index
@@ -135,7 +138,7 @@ def _indices(cells: Cells, message: Message) -> range:
 
 
 def _write(indices: range, new: _T | None, read: Callable[[int], _T], write: Callable[[int, _T], None]) -> Undo:
-    """Writes `new`, if it is not None, to each cell."""
+    """Write `new`, if it is not None, to each cell, and return how to undo it."""
     if new is None:
         return lambda: None
     old = [(i, read(i)) for i in indices]
@@ -158,7 +161,7 @@ def _selected(all_cells: Mapping[int, Cells], ident: int, query: Message, what: 
 
 
 def set_counter(data: Message, packets_and_bytes: tuple[int, int]) -> None:
-    """P4Runtime's counters are signed, the engine's are not: what is beyond stays at the highest."""
+    """Set a counter, clipped to P4Runtime's signed numbers; the engine's are unsigned."""
     data.SetInParent()
     data.packet_count, data.byte_count = (min(value, _MAX_COUNT) for value in packets_and_bytes)
 

@@ -24,13 +24,13 @@ class Client(Protocol):
     device_id: int
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
-        """Verifies and commits; what was written before is gone."""
+        """Verify and commit a pipeline; earlier entries are lost."""
 
     def write(self, updates: Sequence[Message]) -> None:
-        """One batch of Update messages."""
+        """Write one batch of Update messages."""
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
-        """Entities that the queries select."""
+        """Yield the entities that the queries select."""
 
     def close(self) -> None: ...
 
@@ -62,7 +62,7 @@ class LocalClient:
             yield from response.entities
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Close the client, which holds nothing."""
 
 
 class GrpcClient:
@@ -99,7 +99,10 @@ class GrpcClient:
         self.close()
 
     def open(self, role: str = "") -> None:
-        """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
+        """Connect and become primary.
+
+        Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary.
+        """
         with self._unless_closed():
             # The call waits for the server itself. A thread that asked for the channel's state would outlive `close`,
             # and one that still does so when Python ends aborts it.
@@ -142,11 +145,14 @@ class GrpcClient:
             self._incoming.put(self._cancelled() if self._closed else _error(error))
 
     def send(self, request: Message) -> None:
-        """A StreamMessageRequest: packet-out, digest acknowledgement."""
+        """Send a StreamMessageRequest: packet-out, digest acknowledgement."""
         self._outgoing.put(request)
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The next StreamMessageResponse; None if there is none in time. Raises P4RuntimeError if the stream ended."""
+        """Return the next StreamMessageResponse; None if there is none in time.
+
+        Raises P4RuntimeError if the stream ended.
+        """
         try:
             message = self._incoming.get(timeout=timeout_s)
         except queue.Empty:
@@ -166,7 +172,7 @@ class GrpcClient:
         self._channel.close()
 
     def call(self, method: str, request: Message, response: Any) -> Message:
-        """A unary RPC, by name; `response` is its response class."""
+        """Call a unary RPC by name; `response` is its response class."""
         call = self._channel.unary_unary(
             _SERVICE + method, request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
@@ -208,7 +214,7 @@ class GrpcClient:
 
 
 def _error(error: Any) -> P4RuntimeError:
-    """A gRPC error with what P4Runtime put into its details."""
+    """Return a gRPC error with P4Runtime's details."""
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_DETAILS:
             errors = []

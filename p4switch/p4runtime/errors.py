@@ -28,14 +28,14 @@ class P4RuntimeError(Exception):
         return "; ".join([f"{code_name(self.code)}: {self.message}", *failed])
 
     def status(self) -> Message:
-        """As google.rpc.Status, what gRPC carries in `grpc-status-details-bin`."""
+        """Return the error as google.rpc.Status, which gRPC carries in `grpc-status-details-bin`."""
         status = status_pb2.Status(code=self.code, message=self.message)
         for error in self.errors:
             status.details.add().Pack(error)
         return status
 
     def as_error(self) -> Message:
-        """As the `p4.v1.Error` of one update."""
+        """Return the error as the `p4.v1.Error` of one update."""
         return p4runtime_pb2.Error(canonical_code=self.code, message=self.message, space=SPACE)
 
 
@@ -44,7 +44,7 @@ def code_name(code: int) -> str:
 
 
 def batch_error(operation: str, errors: Sequence[Message]) -> P4RuntimeError:
-    """The error of a batch of which at least one member failed."""
+    """Return the error of a batch of which at least one member failed."""
     return P4RuntimeError(code_pb2.UNKNOWN, f"{operation} failed for {sum(e.canonical_code != 0 for e in errors)} "
                           f"of {len(errors)}", errors)
 

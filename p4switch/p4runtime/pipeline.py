@@ -1,4 +1,4 @@
-"""What a forwarding pipeline offers its controller: P4Info joined with the BMv2 JSON that realizes it.
+"""Pipeline of a controller: P4Info joined with the BMv2 JSON that realizes it.
 
 P4Info says what a controller sees (ids, types, sizes); the JSON says what the data plane does (field widths, match
 kinds, initial entries). A `Pipeline` is never changed once made, so all devices that run one program share one.
@@ -176,7 +176,10 @@ class Pipeline:
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
-    """Joins the two. Raises P4RuntimeError (INVALID_ARGUMENT) where they do not fit each other."""
+    """Return the pipeline of both.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT) if they do not fit each other.
+    """
     return _load(p4info.SerializeToString(deterministic=True), device_config)
 
 
@@ -197,7 +200,7 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
 
 
 def _program(device_config: bytes) -> bytes:
-    """The BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig (the rest of which is of no use here)."""
+    """Return the BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig, whose rest is not used."""
     if device_config.lstrip()[:1] in (b"{", b"["):
         return device_config
     try:
@@ -224,7 +227,7 @@ class _Loader:
         self._rest()
 
     def _actions(self) -> None:
-        """The width of a parameter is the same in every copy that the compiler made of an action."""
+        """Load the actions; a parameter has the same width in every copy that the compiler made of an action."""
         by_name: dict[str, dict[str, Any]] = {}
         for action in self.json_actions.values():
             by_name.setdefault(action["name"], action)
@@ -313,7 +316,7 @@ class _Loader:
 
     def _entries(self, table: dict[str, Any], fields: Sequence[Field], actions: Mapping[str, Action],
                  is_const: bool) -> tuple[InitialEntry, ...]:
-        """Low priorities win in BMv2 JSON, high ones in P4Runtime: the order is turned round."""
+        """Return initial entries; BMv2's low priorities win, P4Runtime's high ones, so the order is reversed."""
         entries = table.get("entries") or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
         # Negative numbers are priorities that the program gives, their sign changed.
@@ -355,13 +358,13 @@ class _Loader:
             )
 
     def _check_digest(self, name: str, widths: list[int | None], learn_list: dict[str, Any]) -> None:
-        """What the data plane sends has to be what P4Info says, or nobody could read it."""
+        """Check that the data plane sends a digest of P4Info's format, which a controller can read."""
         sent = [self.widths.get(tuple(e["value"])) for e in learn_list["elements"] if e.get("type") == "field"]
         if None not in widths and None not in sent and len(sent) == len(learn_list["elements"]) and sent != widths:
             invalid(f"digest {name}: {_bits(widths)} in P4Info, {_bits(sent)} in the BMv2 JSON")
 
     def _array(self, kind: str, info: Message) -> dict[str, Any]:
-        """The array of the JSON, which has to be as large as P4Info's."""
+        """Return the array of the JSON, which has to be as large as P4Info's."""
         name = info.preamble.name
         data: dict[str, Any] | None = next(
             (a for a in self.program.get(f"{kind}_arrays") or [] if a["name"] == name and not a.get("is_direct")), None
@@ -411,7 +414,7 @@ def _expect(present: bool, what: str) -> None:
 
 
 def _value(info: Message, width: int, where: str) -> Value:
-    """Of a key field, a parameter or a packet metadata field of P4Info, which has `width` bits in the data plane."""
+    """Return a key field, parameter or packet metadata field of P4Info, which has `width` bits in the data plane."""
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")
@@ -429,7 +432,7 @@ def _meter_kind(spec: Message) -> MeterKind:
 
 
 def _initial_key(f: Field, part: dict[str, Any]) -> KeyField:
-    """A key field of an entry in the JSON."""
+    """Return a key field of an entry in the JSON."""
     def fixed(number: int) -> bytes:
         return (number & f.maximum).to_bytes(f.size, "big")
 
@@ -453,7 +456,7 @@ def _number(text: str | int | bool) -> int:
 
 
 def _field_widths(program: dict[str, Any]) -> dict[tuple[str, str], int]:
-    """Bits of every field of every header instance; fields of variable length are left out."""
+    """Return the bits of every field of every header instance, without fields of variable length."""
     types = {t["name"]: [(f[0], f[1]) for f in t["fields"] if f[1] != "*"] for t in program["header_types"]}
     return {(header["name"], name): int(width)
             for header in program["headers"] for name, width in types[header["header_type"]]}

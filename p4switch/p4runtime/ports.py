@@ -13,7 +13,10 @@ class Ports:
         self._down = down
 
     def parse(self, port: bytes | int, where: str) -> int:
-        """Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return a port as a number.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         try:
             return parse(port if isinstance(port, bytes) else canonical(port), self._width)
         except (ValueError, OverflowError):

@@ -79,7 +79,10 @@ class ReplicationStore:
         return self._ports.parse(getattr(replica, kind), where)
 
     def _replicas(self, entry: Message) -> Sequence[tuple[int, int]]:
-        """Port and instance of each replica, or of its first backup whose port is up. None up: the replica's own."""
+        """Return port and instance of each replica, or of its first backup whose port is up.
+
+        None up: the replica's own.
+        """
         result = []
         for replica in entry.replicas:
             choices = [(self._port(replica, ""), replica.instance)]
@@ -100,7 +103,7 @@ class ReplicationStore:
             entries[ident] = entry
 
     def ports_changed(self) -> None:
-        """Ports went up or down: sets everything that has backups anew."""
+        """Set everything with backups again after ports went up or down."""
         for entries in (self._groups, self._sessions):
             for ident, entry in list(entries.items()):
                 if any(replica.backup_replicas for replica in entry.replicas):

@@ -51,7 +51,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class OneShot:
-    """What a table entry says in an ActionProfileActionSet."""
+    """Contents of an ActionProfileActionSet in a table entry."""
 
     calls: tuple[Call, ...]
     members: tuple[Weighted, ...]
@@ -59,7 +59,7 @@ class OneShot:
 
 @dataclass(slots=True)
 class OneShotGroup:
-    """What the engine holds of a OneShot."""
+    """State of the engine for a OneShot."""
 
     what: OneShot
     handles: list[int]
@@ -247,7 +247,7 @@ class ProfileStore:
         group.members = members
 
     def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
-        """One handle for each unit of weight, without members whose watched port is down."""
+        """Return one handle for each unit of weight, without members whose watched port is down."""
         return [handles[m.member] for m in members if self._ports.is_up(m.port) for _ in range(m.weight or 1)]
 
     @staticmethod
@@ -275,7 +275,10 @@ class ProfileStore:
             invalid(f"{state.info.name}: table entries with action sets exist; members and groups cannot be mixed in")
 
     def use_member(self, profile: Profile, ident: int) -> int:
-        """The engine's handle of a member that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the engine's handle of a member that a table entry now refers to.
+
+        Raises P4RuntimeError (NOT_FOUND).
+        """
         member = self._states[profile.id].members.get(ident)
         if member is None:
             not_found(f"{profile.name}: member {ident} does not exist")
@@ -296,7 +299,7 @@ class ProfileStore:
         self._states[profile.id].groups[ident].users -= 1
 
     def decode_one_shot(self, profile: Profile, calls: Sequence[Call], message: Message) -> OneShot:
-        """Checks an ActionProfileActionSet whose actions are `calls`."""
+        """Check an ActionProfileActionSet whose actions are `calls`, and return it."""
         where = f"{profile.name}: action set"
         if not profile.with_selector:
             invalid(f"{where}: needs an action selector")
@@ -310,7 +313,10 @@ class ProfileStore:
         return OneShot(tuple(calls), members)
 
     def use_one_shot(self, profile: Profile, what: OneShot, freed: int = 0) -> OneShotGroup:
-        """Makes the members and the group. `freed` is the size of the set that this one is about to replace."""
+        """Make the members and the group.
+
+        `freed` is the size of the set that this one is about to replace.
+        """
         state = self._states[profile.id]
         if state.members or state.groups:
             invalid(f"{profile.name}: members or groups exist; action sets cannot be mixed in")
@@ -338,7 +344,7 @@ class ProfileStore:
             self._switch.member_delete(profile.name, handle)
 
     def ports_changed(self) -> None:
-        """Watched ports went up or down: sets every group that watches one anew."""
+        """Set every group that watches a port again after ports went up or down."""
         for state in self._states.values():
             for ident, group in state.groups.items():
                 if any(m.port is not None for m in group.members):
@@ -350,7 +356,7 @@ class ProfileStore:
 
 
 def encode_one_shot(what: OneShot, into: Message) -> None:
-    """Fills an ActionProfileActionSet."""
+    """Fill an ActionProfileActionSet."""
     into.SetInParent()
     for call, m in zip(what.calls, what.members, strict=True):
         action = into.action_profile_actions.add(weight=m.weight)

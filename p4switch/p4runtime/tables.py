@@ -187,7 +187,7 @@ class TableStore:
         return lambda: self._add(state, key, entry, counter)
 
     def _modify(self, state: _State, entry: Entry | None, message: Message) -> Undo:
-        """A full snapshot, but an action left out stays, and so does a counter (specification, "TableEntry")."""
+        """Modify an entry by a full snapshot; an omitted action or counter stays (specification, "TableEntry")."""
         info = state.info
         if entry is None:
             not_found(f"{info.name}: the entry does not exist")
@@ -274,7 +274,7 @@ class TableStore:
         return invalid(f"{info.name}: expected {expected} of {info.profile.name}, not {kind or 'nothing'}")
 
     def _use(self, info: Table, entry: Entry, freed: int = 0) -> EngineTarget:
-        """Takes hold of what an entry's target refers to; `_drop` lets go of it."""
+        """Take hold of what an entry's target refers to; `_drop` releases it."""
         target = entry.target
         if isinstance(target, Call):
             return ("action", target.action.name, target.args)
@@ -312,7 +312,10 @@ class TableStore:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """None stands for an entry that was looked at and is not meant. Nothing may be written before the end."""
+        """Yield entries; None stands for one that was looked at and does not match.
+
+        Nothing may be written before the end.
+        """
         if query.table_id:
             states = [self._state(query.table_id)]
         else:
@@ -484,7 +487,7 @@ class TableStore:
     # -- reconciliation ---------------------------------------------------------------------------------------------
 
     def carried(self) -> Iterator[Message]:
-        """All that a controller wrote or could have written: entries that are not constant, changed default actions."""
+        """Yield all that a controller wrote or could have written: non-constant entries, changed default actions."""
         for state in self._states.values():
             info = state.info
             query = p4runtime_pb2.TableEntry(table_id=info.id)
@@ -499,7 +502,7 @@ class TableStore:
                 yield self._default_message(state)
 
     def forget_initial_entries(self, of: TableStore) -> None:
-        """Removes the program's own entries, unless constant, from the tables that `of` has too."""
+        """Remove the program's own entries, unless constant, from the tables that `of` has too."""
         for ident, state in self._states.items():
             if ident in of._states and not state.info.is_const:
                 for key in [key for key, entry in state.entries.items() if not entry.is_const]:
@@ -512,11 +515,11 @@ class TableStore:
 
     @property
     def has_idle_timeouts(self) -> bool:
-        """Whether any table has them."""
+        """True if any table has idle time-outs."""
         return any(state.info.idle_timeout for state in self._states.values())
 
     def idle_entries(self) -> Iterator[Message | None]:
-        """Entries that no packet hit for their time-out, since the last notification if there was one; None for others.
+        """Yield entries that no packet hit for their time-out, since the last notification if any; None for others.
 
         Nothing may be written before it has come to its end.
         """
@@ -542,7 +545,7 @@ def _profile(info: Table) -> Profile:
 
 
 def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
-    """Entries that the match and the priority of a query leave; None for each of the others that is looked at."""
+    """Yield entries that match the key and the priority of a query; None for each other that is looked at."""
     if not query.match:
         for found in state.entries.items():
             yield found if query.priority in (0, found[0][1]) else None

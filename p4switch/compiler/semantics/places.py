@@ -1,4 +1,4 @@
-"""Where code stands, which decides what may be called there; and the largest numbers of P4Info."""
+"""Places of code, which decide what may be called there; and the largest numbers of P4Info."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Place(enum.Enum):
-    """What the code being checked belongs to; decides what may be called there."""
+    """Place of the code being checked, which decides what may be called there."""
 
     TOP = "the top level"
     PARSER = "a parser state"
