@@ -1,7 +1,8 @@
 """DCQCN (Zhu et al., SIGCOMM 2015): ECN marks become CNPs at the receiver, CNPs become rate cuts at the sender.
 
-Two sets of constants. `dcqcn`: those with which the published HPCC simulator runs DCQCN at 100 Gb/s, which are an RNIC
-vendor's: at most one cut in an interval of the sender. `dcqcn-paper`: those of the paper, which cuts at every CNP.
+Three sets of constants, each a protocol by name. `dcqcn`: those with which the published HPCC simulator runs DCQCN at
+100 Gb/s: at most one cut in an interval of the sender. `dcqcn-paper`: those of the paper, which cuts at every CNP.
+`dcqcn-connectx`: a vendor's defaults. A scenario changes single ones (`protocols`).
 """
 
 from __future__ import annotations
@@ -13,18 +14,29 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
-from host_agents.ranges import POSITIVE, SHARE
+from host_agents.fifo import Fifo
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import NEVER, Timer
+
+FLOW: Final = "flow"
+PORT: Final = "port"
 
 
 @dataclass(frozen=True)
 class DcqcnParameters:
-    # At most one CNP in this time, of a notification point and flow; 0: one for each marked packet, as the simulator.
+    # At most one CNP in this time, as `cnp_limit` says; 0: one for each marked packet, as the simulator.
     cnp_interval_ns: int = 0
+    # Whose CNPs are so far apart: those of a flow, or those of all flows that a NIC receives.
+    cnp_limit: str = field(default=FLOW, metadata=one_of(FLOW, PORT))
+    cnp_delay_ns: int = 0  # from a marked packet's arrival until its CNP is sent
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
     alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
     gain: float = field(default=1 / 256, metadata=SHARE)  # g, of the newest sign of congestion in alpha
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # at the first CNP
+    first_cnp_rate_bps: float = 0.0  # at most this rate from the first CNP on, before any cut; 0: as it was
+    # What a cut leaves of the rate at least.
+    least_left: float = field(default=0.0, metadata=SHARE_OR_NONE)
     # The timer: from one increase to the next.
     rate_increase_interval_ns: int = field(default=300_000, metadata=POSITIVE)
     byte_counter_bytes: int = 0  # B: an increase once in so many bytes sent, too; 0: no byte counter
@@ -33,6 +45,7 @@ class DcqcnParameters:
     additive_increase_bps: float = 20e6  # R_AI, what an additive increase adds to the target rate
     hyper_increase_bps: float = 200e6  # R_HAI, what a hyper increase adds to the target rate
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
+    rate_step_bps: float = 0.0  # the limiter knows multiples of this only, and takes the next smaller; 0: any rate
     clamp_target_rate: bool = False  # cut the target rate, too, in a cut that follows another without an increase
     window_bytes: int = 0  # a fixed window; 0: unlimited
 
@@ -52,12 +65,32 @@ class DcqcnPaperParameters(DcqcnParameters):
     clamp_target_rate: bool = True
 
 
+@dataclass(frozen=True)
+class DcqcnConnectxParameters(DcqcnParameters):
+    """Defaults of NVIDIA's ConnectX-4 and later, from its page of DCQCN parameters.
+
+    dce_tcp_g 1019 and initial_alpha_value 1023 are of 1024, rpg_byte_reset counts units of 64 bytes,
+    and rpg_gd 11 is the paper's cut by half of alpha. A CNP is limited by port, as Linux describes
+    min_time_between_cnps; its own delay is not published.
+    """
+
+    cnp_interval_ns: int = 4_000
+    cnp_limit: str = field(default=PORT, metadata=one_of(FLOW, PORT))
+    gain: float = field(default=5 / 1024, metadata=SHARE)
+    initial_alpha: float = field(default=1023 / 1024, metadata=SHARE_OR_NONE)
+    least_left: float = field(default=0.5, metadata=SHARE_OR_NONE)
+    byte_counter_bytes: int = 64 * 32_767
+    additive_increase_bps: float = 5e6
+    hyper_increase_bps: float = 50e6
+    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
+
+
 CUT: Final = 1
 INCREASE: Final = 2
 
 
 class Dcqcn(ReactionPoint):
-    """The reaction point: current rate `rate_bps` (R_C), target rate (R_T) and alpha.
+    """The reaction point: current rate (R_C), target rate (R_T) and alpha. `rate_bps` is what the limiter makes of R_C.
 
     Alpha's periodic updates are made up for when it is next read, each at its own nominal time.
     """
@@ -65,8 +98,9 @@ class Dcqcn(ReactionPoint):
     def __init__(self, parameters: DcqcnParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
+        self.current_bps = path.line_rate_bps
         self.target_bps = path.line_rate_bps
-        self.alpha = 1.0
+        self.alpha = parameters.initial_alpha
         self.timer_steps = 0  # T: increases by the timer since the last cut
         self.byte_steps = 0  # BC: increases by the byte counter since the last cut
         if parameters.window_bytes > 0:
@@ -84,6 +118,9 @@ class Dcqcn(ReactionPoint):
     def on_cnp(self, now_ns: int) -> None:
         p = self.parameters
         first = self._alpha_ns == NEVER
+        if first and 0.0 < p.first_cnp_rate_bps < self.current_bps:
+            self.target_bps = p.first_cnp_rate_bps
+            self._take(p.first_cnp_rate_bps)
         if p.rate_decrease_interval_ns == 0:  # equation 1: the cut is by the alpha of before
             self.update_alpha(now_ns)
             self._cut(now_ns)
@@ -94,7 +131,7 @@ class Dcqcn(ReactionPoint):
             # Alpha starts at 1 and the intervals start here; a cut comes after alpha's update of the same moment.
             self._alpha_ns = now_ns + p.alpha_interval_ns
             self._cut_ns = now_ns + p.rate_decrease_interval_ns + 1
-            self.target_bps = self.rate_bps
+            self.target_bps = self.current_bps
         else:
             self.update_alpha(now_ns)
             self._alpha_cnp = True
@@ -121,7 +158,7 @@ class Dcqcn(ReactionPoint):
         else:
             self._increase()
             self.timer_steps += 1
-            if self.rate_bps < self.path.line_rate_bps:
+            if self.current_bps < self.path.line_rate_bps:
                 timer.arm(now_ns + self.parameters.rate_increase_interval_ns)
 
     def update_alpha(self, now_ns: int) -> None:
@@ -140,12 +177,12 @@ class Dcqcn(ReactionPoint):
     def _cut(self, now_ns: int) -> None:
         p = self.parameters
         if p.clamp_target_rate or self.timer_steps > 0 or self.byte_steps > 0:
-            self.target_bps = self.rate_bps
+            self.target_bps = self.current_bps
         self.timer_steps = 0
         self.byte_steps = 0
         self._bytes = 0
         self._increase_timer.arm(now_ns + p.rate_increase_interval_ns)
-        self.set_rate(max(p.min_rate_bps, self.rate_bps * (1.0 - self.alpha / 2.0)))
+        self._take(max(p.min_rate_bps, self.current_bps * max(p.least_left, 1.0 - self.alpha / 2.0)))
 
     def _increase(self) -> None:
         """Increase the rate: fast recovery, additive or hyper increase, by the steps since the last cut."""
@@ -156,21 +193,58 @@ class Dcqcn(ReactionPoint):
         if high >= p.fast_recovery_steps:
             step = p.hyper_increase_bps if low > p.fast_recovery_steps else p.additive_increase_bps
             self.target_bps = min(self.target_bps + step, self.path.line_rate_bps)
-        self.set_rate((self.rate_bps + self.target_bps) / 2.0)
+        self._take((self.current_bps + self.target_bps) / 2.0)
+
+    def _take(self, rate_bps: float) -> None:
+        """A new current rate, and the limiter's next smaller one."""
+        self.current_bps = rate_bps
+        step_bps = self.parameters.rate_step_bps
+        self.set_rate(rate_bps if step_bps == 0.0 else max(1.0, rate_bps // step_bps) * step_bps)
+
+
+class CnpGap:
+    """When the next CNP may follow the last one: of one flow, or of all that a NIC receives."""
+
+    def __init__(self) -> None:
+        self.next_ns = 0
 
 
 class CnpSender(NotificationPoint):
-    """The notification point: a CNP for a marked packet, at most one in an interval."""
+    """The notification point: a CNP for a marked packet, at most one in an interval, some time after the mark."""
 
-    def __init__(self, interval_ns: int, path: Path) -> None:
+    def __init__(self, parameters: DcqcnParameters, path: Path) -> None:
         super().__init__(path)
-        self.interval_ns = interval_ns
-        self._next_ns = 0
+        self.interval_ns = parameters.cnp_interval_ns
+        self.delay_ns = parameters.cnp_delay_ns
+        self._by_port = parameters.cnp_limit == PORT
+        self._gap = CnpGap()
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        if self._by_port:
+            shared = self.host.part("cnp gap", CnpGap)
+            assert isinstance(shared, CnpGap)
+            self._gap = shared
+        if self.delay_ns > 0:
+            self._cnp_timer = self.timer()
+            self._due_ns = Fifo[int]()  # of CNPs that are yet to be sent
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
-        if marked and now_ns >= self._next_ns:
-            self._next_ns = now_ns + self.interval_ns
+        if not marked or now_ns < self._gap.next_ns:
+            return
+        self._gap.next_ns = now_ns + self.interval_ns
+        if self.delay_ns == 0:
             self.outlet.send_cnp()
+            return
+        self._due_ns.push(now_ns + self.delay_ns)
+        if self._due_ns.size == 1:
+            self._cnp_timer.arm(now_ns + self.delay_ns)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self._due_ns.pop()
+        self.outlet.send_cnp()
+        if self._due_ns.size > 0:
+            timer.arm(self._due_ns.peek())
 
 
 def reaction_point(parameters: DcqcnParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -178,7 +252,7 @@ def reaction_point(parameters: DcqcnParameters, mechanisms: Mapping[str, object]
 
 
 def notification_point(parameters: DcqcnParameters, path: Path) -> NotificationPoint:
-    return CnpSender(parameters.cnp_interval_ns, path)
+    return CnpSender(parameters, path)
 
 
 DCQCN: Final = ProtocolInfo(
@@ -197,5 +271,14 @@ register(
         name="dcqcn-paper",
         summary="rate cuts by CNPs, constants of the paper",
         parameters=DcqcnPaperParameters,
+    )
+)
+register(
+    dataclasses.replace(
+        DCQCN,
+        name="dcqcn-connectx",
+        summary="rate cuts by CNPs, defaults of NVIDIA's ConnectX-4 and later",
+        source="NVIDIA, DCQCN CC Parameters (DOCA documentation); np_min_time_between_cnps of Linux's mlx5 driver",
+        parameters=DcqcnConnectxParameters,
     )
 )

@@ -111,7 +111,7 @@ def test_fast_recovery_then_additive_then_hyper_increase():
     a, rp = reaction_point(
         fast_recovery_steps=5, rate_increase_interval_ns=300 * US, additive_increase_bps=20e6, hyper_increase_bps=100e6
     )
-    rp.target_bps = rp.rate_bps = 40e9
+    rp.target_bps = rp.current_bps = 40e9
     t = cut_once(a, rp)
     rp.target_bps = target = 40e9
     for step in range(1, 6):  # five stages of fast recovery halve the distance to the target
@@ -133,7 +133,7 @@ def test_fast_recovery_then_additive_then_hyper_increase():
 
 def test_vendor_constants_have_one_stage_of_fast_recovery():
     a, rp = reaction_point()
-    rp.target_bps = rp.rate_bps = 40e9
+    rp.target_bps = rp.current_bps = 40e9
     t = cut_once(a, rp)
     targets = []
     for step in range(1, 5):
@@ -186,7 +186,7 @@ def test_paper_cuts_by_the_alpha_of_before_the_cnp():
     # Equation 1: the target, then the cut, then alpha.
     _, rp = reaction_point("dcqcn-paper")
     rp.on_cnp(0)
-    rp.set_rate(LINE)
+    rp.current_bps = LINE
     rp.alpha = 0.125
     rp.on_cnp(10 * US)
     assert rp.rate_bps == pytest.approx(LINE * (1 - 0.125 / 2))
@@ -195,7 +195,7 @@ def test_paper_cuts_by_the_alpha_of_before_the_cnp():
 
 def test_byte_counter_and_timer_count_their_own_stages():
     a, rp = reaction_point("dcqcn-paper", fast_recovery_steps=2, byte_counter_bytes=10_000)
-    rp.target_bps = rp.rate_bps = 40e9
+    rp.target_bps = rp.current_bps = 40e9
     rp.on_cnp(0)
     rp.target_bps = 40e9
     for _ in range(2):
@@ -268,3 +268,71 @@ def test_cnp_reaches_the_reaction_point():
     assert qa.stats.cnps_received == 1
     assert a.next_frame(6_001) is None
     assert qa.rate_bps < LINE
+
+
+def test_the_first_cnp_sets_a_rate_before_any_cut():
+    a, rp = reaction_point(first_cnp_rate_bps=40e9, initial_alpha=0.5)
+    rp.on_cnp(0)
+    assert (rp.rate_bps, rp.target_bps, rp.alpha) == (40e9, 40e9, 0.5)
+    at(a, 4_001)
+    assert rp.rate_bps == pytest.approx(40e9 * (1 - 0.5 * (1 - G) ** 4 / 2))
+    rp.on_cnp(5_000)
+    assert rp.target_bps == 40e9
+
+
+def test_a_cut_leaves_at_least_a_share():
+    a, rp = reaction_point(least_left=0.8)
+    rp.on_cnp(0)
+    at(a, 4_001)
+    assert rp.rate_bps == pytest.approx(0.8 * LINE)
+
+
+def test_a_limiter_with_steps_takes_the_next_smaller_one_and_keeps_the_current_rate():
+    """Increases that are less than a step add up; the smallest rate is one step."""
+    a, rp = reaction_point(rate_step_bps=1e9, min_rate_bps=0.5e9, rate_increase_interval_ns=10_000)
+    rp.on_cnp(0)
+    at(a, 4_001)
+    assert rp.current_bps == pytest.approx(LINE * (1 - (1 - G) ** 4 / 2))
+    assert rp.rate_bps == rp.current_bps // 1e9 * 1e9
+    for t in range(5_000, 100_000, 4_000):
+        rp.on_cnp(t)
+        at(a, t + 4_001)
+    assert rp.current_bps == 0.5e9
+    assert rp.rate_bps == 1e9
+    at(a, 10_000_000)
+    assert rp.rate_bps == rp.current_bps // 1e9 * 1e9 > 10e9
+
+
+def cnps(arrivals, **parameters):
+    """Times at which CNPs leave a receiver of two flows, whose marked packets arrive at (time, flow)."""
+    a, b = pair("dcqcn", parameters)
+    points = [connect(a, b, qpn)[1].notification_point for qpn in (1, 2)]
+    sent = []
+    for now_ns in range(0, 200_001, 1_000):
+        for flow in [flow for at_ns, flow in arrivals if at_ns == now_ns]:
+            points[flow].on_data(now_ns, True, b"")
+        while (frame := b.next_frame(now_ns)) is not None:
+            assert frame[wire.BTH] == wire.CNP
+            sent.append(now_ns)
+    return sent
+
+
+def test_a_cnp_follows_its_mark_after_the_delay():
+    """Also where more marks come meanwhile, each with a CNP of its own."""
+    arrivals = [(10_000, 0), (14_000, 0), (100_000, 1)]
+    assert cnps(arrivals) == [10_000, 14_000, 100_000]
+    assert cnps(arrivals, cnp_delay_ns=55_000) == [65_000, 69_000, 155_000]
+
+
+def test_cnps_are_limited_by_flow_or_by_port():
+    arrivals = [(0, 0), (1_000, 1), (2_000, 0), (5_000, 1)]
+    assert cnps(arrivals, cnp_interval_ns=4_000) == [0, 1_000, 5_000]
+    assert cnps(arrivals, cnp_interval_ns=4_000, cnp_limit="port") == [0, 5_000]
+
+
+def test_connectx_has_the_vendors_defaults():
+    _, rp = reaction_point("dcqcn-connectx")
+    p = rp.parameters
+    assert (p.cnp_interval_ns, p.cnp_limit, p.least_left, p.initial_alpha) == (4_000, "port", 0.5, 1023 / 1024)
+    assert (p.byte_counter_bytes, p.rate_increase_interval_ns, p.gain) == (2_097_088, 300_000, 1 - 1019 / 1024)
+    assert (p.additive_increase_bps, p.hyper_increase_bps, p.min_rate_bps) == (5e6, 50e6, 1e6)

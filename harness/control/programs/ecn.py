@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
@@ -30,6 +31,15 @@ class RateThresholds(Table):
         return self
 
 
+# Thresholds by the name of whoever publishes them; docs/networks.md has the sources.
+NAMED: dict[str, dict[str, float | None]] = {
+    "hpcc": {"kmin_bytes": 400_000, "kmax_bytes": 1_600_000, "pmax": 0.2, "reference_rate_bps": 100_000_000_000},
+    "dcqcn-paper": {"kmin_bytes": 5_000, "kmax_bytes": 200_000, "pmax": 0.01, "reference_rate_bps": 40_000_000_000},
+    "sonic": {"kmin_bytes": 1_048_576, "kmax_bytes": 2_097_152, "pmax": 0.05, "reference_rate_bps": None},
+    "cumulus": {"kmin_bytes": 150_000, "kmax_bytes": 1_500_000, "pmax": 1.0, "reference_rate_bps": None},
+}
+
+
 @register("ecn")
 class EcnParameters(ProgramParameters):
     """Thresholds of the queue that a packet leaves behind, and the probability of a mark at Kmax.
@@ -37,12 +47,22 @@ class EcnParameters(ProgramParameters):
     The defaults are the HPCC simulator's for DCQCN: 400 and 1600 KB at 100 Gb/s (100 and 400 KB for each 25 Gb/s).
     """
 
+    # Whose thresholds hold where the keys below say nothing; none: the HPCC simulator's, which are `hpcc`.
+    settings: Literal["hpcc", "dcqcn-paper", "sonic", "cumulus"] | None = None
     kmin_bytes: int = Field(400_000, ge=0)  # queue from which on packets are marked by lot
     kmax_bytes: int = Field(1_600_000, ge=0)  # queue from which on all packets are marked
     pmax: Probability = 0.2  # probability of a mark just below Kmax
     # Thresholds are for a port of this rate and grow with a port's rate; None: they are the same for all ports.
     reference_rate_bps: int | None = Field(100_000_000_000, gt=0)
     rates: list[RateThresholds] = []  # thresholds of ports of some rates, each with its own
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, values: Any) -> Any:
+        """What is written, on top of the thresholds that it names; a name that there is not is told of later."""
+        if not isinstance(values, Mapping) or not isinstance(named := values.get("settings"), str):
+            return values
+        return {**NAMED.get(named, {}), **values}
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.control import programs
 from harness.control.controller import Settings, switch_view
-from harness.control.programs.ecn import EcnParameters
+from harness.control.programs.ecn import NAMED, EcnParameters
 from harness.control.programs.entries import DefaultAction, TableEntry
 from harness.plan.resolve import plan
 from harness.plan.run import Run
@@ -16,6 +17,7 @@ from harness.plan.scenario import check
 from host_agents import registry
 from host_agents.nic import Nic
 from p4switch.errors import UserError
+from p4switch.tables import as_written
 from topologies import routing
 
 GBPS = 10**9
@@ -104,3 +106,23 @@ def test_a_queue_of_one_bdp_is_of_those_who_can_fill_it() -> None:
 
     assert bdp_bytes(slow, 2) == bdp_bytes(alike, 2)
     assert bdp_bytes(slow, 1) == pytest.approx(rtt_ns(slow, 0, 1) / 8)
+
+
+def test_thresholds_by_the_name_of_who_publishes_them() -> None:
+    """What is written beside a name holds in its place; every name is in the table of the documentation."""
+    sonic = programs.parameters("ecn", {"settings": "sonic", "pmax": 0.5})
+    assert as_written(sonic) == {
+        "settings": "sonic",
+        "kmin_bytes": 1_048_576,
+        "kmax_bytes": 2_097_152,
+        "pmax": 0.5,
+        "reference_rate_bps": "none",
+        "rates": [],
+    }
+    assert programs.parameters("ecn", as_written(sonic)) == sonic
+    plain, named = (as_written(programs.parameters("ecn", given)) for given in ({}, {"settings": "hpcc"}))
+    assert named == {**plain, "settings": "hpcc"}
+    with pytest.raises(UserError, match="'hpcc', 'dcqcn-paper', 'sonic' or 'cumulus'"):
+        programs.parameters("ecn", {"settings": "mine"})
+    page = (Path(__file__).parents[3] / "docs" / "networks.md").read_text()
+    assert all(f"| `{name}`" in page for name in NAMED)
