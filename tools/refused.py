@@ -77,7 +77,7 @@ def _child(program: Path, expected: Path, pipe: Connection) -> None:
 
 
 def outcomes(programs: list[Path], expected: Path, jobs: int) -> Iterator[Outcome]:
-    """Each program in a process of its own, killed after TIME_LIMIT_S."""
+    """Yield the outcome of each program, in a process of its own that is killed after TIME_LIMIT_S."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(programs))
     running: dict[Connection, tuple[Path, Any, float]] = {}

@@ -480,6 +480,5 @@ class NotificationPoint(Point):
         return 0
 
     def on_idle_turn(self, now_ns: int) -> int:
-        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns.
-        """
+        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns."""
         return 0

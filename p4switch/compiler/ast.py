@@ -68,8 +68,7 @@ class Annotation(Node):
     pairs: dict[str, Expr] | None = None
 
     def key_values(self) -> Iterator[tuple[str, str]]:
-        """Yield the pairs in `@name(key = value, ...)` as written; it is structured although it has no square brackets.
-        """
+        """Yield the pairs in `@name(key = value, ...)` as written; it is structured although it has no square brackets."""
         for i, token in enumerate(self.tokens):
             if token == "=" and 0 < i < len(self.tokens) - 1:
                 yield self.tokens[i - 1], self.tokens[i + 1]
@@ -603,7 +602,7 @@ class EnumRef(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Member(Expr):
-    """Expression `base.name`: a field of a struct, header or union; or one of
+    """Expression `base.name`: a field of a struct, header or union; or one of.
 
     - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
     - `hit`, `miss`, `action_run` of the result of `table.apply()`.

@@ -18,7 +18,7 @@ class Live:
         origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now.
         """
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
-        """interface None: the CPU port."""
+        """Interface None: the CPU port."""
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
         """The link; rate 0: no limit."""
     def change_link(

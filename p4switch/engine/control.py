@@ -645,8 +645,7 @@ class _PipelineGenerator:
         self, node: flow.Node, table: Table, found: str, cases: list[tuple[str, list[Statement]]],
         targets: list[tuple[str | None, str | None]], default: tuple[str | None, str | None],
     ) -> None:
-        """Generate the actions' effects and where a table leads: to one node after all, or to one after each.
-        """
+        """Generate the actions' effects and where a table leads: to one node after all, or to one after each."""
         if all(pair == default for pair in targets):
             with self.em.switch(f"{found}.action") as switch:
                 switch.cases += [Case(value, body) for value, body in cases if body]

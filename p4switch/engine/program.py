@@ -429,8 +429,7 @@ class Program:
         return self._calculations[name]
 
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
-        """Return the metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if any.
-        """
+        """Return the metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if any."""
         header_name, _, field_name = name.partition(".")
         if name in self.aliases:
             header_name, field_name = self.aliases[name]

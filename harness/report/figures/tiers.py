@@ -1,5 +1,4 @@
-"""Figures of a tiered network: where packets were marked, and what its links carried (Dart, section VI-B and table II).
-"""
+"""Figures of a tiered network: where packets were marked, and what its links carried (Dart, section VI-B and table II)."""
 
 from __future__ import annotations
 

@@ -66,8 +66,7 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """Return the error for a feature that this target lacks, at `node` or a position; None: at the present place.
-        """
+        """Return the error for a feature that this target lacks, at `node` or a position; None: at the present place."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
