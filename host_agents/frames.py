@@ -103,7 +103,7 @@ class Frames:
         return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy, becn=marked, solicited=last_hop)
 
     def cnp(self, entropy: int) -> bytes:
-        """Return a congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
+        """Return a CNP (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
         if not self._cnp:
             self._cnp = self.control_frame(wire.CNP, bytes(16), entropy=entropy, becn=True)
         return self._cnp

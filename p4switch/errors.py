@@ -22,7 +22,7 @@ class UserError(Exception):
     """
 
     starts_with_place = False
-    """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
+    """True if the text begins with `file:line:col: error:`, as compilers' errors do."""
 
 
 class Doubt(UserWarning):

@@ -105,7 +105,7 @@ def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 
 def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
-    """Return the command of a Python without -P, as `python`: PYTHONPATH's folders and the user's packages are named."""
+    """Return the command of a Python without -P, as `python`, naming PYTHONPATH's folders and the user's packages."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     before = [folder for folder in named if os.path.isabs(folder)]
     added = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []

@@ -31,7 +31,7 @@ from p4switch.compiler.diagnostics import CompileError
 from p4switch.errors import UserError
 
 TIME_LIMIT_S = 5
-"""Of CPU time; a process that only waits is ended after ten times as long."""
+"""Limit of CPU time; a process that only waits is ended after ten times as long."""
 _ERROR = re.compile(r"^(\S+)\((\d+)\): .*error", re.MULTILINE)
 _OURS = re.compile(r"^(\S+?):(\d+):(\d+): error: (.*)", re.MULTILINE)
 

@@ -320,6 +320,7 @@ class ReactionPoint(Point):
         return self.own_headers or self.alone_bytes >= 0
 
     def bind(self, outlet: Outlet) -> None:
+        """Bind the point to its outlet, and to the traffic of its queue pairs."""
         super().bind(outlet)
         self.traffic = outlet.traffic
 

@@ -22,7 +22,7 @@ class Extern:
     """A function or a type; the name that it is registered by is its name in P4."""
 
     operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
-    """What calls of it become."""
+    """Operations that its calls become."""
 
 
 class ExternFunction(Extern, ABC):
@@ -39,9 +39,9 @@ class ExternType(Extern):
 
     stateful: ClassVar[bool] = False
     direct: ClassVar[bool] = False
-    """Whether an object belongs to a table, and is nothing without one."""
+    """True if an object belongs to a table."""
     in_parsers: ClassVar[bool] = False
-    """Whether its methods can be called in parsers."""
+    """True if its methods can be called in parsers."""
     cell: ClassVar[tuple[tuple[str, int], ...]] = ()
     """Members of a cell of an object's state in the engine, and their widths in bits; none: it keeps nothing there."""
     p4info: ClassVar[str] = ""

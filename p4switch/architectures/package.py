@@ -27,9 +27,9 @@ class Site:
     name: str
     parses: bool = False
     branches: bool = True
-    """Whether there are conditions."""
+    """True if conditions are allowed."""
     statements: bool = True
-    """Whether there are statements at all, and so variables for the parts of an expression."""
+    """True if statements are allowed, and so variables for the parts of an expression."""
 
 
 Tell = Callable[["ast.Node", str, str], None]

@@ -68,7 +68,7 @@ class Annotation(Node):
     pairs: dict[str, Expr] | None = None
 
     def key_values(self) -> Iterator[tuple[str, str]]:
-        """Yield the pairs in `@name(key = value, ...)` as written; it is structured although it has no square brackets."""
+        """Yield the pairs in `@name(key = value, ...)` as written; it is structured even without square brackets."""
         for i, token in enumerate(self.tokens):
             if token == "=" and 0 < i < len(self.tokens) - 1:
                 yield self.tokens[i - 1], self.tokens[i + 1]

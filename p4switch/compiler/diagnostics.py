@@ -24,7 +24,7 @@ class Diagnostic:
     message: str
     line_text: str = ""
     name: str = ""
-    """Of a warning: by which it is silenced (`warnings.NAMES`)."""
+    """Name of a warning, by which it is silenced (`warnings.NAMES`)."""
 
     def __str__(self) -> str:
         file, line, column = self.location

@@ -74,13 +74,13 @@ class Facts:
 
     types: Types = field(default_factory=Types)
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
-    """Of names and `this`."""
+    """Declarations of names and `this`."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
-    """Of members that are fields of structs, headers and unions."""
+    """Fields that members of structs, headers and unions name."""
     bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))
-    """Of calls, constructor calls, instances and references to actions."""
+    """Bindings of calls, constructor calls, instances and references to actions."""
     actions: dict[ast.ActionRef | ast.SwitchCase, ast.ActionDecl] = field(default_factory=dict)
-    """Of references, and of the cases of a switch over `action_run` (but for `default`)."""
+    """Actions of references, and of the cases of a switch over `action_run` (except `default`)."""
     switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)

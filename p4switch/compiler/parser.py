@@ -20,7 +20,7 @@ _STARTS = frozenset(
 """Keywords that start a declaration at top level: where to go on after an error."""
 
 _INLINE_TYPES = frozenset(("struct", "header", "header_union", "enum"))
-"""What `typedef` may declare on the way."""
+"""Declarations that `typedef` may contain."""
 
 
 class Parser(StatementParser):

@@ -22,7 +22,7 @@ MAX_INCLUDE_DEPTH = 64
 MAX_CONDITIONALS = 200
 MAX_INCLUDES = 10_000
 MAX_SOURCE_CHARACTERS = 64_000_000
-"""Of all files that are included, each as often as it is."""
+"""Most characters of all included files, each as often as it is included."""
 MAX_EXPANSION = 100_000
 MAX_ARGUMENTS = 1_000_000
 MAX_EXPANDED_CHARACTERS = 2_000_000

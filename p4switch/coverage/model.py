@@ -17,7 +17,7 @@ from p4switch.printable import hidden
 from p4switch.regular_file import read_regular
 
 KINDS = ("state", "transition", "hit", "miss", "action", "entry", "branch", "statement")
-"""Of items, in the order of reports."""
+"""Kinds of items, in the order of reports."""
 
 _KIND_OF = {"extract": "statement", "checksum": "statement"}
 _EXCLUDED = re.compile(r"LCOV_EXCL_(LINE|BR_LINE|START|STOP)")

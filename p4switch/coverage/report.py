@@ -77,7 +77,7 @@ def _by_line(coverage: Coverage) -> dict[str, dict[int, list[tuple[Item, int]]]]
 
 
 def lcov(coverage: Coverage) -> str:
-    """Return a tracefile: functions are states and the actions of tables, branches also transitions, hits and misses."""
+    """Return a tracefile: functions are states and tables' actions, branches also transitions, hits and misses."""
     out: list[str] = []
     for file, lines in sorted(_by_line(coverage).items()):
         out += ["TN:", f"SF:{Path(file).resolve()}"]

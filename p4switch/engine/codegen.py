@@ -152,7 +152,7 @@ class Generator:
     # --- deparser and checksums ---
 
     def _deparser(self, deparser: schema.Deparser) -> list[str]:
-        """Return a deparser's functions: the length of what it emits, these bytes, a trace of them, and its statements."""
+        """Return a deparser's functions: the length of its output, these bytes, a trace of them, and its statements."""
         x = Expressions(self.program, Emitter())
         emitted = [x.named(name) for name in deparser.order]
         for ref in emitted:

@@ -30,7 +30,7 @@ class Point:
     place: Place | None
     detail: str = ""
     counted: bool = True
-    """Whether it is passed by itself, and not only told about."""
+    """True if packets pass it, rather than only report about it."""
 
 
 @dataclass

@@ -175,7 +175,7 @@ class Pipeline:
         return set(vertex.writes)
 
     def _condition(self, branch: ir.Branch) -> Vertex:
-        """Return a condition: equality, `!`, `&&` and `||` of fields are looked up; anything else is computed before."""
+        """Return a condition: equality, `!`, `&&` and `||` of fields are looked up; the rest is computed before."""
         reads, width = self._lookup(branch.condition, branch.span)
         return self._append(
             Vertex("condition", "if", branch.span, reads, op="if", width=width, in_action=self._in_action)

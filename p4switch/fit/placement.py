@@ -18,7 +18,7 @@ import numpy as np
 from p4switch.fit.dependencies import LATER
 
 TIME_LIMIT_S = 5.0
-"""Of each integer program: above it the list schedule stands, and `Placement.least` tells."""
+"""Limit of each integer program; beyond it the list schedule is used, and `Placement.least` is false."""
 
 Node = TypeVar("Node", bound=Hashable)
 

@@ -35,7 +35,7 @@ class Memory(_Part):
 class Tcam(Memory):
     blocks: int = Field(default=0, ge=0)
     of_sram: bool = False
-    """Whether its blocks are some of the SRAM's, as on an FPGA, and not memory of their own."""
+    """True if its blocks are part of the SRAM, as on an FPGA."""
 
 
 class Stage(_Part):

@@ -21,7 +21,7 @@ def successors(block: ir.Block) -> list[ir.Block]:
 
 
 def reverse_postorder(start: ir.Block) -> list[ir.Block]:
-    """Return the blocks reachable from `start`, each before its successors except for loops, the first successor first."""
+    """Return the blocks reachable from `start`, each before its successors except for loops, first ones first."""
     order: list[ir.Block] = []
     seen = {start}
     stack = [(start, iter(reversed(successors(start))))]

@@ -36,6 +36,8 @@ class _Role:
 
 
 class Arbitration:
+    """Roles of one device, and the controllers of each."""
+
     def __init__(self, device_id: int) -> None:
         self._device_id = device_id
         self._roles: dict[str, _Role] = {"": _Role()}
@@ -103,9 +105,11 @@ class Arbitration:
             denied("only the primary controller may do this")
 
     def is_primary(self, controller: Controller) -> bool:
+        """Return whether a controller is the primary of its role."""
         return controller.role is not None and self._roles[controller.role].primary is controller
 
     def primaries(self) -> list[Controller]:
+        """Return the primary of each role that has one."""
         return [role.primary for role in self._roles.values() if role.primary is not None]
 
     def _notify_all(self, name: str, role: _Role) -> None:

@@ -36,6 +36,7 @@ class CellStore:
     # -- counters ---------------------------------------------------------------------------------------------------
 
     def write_counter(self, kind: int, message: Message) -> Undo:
+        """Set a counter's cells and return how to undo it."""
         cells = _cells(self._pipeline.counters, message.counter_id, "counter")
         _modify_only(kind, cells)
         check_counter(message.data, cells.name)
@@ -44,6 +45,7 @@ class CellStore:
                       lambda i, value: self._switch.counter_write(cells.name, i, *value))
 
     def read_counters(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of counters that a query selects."""
         found = _selected(self._pipeline.counters, query.counter_id, query, "counter")
         for cells, index, value in self._values(found, self._switch.counter_read):
             message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
@@ -54,6 +56,7 @@ class CellStore:
     # -- meters -----------------------------------------------------------------------------------------------------
 
     def write_meter(self, kind: int, message: Message) -> Undo:
+        """Set a meter's cells and return how to undo it."""
         cells = _cells(self._pipeline.meters, message.meter_id, "meter")
         _modify_only(kind, cells)
         no_colour_counters(message, "counter_data", cells.name)
@@ -74,6 +77,7 @@ class CellStore:
         return lambda: put(iter(old))
 
     def read_meters(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of meters that a query selects."""
         no_colour_counters(query, "counter_data", "meters")
         found = _selected(self._pipeline.meters, query.meter_id, query, "meter")
         for cells, index, rates in self._values(found, lambda name, i: self._rates.get((name, i))):
@@ -86,6 +90,7 @@ class CellStore:
     # -- registers --------------------------------------------------------------------------------------------------
 
     def write_register(self, kind: int, message: Message) -> Undo:
+        """Set a register's cells and return how to undo it."""
         cells = _cells(self._pipeline.registers, message.register_id, "register")
         _modify_only(kind, cells)
         new = p4data.decode(cells.type_spec, self._pipeline.p4info.type_info, message.data)
@@ -93,6 +98,7 @@ class CellStore:
                       lambda i, value: self._switch.register_write(cells.name, i, value))
 
     def read_registers(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of registers that a query selects."""
         types = self._pipeline.p4info.type_info
         found = _selected(self._pipeline.registers, query.register_id, query, "register")
         encoders: dict[int, Callable[[bytes], Message]] = {}
@@ -167,5 +173,6 @@ def set_counter(data: Message, packets_and_bytes: tuple[int, int]) -> None:
 
 
 def check_counter(data: Message, where: str) -> None:
+    """Raise P4RuntimeError (INVALID_ARGUMENT) for counter data that no counter can have."""
     if data.packet_count < 0 or data.byte_count < 0:
         invalid(f"{where}: counter: packets and bytes must not be negative")

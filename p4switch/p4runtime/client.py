@@ -32,7 +32,8 @@ class Client(Protocol):
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
         """Yield the entities that the queries select."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the connection."""
 
 
 def _pipeline_request(device_id: int, p4info: Message, device_config: bytes) -> Message:
@@ -52,12 +53,15 @@ class LocalClient:
         self.device_id = device.device_id
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        """Verify and commit a pipeline."""
         self._device.set_forwarding_pipeline_config(_pipeline_request(self.device_id, p4info, device_config))
 
     def write(self, updates: Sequence[Message]) -> None:
+        """Write one batch of Update messages."""
         self._device.write(p4runtime_pb2.WriteRequest(device_id=self.device_id, updates=updates))
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        """Yield the entities that the queries select."""
         for response in self._device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
             yield from response.entities
 
@@ -162,6 +166,7 @@ class GrpcClient:
         return message
 
     def close(self) -> None:
+        """End the stream and the channel."""
         with self._lock:
             self._closed = True
         self._outgoing.put(None)
@@ -181,17 +186,20 @@ class GrpcClient:
             return call(request, timeout=self._timeout_s)
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        """Verify and commit a pipeline."""
         request = _pipeline_request(self.device_id, p4info, device_config)
         request.election_id.CopyFrom(self._election_id)
         self.call("SetForwardingPipelineConfig", request, p4runtime_pb2.SetForwardingPipelineConfigResponse)
 
     def write(self, updates: Sequence[Message]) -> None:
+        """Write one batch of Update messages."""
         request = p4runtime_pb2.WriteRequest(
             device_id=self.device_id, election_id=self._election_id, updates=updates
         )
         self.call("Write", request, p4runtime_pb2.WriteResponse)
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        """Yield the entities that the queries select."""
         call = self._channel.unary_stream(
             _SERVICE + "Read", request_serializer=p4runtime_pb2.ReadRequest.SerializeToString,
             response_deserializer=p4runtime_pb2.ReadResponse.FromString,

@@ -437,7 +437,7 @@ class Device:
     # -- ports ------------------------------------------------------------------------------------------------------
 
     def set_port_up(self, port: int, up: bool) -> None:
-        """Set a port up or down: groups exclude members that watch a port that is down, and backup replicas take over."""
+        """Set a port up or down: groups exclude members that watch one that is down, and backup replicas take over."""
         with self._control, self._lock:
             if up == (port not in self._down):
                 return

@@ -36,6 +36,8 @@ class _Stream:
 
 
 class DigestStore:
+    """Digests of one device: configurations, waiting data, and unacknowledged lists."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, clock_ns: Callable[[], int]) -> None:
         self._pipeline = pipeline
         self._switch = switch
@@ -56,6 +58,7 @@ class DigestStore:
         return stream
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Configure a digest and return how to undo it."""
         stream = self._stream(message.digest_id)
         name = stream.info.name
         if kind == p4runtime_pb2.Update.INSERT and stream.config is not None:
@@ -87,6 +90,7 @@ class DigestStore:
         return any(stream.config is not None for stream in self._streams.values())
 
     def read(self, query: Message) -> Iterator[Message]:
+        """Yield the configurations that a query selects."""
         for stream in [self._stream(query.digest_id)] if query.digest_id else self._streams.values():
             if stream.config is not None:
                 yield p4runtime_pb2.DigestEntry(digest_id=stream.info.id, config=stream.config)

@@ -40,6 +40,7 @@ class P4RuntimeError(Exception):
 
 
 def code_name(code: int) -> str:
+    """Return the name of a canonical code."""
     return str(code_pb2.Code.Name(code)) if code in code_pb2.Code.values() else str(code)
 
 
@@ -54,32 +55,40 @@ def _refuse(code: int, message: str) -> NoReturn:
 
 
 def invalid(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code INVALID_ARGUMENT."""
     _refuse(code_pb2.INVALID_ARGUMENT, message)
 
 
 def not_found(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code NOT_FOUND."""
     _refuse(code_pb2.NOT_FOUND, message)
 
 
 def already_exists(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code ALREADY_EXISTS."""
     _refuse(code_pb2.ALREADY_EXISTS, message)
 
 
 def denied(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code PERMISSION_DENIED."""
     _refuse(code_pb2.PERMISSION_DENIED, message)
 
 
 def exhausted(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code RESOURCE_EXHAUSTED."""
     _refuse(code_pb2.RESOURCE_EXHAUSTED, message)
 
 
 def out_of_range(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code OUT_OF_RANGE."""
     _refuse(code_pb2.OUT_OF_RANGE, message)
 
 
 def precondition(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code FAILED_PRECONDITION."""
     _refuse(code_pb2.FAILED_PRECONDITION, message)
 
 
 def unimplemented(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code UNIMPLEMENTED."""
     _refuse(code_pb2.UNIMPLEMENTED, message)

@@ -148,6 +148,7 @@ def _decode_action(table: Table, action: Message, default: bool) -> Call:
 
 
 def decode_call(action: Action, params: Sequence[Message], where: str) -> Call:
+    """Return an action with its data in the engine's form. Raises P4RuntimeError (INVALID_ARGUMENT)."""
     expected = len(action.params)
     args: list[bytes | None] = [None] * expected
     for param in params:

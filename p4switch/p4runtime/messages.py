@@ -95,7 +95,7 @@ def _device_config() -> Any:
 
 
 P4DeviceConfig: Any = _device_config()
-"""What PI, and so BMv2, takes around a program as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
+"""Wrapper of a program that PI, and so BMv2, takes as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
 
 
 def parse_p4info(text: str) -> Message:

@@ -27,6 +27,7 @@ def decode_meter(kind: MeterKind, config: Message, where: str) -> tuple[int, int
 
 
 def encode_meter(rates: tuple[int, int, int, int], into: Message) -> None:
+    """Fill a MeterConfig with rates a second and bursts."""
     into.SetInParent()
     into.cir, into.cburst, into.pir, into.pburst = rates
 

@@ -13,7 +13,7 @@ from p4switch.p4runtime.messages import Message, p4data_pb2
 
 MAX_DEPTH = 32
 MAX_LEAVES = 4096
-"""Of a type: it is walked through for every value, and may name parts that name each other."""
+"""Most parts of a type, which is walked through for every value and may have nested parts."""
 
 
 def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:

@@ -39,11 +39,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field(Value):
+    """Key field of a table or value set."""
+
     kind: str  # the controller's match kind: exact, lpm, ternary, range, optional
     engine_kind: str  # the data plane's: BMv2 JSON has an optional field as a ternary one
 
     @property
     def maximum(self) -> int:
+        """Largest value of the field."""
         return (1 << self.width) - 1
 
     @property
@@ -61,6 +64,8 @@ class Field(Value):
 
 @dataclass(frozen=True, slots=True)
 class Action:
+    """Action of a program."""
+
     id: int
     name: str
     params: tuple[Value, ...]
@@ -77,6 +82,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ActionRef:
+    """Action among those of a table, and where it may be used."""
+
     action: Action
     in_entries: bool
     as_default: bool
@@ -84,6 +91,8 @@ class ActionRef:
 
 @dataclass(frozen=True, slots=True)
 class InitialEntry:
+    """Entry that the program itself has."""
+
     key: tuple[KeyField, ...]
     priority: int
     call: Call
@@ -92,6 +101,8 @@ class InitialEntry:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
+    """Action profile or selector."""
+
     id: int
     name: str
     size: int
@@ -105,6 +116,8 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """Table of a program."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -126,6 +139,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class MeterKind:
+    """Type of a meter: its unit and rates."""
+
     two_rates: bool
     three_colours: bool
 
@@ -143,6 +158,8 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
+    """Value set of a parser."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -151,6 +168,8 @@ class ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
+    """Digest of a program."""
+
     id: int
     name: str
     type_spec: Message
@@ -158,6 +177,8 @@ class Digest:
 
 @dataclass(slots=True)
 class Pipeline:
+    """Objects of a program that a controller can reach."""
+
     p4info: Message
     program: bytes  # the BMv2 JSON
     device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it

@@ -23,4 +23,5 @@ class Ports:
             invalid(f"{where}: port {port!r}; expected a number of at most {self._width} bits")
 
     def is_up(self, port: int | None) -> bool:
+        """Return whether a port is up; None is always up."""
         return port not in self._down

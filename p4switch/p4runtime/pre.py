@@ -19,6 +19,8 @@ MAX_SESSION = 0x7FFF
 
 
 class ReplicationStore:
+    """Multicast groups and clone sessions of one device."""
+
     def __init__(self, switch: Switch, ports: Ports) -> None:
         self._switch = switch
         self._ports = ports
@@ -26,6 +28,7 @@ class ReplicationStore:
         self._sessions: dict[int, Message] = {}
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Write a group or session and return how to undo it."""
         which = message.WhichOneof("type")
         if which == "multicast_group_entry":
             group = message.multicast_group_entry
@@ -110,6 +113,7 @@ class ReplicationStore:
                     self._set(entries, ident, entry)
 
     def read(self, query: Message) -> Iterator[Message]:
+        """Yield the groups or sessions that a query selects."""
         which = query.WhichOneof("type")
         if which == "multicast_group_entry":
             ident, entries = query.multicast_group_entry.multicast_group_id, self._groups

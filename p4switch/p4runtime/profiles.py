@@ -36,6 +36,8 @@ class Weighted:
 
 @dataclass(slots=True)
 class Member:
+    """Member of an action profile."""
+
     call: Call
     handle: int
     users: int = 0  # groups and table entries
@@ -43,6 +45,8 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
+    """Group of an action selector."""
+
     members: tuple[Weighted, ...]
     max_size: int
     handle: int
@@ -76,6 +80,8 @@ class _State:
 
 
 class ProfileStore:
+    """Members and groups of the action profiles of one device."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, ports: Ports) -> None:
         self._pipeline = pipeline
         self._switch = switch
@@ -91,6 +97,7 @@ class ProfileStore:
     # -- members ----------------------------------------------------------------------------------------------------
 
     def write_member(self, kind: int, message: Message) -> Undo:
+        """Write a member and return how to undo it."""
         state = self._state(message.action_profile_id)
         ident = message.member_id
         where = f"{state.info.name}: member {ident}"
@@ -141,6 +148,7 @@ class ProfileStore:
         member.call = call
 
     def read_members(self, query: Message) -> Iterator[Message]:
+        """Yield the members that a query selects."""
         for state in self._selected(query.action_profile_id, query.member_id):
             for ident, member in _one_or_all(state.members, query.member_id):
                 message = p4runtime_pb2.ActionProfileMember(action_profile_id=state.info.id, member_id=ident)
@@ -157,6 +165,7 @@ class ProfileStore:
     # -- groups -----------------------------------------------------------------------------------------------------
 
     def write_group(self, kind: int, message: Message) -> Undo:
+        """Write a group and return how to undo it."""
         state = self._state(message.action_profile_id)
         ident = message.group_id
         where = f"{state.info.name}: group {ident}"
@@ -259,6 +268,7 @@ class ProfileStore:
             state.members[m.member].users += 1
 
     def read_groups(self, query: Message) -> Iterator[Message]:
+        """Yield the groups that a query selects."""
         for state in self._selected(query.action_profile_id, query.group_id):
             for ident, group in _one_or_all(state.groups, query.group_id):
                 message = p4runtime_pb2.ActionProfileGroup(
@@ -286,6 +296,7 @@ class ProfileStore:
         return member.handle
 
     def use_group(self, profile: Profile, ident: int) -> int:
+        """Return the engine's handle of a group that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
         group = self._states[profile.id].groups.get(ident)
         if group is None:
             not_found(f"{profile.name}: group {ident} does not exist")
@@ -293,9 +304,11 @@ class ProfileStore:
         return group.handle
 
     def drop_member(self, profile: Profile, ident: int) -> None:
+        """Release a member that a table entry referred to."""
         self._states[profile.id].members[ident].users -= 1
 
     def drop_group(self, profile: Profile, ident: int) -> None:
+        """Release a group that a table entry referred to."""
         self._states[profile.id].groups[ident].users -= 1
 
     def decode_one_shot(self, profile: Profile, calls: Sequence[Call], message: Message) -> OneShot:
@@ -336,6 +349,7 @@ class ProfileStore:
         return group
 
     def drop_one_shot(self, profile: Profile, group: OneShotGroup) -> None:
+        """Remove the members and the group of an action set."""
         state = self._states[profile.id]
         del state.one_shots[group.handle]
         state.weight -= _size(profile, group.what.members)
@@ -365,6 +379,7 @@ def encode_one_shot(what: OneShot, into: Message) -> None:
 
 
 def one_shot_size(profile: Profile, what: OneShot) -> int:
+    """Return the size of an action set, as the profile counts it."""
     return _size(profile, what.members)
 
 

@@ -238,6 +238,7 @@ class Outgoing:
         self._lost = 0
 
     def put(self, message: Message) -> None:
+        """Queue a message for the controller."""
         if self._waiting.qsize() < MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
             self._waiting.put_nowait(message)
             return

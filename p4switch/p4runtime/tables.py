@@ -35,11 +35,15 @@ MeterRates: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class MemberRef:
+    """Reference of a table entry to a member."""
+
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRef:
+    """Reference of a table entry to a group."""
+
     id: int
 
 
@@ -48,6 +52,8 @@ Target: TypeAlias = Call | MemberRef | GroupRef | OneShot
 
 @dataclass(slots=True)
 class Entry:
+    """Table entry as a controller wrote it."""
+
     target: Target
     group: OneShotGroup | None = None  # of a one-shot target
     handle: int = -1
@@ -70,6 +76,8 @@ class _State:
 
 
 class TableStore:
+    """Tables of one device: entries, default actions, direct counters and meters."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, profiles: ProfileStore, clock_ns: Callable[[], int],
                  tick_ns: int) -> None:
         self._switch = switch
@@ -90,6 +98,7 @@ class TableStore:
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Write an entry or a default action and return how to undo it."""
         state = self._state(message.table_id)
         info = state.info
         if message.is_const:
@@ -401,6 +410,7 @@ class TableStore:
     # -- direct counters and meters ---------------------------------------------------------------------------------
 
     def write_direct_counter(self, kind: int, message: Message) -> Undo:
+        """Set a direct counter and return how to undo it."""
         info, entry = self._direct(kind, message.table_entry)
         if not info.has_counter:
             invalid(f"{info.name}: the table has no direct counter")
@@ -413,6 +423,7 @@ class TableStore:
         return lambda: self._switch.direct_counter_write(info.name, entry.handle, *old)
 
     def write_direct_meter(self, kind: int, message: Message) -> Undo:
+        """Set a direct meter and return how to undo it."""
         info, entry = self._direct(kind, message.table_entry)
         if info.meter is None:
             invalid(f"{info.name}: the table has no direct meter")
@@ -434,6 +445,7 @@ class TableStore:
         return state.info, entry
 
     def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
+        """Yield direct counters that a query selects; None for entries looked at in vain."""
         for found in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
             if found is None:
                 yield None
@@ -444,6 +456,7 @@ class TableStore:
             yield message
 
     def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
+        """Yield direct meters that a query selects; None for entries looked at in vain."""
         no_colour_counters(query, "counter_data", "direct meters")
         for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
             if found is None:

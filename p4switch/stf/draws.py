@@ -15,7 +15,7 @@ from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
-"""Of a place in the source, whose name follows."""
+"""Prefix of a register for a place in the source, whose name follows."""
 DRAW_BITS = 64
 
 

@@ -23,7 +23,7 @@ from p4switch.stf.runner import Runner
 from p4switch.trace import Decoder, Trace
 
 TIME_LIMIT_S = 60.0
-"""Of one test, compilation included; see `AwakeClock`."""
+"""Time limit of one test, compilation included; see `AwakeClock`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ class Runner:
         self.switch.table_set_default(table.name, self._target(table, action, args))
 
     def _target(self, table: Table, action: str, args: list[bytes]) -> tuple[str, str, list[bytes]] | tuple[str, int]:
-        """Return the target of an entry: the action, or in tables with an action profile or selector a member with it."""
+        """Return the target of an entry: the action, or with an action profile or selector a member with it."""
         if not table.profile:
             return "action", action, args
         return "member", self.switch.member_add(table.profile, action, args)
@@ -397,7 +397,7 @@ class Runner:
         self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
 
     def _set_meter(self, command: Command, name: str, indices: Iterable[int], rates: Sequence[str]) -> None:
-        """Set a meter's rates in units per microsecond, as simple_switch_CLI: committed, then peak, each `rate:burst`."""
+        """Set a meter's rates in units per microsecond as simple_switch_CLI: committed and peak, each `rate:burst`."""
         meter = find(command, "meter", name, self.names.meters)
         if len(rates) != 2:
             raise StfError(command.line, "expected two rates: committed and peak, each RATE:BURST")

@@ -30,7 +30,7 @@ class Attack(ABC):
     """
 
     units: ClassVar[str]
-    """What `attempt` counts."""
+    """Units that `attempt` counts."""
     short_turns: ClassVar[int]
     """The number of attempts of a short attack (`--short`): about 20 seconds on an idle core."""
     patience_s: ClassVar[float] = 180.0

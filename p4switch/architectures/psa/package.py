@@ -40,7 +40,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
         "psa_egress_deparser_input_metadata",
     ),
 }  # fmt: skip
-"""What the parameters of the blocks are, in order. What has one name is one place for all of them."""
+"""Parameters of the blocks, in order. Equal names share a place."""
 
 
 @PACKAGES.register("PSA_Switch")

@@ -23,7 +23,7 @@ from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
 MAX_OPERATIONS = 1_000_000
-"""What a program may cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
+"""Limit of a program's cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
 cases and entries that are made; scalars that are looked at to pass and assign values."""
 _TOP = Site("")
 
@@ -66,7 +66,7 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """Return the error for a feature that this target lacks, at `node` or a position; None: at the present place."""
+        """Return the error for a feature that this target lacks, at `node` or a position; None: at this place."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])

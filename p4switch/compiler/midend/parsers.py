@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, int | None]  # value, mask
 MAX_CASES = 1 << 16
-"""Of one select, after ranges have become values and masks."""
+"""Most cases of one select, after ranges have become values and masks."""
 
 
 class Parsers:

@@ -13,7 +13,7 @@ SCALARS = "scalars"
 
 
 def scalar_type(t: types.Type) -> types.Type | None:
-    """Return the scalar type that represents `t`: Bits, Bool, Varbit, InfInt or String; None if one does not suffice."""
+    """Return the scalar type that represents `t`: Bits, Bool, Varbit, InfInt or String; None if there is none."""
     if isinstance(t, (types.Bits, types.Bool, types.InfInt, types.Varbit, types.String)):
         return t
     if isinstance(t, types.NewType):

@@ -319,7 +319,7 @@ class Tables:
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
-        """Return `keyset`; a range over zero of signed numbers as two halves, since the target compares unsigned ones."""
+        """Return `keyset`; a signed range over zero as two halves, since the target compares unsigned numbers."""
         if key.match_kind != "range" or not isinstance(keyset, tuple):
             return [keyset]
         low, high = keyset

@@ -77,7 +77,7 @@ class Symbols:
 
 
 def field_ids(annotated: Iterable[list[ast.Annotation]]) -> list[int]:
-    """Return ids of match fields, parameters and the like: `@id` if given, else the position from 1, past taken ones."""
+    """Return ids of match fields, parameters and the like: `@id`, or the position from 1, past taken ones."""
     given = [id_annotation(a) for a in annotated]
     taken = {n for n in given if n is not None}
     result: list[int] = []

@@ -24,7 +24,7 @@ _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 
 _OPEN_BITS = 32
-"""Of a number without a width where the type is `_`."""
+"""Width of a number without one where the type is `_`."""
 
 
 class Calls:

@@ -21,4 +21,4 @@ class Place(enum.Enum):
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
-"""What a number that goes into P4Info may be at most."""
+"""Largest number of P4Info."""

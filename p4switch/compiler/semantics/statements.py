@@ -102,7 +102,7 @@ class Statements:
         return why is None
 
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
-        """Check `base[low+:width] = value`; for a `low` that is not constant, `base` is composed with shifts and masks."""
+        """Check `base[low+:width] = value`; if `low` is not constant, `base` is composed with shifts and masks."""
         base, low = target.base, target.low
         checked = self.ctx.expressions.expr(copy.deepcopy(target))
         if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):

@@ -22,7 +22,7 @@ _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
     ast.Unary: ("op",),
     ast.Binary: ("op",),
 }
-"""What is written in an expression besides those in it."""
+"""Attributes of an expression besides its parts."""
 
 
 class Values:

@@ -119,7 +119,7 @@ def _forwards(switch: "Switch", packets: list[bytes]) -> Load:
 
 
 def control_packets() -> list[bytes]:
-    """Return control packets of many flows: half counted at the link (state B), half elsewhere (E), three switches on."""
+    """Return control packets of many flows: half counted at the link (state B), half three switches on (E)."""
     out = []
     for flow in range(_FLOWS):
         own = struct.pack(">IIBB", 10**6, 10**6, (1 + flow % 2) << 6, 0)

@@ -19,7 +19,7 @@ FAULT = 10  # the period in which something happens
 PERIODS = FAULT + LIMIT_PERIODS + 3
 
 Loses = Callable[[int, bool, bool], bool]
-"""Of an FRP: time in ns, whether the NIC sends it (or else receives it), and whether it is a response."""
+"""Rule for an FRP: time in ns, whether the NIC sends it (or else receives it), and whether it is a response."""
 
 
 class LossyNic(Nic):

@@ -224,7 +224,7 @@ def test_workers_find_what_one_finds(data: st.DataObject):
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
 def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
-    """One worker loses what is on the link, the other what waits for it; a trace has both in the order of one worker."""
+    """One worker loses what is on the link, the other what waits for it; a trace has both in one worker's order."""
     gbps = 10**9
     links = (Link(0, 4, 100 * gbps, 600), Link(1, 4, 100 * gbps, 600), Link(2, 5, 100 * gbps, 600),
              Link(3, 5, 100 * gbps, 600), Link(4, 5, 10 * gbps, 3000))

@@ -16,7 +16,7 @@ from p4switch.errors import UserError
 from tools.attack.attack import P4SRC, ROOT, Attack, Finding
 
 TIME_LIMIT_S = 10
-"""Of CPU time, beyond the compiler's own budget."""
+"""Limit of CPU time, beyond the compiler's own budget."""
 _PROGRAMS = 10  # an attempt
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[A-Za-z_]\w*|\d\w*|\s+|.', re.DOTALL)
 _TEXT = """
