@@ -36,8 +36,7 @@ _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*[(\[;=]")
 
 
 def declarations(header: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of each declaration of a header; "" for those without a name, as the preprocessor's.
-    """
+    """Yield (name, text) of each declaration of a header; "" for those without a name, as the preprocessor's."""
     depth = 0
     lines: list[str] = []
     for line in _LITERALS.sub("CPyStatics[];", header).splitlines():

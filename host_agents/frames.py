@@ -100,14 +100,12 @@ class Frames:
         return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
     def nack(self, psn: int, marked: bool, last_hop: bool, frame: bytes) -> bytes:
-        """Return a NACK for the trimmed packet `frame`: its ECN mark, and whether it was trimmed at its last hop.
-        """
+        """Return a NACK for the trimmed packet `frame`: its ECN mark, and whether it was trimmed at its last hop."""
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy, becn=marked, solicited=last_hop)
 
     def cnp(self, entropy: int) -> bytes:
-        """Return a congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy.
-        """
+        """Return a CNP (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
         if not self._cnp:
             self._cnp = self.control_frame(wire.CNP, bytes(16), entropy=entropy, becn=True)
         return self._cnp

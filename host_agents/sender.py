@@ -227,8 +227,7 @@ class Sender(Member):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Handle the arrival of `number` and all before `first_missing`; return the wire bytes newly acknowledged.
-        """
+        """Handle the arrival of `number` and all before `first_missing`; return the wire bytes newly acknowledged."""
         return self.on_ack(now_ns, first_missing - 1)
 
     def send_again(self, place: int) -> None:

@@ -61,6 +61,7 @@ class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
             super().__init__(name, **params)
 
     def config(self, **params: Any) -> Any:
+        """Configure the host, and compute checksums in software."""
         result = super().config(**params)
         self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
         thread = threading.Thread(target=self._compute_checksums)

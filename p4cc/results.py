@@ -50,6 +50,7 @@ class Result:
 
     @property
     def name(self) -> str:
+        """Name of the run's folder."""
         return self._kept.folder.name
 
     @property
@@ -64,14 +65,17 @@ class Result:
 
     @property
     def cc(self) -> str:
+        """Congestion control."""
         return str(self.summary["protocol"])
 
     @property
     def lb(self) -> str:
+        """Load balancer of the hosts."""
         return str(self.summary["load_balancer"])
 
     @property
     def seed(self) -> int:
+        """Seed of the run."""
         return int(self.summary["seed"])
 
     @property

@@ -23,13 +23,13 @@ _OWN = re.compile(r"[0-9a-f]{40}(\.\w+)?")
 
 
 def root() -> Path:
-    """The folder of the cache."""
+    """Return the folder of the cache."""
     folder = os.environ.get("P4CC_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "p4cc"
 
 
 def digest(*parts: str | bytes) -> str:
-    """A name for the sequence `parts`; where one part ends and the next begins counts."""
+    """Return a name for the sequence `parts`, which depends on their boundaries, too."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -39,7 +39,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) -> Path:
-    """The file of `kind` that `key` stands for; `produce` is called with a path to write it to if there is none.
+    """Return the file of `kind` for `key`; a missing one is written by `produce` to the path that it is given.
 
     What `produce` raises is passed on, and nothing is kept then. Raises UserError where the cache cannot be written.
     """
@@ -77,7 +77,10 @@ def has(kind: str, key: str) -> bool:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether a file of the cache is what it was when it was made. Raises OSError."""
+    """Return whether a file of the cache is unchanged.
+
+    Raises OSError.
+    """
     try:
         return path.is_file() and path.name.partition(".")[0] == digest(path.read_bytes())
     except FileNotFoundError:  # somebody else has found it damaged
@@ -85,7 +88,7 @@ def is_sound(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """What stands in a file's place, whatever it is."""
+    """Remove whatever is in a file's place."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -93,5 +96,8 @@ def _remove(path: Path) -> None:
 
 
 def damaged() -> list[Path]:
-    """The files of the cache that are not sound; each is made anew when it is needed. Raises OSError."""
+    """Return the damaged files of the cache, which are made anew when needed.
+
+    Raises OSError.
+    """
     return [path for path in sorted(root().glob("*/*/*")) if _OWN.fullmatch(path.name) and not is_sound(path)]

@@ -1,4 +1,4 @@
-"""What is kept, so that what a command leaves behind can be removed when there is nothing else: descriptors, memory."""
+"""Reserves of descriptors and memory, for cleaning up when there is nothing else."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _KEPT_BYTES = 16 << 20  # of addresses: it is not touched
 
 
 class Reserve:
-    """Holds some file descriptors and some memory until the block ends, however it ends; then they are free for its
-    clean-up.
+    """Reserve of file descriptors and memory until the block ends, which frees them for its clean-up.
 
     Make it after what is to be removed, and before what may use up all others.
     """

@@ -22,7 +22,7 @@ class UserError(Exception):
     """
 
     starts_with_place = False
-    """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
+    """True if the text begins with `file:line:col: error:`, as compilers' errors do."""
 
 
 class Doubt(UserWarning):
@@ -33,13 +33,13 @@ class Doubt(UserWarning):
 
 
 class Mistakes:
-    """What several checks find that do not depend on each other, to be told at once."""
+    """Collection of errors of independent checks, to be reported at once."""
 
     def __init__(self) -> None:
         self._found: dict[str, UserError] = {}
 
     def attempt(self, check: Callable[[], _T]) -> _T | None:
-        """What the check returns; None: it has raised a UserError, which is kept."""
+        """Return the result of the check; None: it has raised a UserError, which is kept."""
         try:
             return check()
         except UserError as error:
@@ -50,7 +50,7 @@ class Mistakes:
         return bool(self._found)
 
     def tell(self) -> None:
-        """Raises a UserError with all that was found, if anything was."""
+        """Raise a UserError with all that was found, if anything was."""
         if len(self._found) == 1:
             raise next(iter(self._found.values()))
         if self._found:
@@ -58,7 +58,7 @@ class Mistakes:
 
 
 def raised_at(error: BaseException) -> str:
-    """What went wrong in somebody else's Python, and where, in one line."""
+    """Return what went wrong in foreign Python code, and where, in one line."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {error.msg}"
     text = str(error).strip().splitlines()
@@ -68,7 +68,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """What `name` is a slip of: the known name that differs in its case, by its unit alone, or in few letters.
+    """Return the known name of which `name` is a slip: it differs in its case, by its unit alone, or in few letters.
 
     `alike`: how much of both is the same (difflib); of many known names one is near by chance.
     """
@@ -79,7 +79,7 @@ def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What to say after "no such name": the nearest known one, or the one with its unit, or all of them."""
+    """Return the addition to "no such name": the nearest known one, the one with its unit, or all of them."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
@@ -88,14 +88,20 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def lookup(kind: str, name: str, known: Mapping[str, Any]) -> Any:
-    """`known[name]`, or a UserError that says what there is."""
+    """Return `known[name]`.
+
+    Raises UserError that says what there is.
+    """
     if name not in known:
         raise UserError(f"no {kind} {name!r}; {suggest(name, known)}")
     return known[name]
 
 
 def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
-    """`values` as a pydantic model, or a UserError that names every wrong key below `where`."""
+    """Return `values` as a pydantic model.
+
+    Raises UserError that names every wrong key below `where`.
+    """
     from pydantic import ValidationError
 
     try:
@@ -107,7 +113,7 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
 
 
 def _is_of_its_items(mistake: Any, found: Sequence[Any]) -> bool:
-    """Whether a list is told to be too short only because items of it, which have mistakes, were left out."""
+    """Return whether a list is too short only because wrong items were left out."""
     loc = mistake["loc"]
     return mistake["type"] == "too_short" and any(
         one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in found
@@ -129,7 +135,7 @@ def _mistake(mistake: Any, model: type[Any], where: str) -> str:
 
 
 def _fields_at(model: type[Any], location: tuple[int | str, ...]) -> list[str]:
-    """The field names of the model that a location inside `model` leads to."""
+    """Return the field names of the model that a location inside `model` leads to."""
     current: Any = model
     for part in location:
         fields = getattr(current, "model_fields", {})

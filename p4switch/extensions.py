@@ -45,7 +45,7 @@ class Reference(NamedTuple):
 
 
 def reference(text: str, folder: Path) -> Reference | None:
-    """`text` as a reference, relative to `folder`; None: it is a plain name."""
+    """Return `text` as a reference, relative to `folder`; None: it is a plain name."""
     found = _REFERENCE.fullmatch(text)
     if found is None:
         return None
@@ -54,13 +54,16 @@ def reference(text: str, folder: Path) -> Reference | None:
 
 
 def readable(value: object) -> object:
-    """A reference without its path; anything else as it is."""
+    """Return a reference without its path; anything else as it is."""
     found = reference(value, Path()) if isinstance(value, str) else None
     return value if found is None else (found.name or found.file.stem) + found.added
 
 
 def name_of(registry: Registry[Any], wanted: Reference) -> str:
-    """The name of what a reference means, with its file loaded. Raises UserError."""
+    """Return the name of what a reference means, with its file loaded.
+
+    Raises UserError.
+    """
     load(wanted.file)
     names = registry.names_from(str(wanted.file))
     if wanted.name is None and len(names) == 1:
@@ -75,14 +78,18 @@ def name_of(registry: Registry[Any], wanted: Reference) -> str:
 
 
 def named(registry: Registry[Any], text: str, folder: Path) -> str:
-    """What a plain name or a reference means, as a name. Raises UserError."""
+    """Return what a plain name or a reference means, as a name.
+
+    Raises UserError.
+    """
     wanted = reference(text, folder)
     return text if wanted is None else name_of(registry, wanted)
 
 
 class _Source(SourceFileLoader):
-    """Runs the text that its digest was taken of, without bytecode: Python takes what it has of a file for that of one
-    as long, written within the same second.
+    """Loader of the text whose digest was taken, without bytecode.
+
+    Python takes what it has of a file for that of one as long, written within the same second.
     """
 
     def __init__(self, name: str, file: Path, text: bytes) -> None:
@@ -156,7 +163,7 @@ def _load(file: Path, text: bytes) -> None:
 
 
 def _execute(file: Path, text: bytes) -> None:
-    """As a module of its own name, so that others beside it find it, unless that name is another's."""
+    """Execute a file as a module of its own name, so that others beside it find it, unless that name is taken."""
     folder = str(file.parent)
     if folder not in sys.path:
         sys.path.append(folder)
@@ -177,7 +184,7 @@ def _execute(file: Path, text: bytes) -> None:
 
 
 def _found(name: str) -> Path | None:
-    """The file that an import of that name runs."""
+    """Return the file that an import of that name runs."""
     try:
         spec = importlib.util.find_spec(name)
     except ValueError:

@@ -42,13 +42,19 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_text(path: Path) -> str:
-    """The content of a text file. Raises UserError where it is none, a device for instance, or has over 1 GiB."""
+    """Return the content of a text file.
+
+    Raises UserError if it is none, a device for instance, or has over 1 GiB.
+    """
     with opened(path) as file:
         return file.read().decode()
 
 
 def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers from 1 and the words of each line, as they are read. Raises UserError for what is no text file."""
+    """Yield line numbers from 1 and the words of each line, as they are read.
+
+    Raises UserError for what is no text file.
+    """
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             yield number, line.decode().split()

@@ -44,7 +44,7 @@ class LoggedProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """As `subprocess.Popen.returncode`; None: it goes on."""
+        """Exit status as `subprocess.Popen.returncode`; None: it is running."""
         return self._process.poll()
 
     def said(self) -> str:

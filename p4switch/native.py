@@ -34,7 +34,10 @@ class BuildError(UserError):
 
 @functools.cache
 def compiler() -> tuple[str, ...]:
-    """The command of the C compiler. Raises BuildError if there is none."""
+    """Return the command of the C compiler.
+
+    Raises BuildError if there is none.
+    """
     if command := os.environ.get("CC"):
         words = tuple(shlex.split(command))
         if words and shutil.which(words[0]):
@@ -48,13 +51,16 @@ def compiler() -> tuple[str, ...]:
 
 @functools.cache
 def compiler_version() -> str:
-    """What the compiler says of itself, with the machine it compiles for."""
+    """Return the compiler's version, with the machine it compiles for."""
     output = _run([*compiler(), "-v"], "C compiler")
     return output.strip()
 
 
 def python_include() -> Path:
-    """The folder of Python.h. Raises BuildError if it is not installed."""
+    """Return the folder of Python.h.
+
+    Raises BuildError if it is not installed.
+    """
     folder = Path(sysconfig.get_path("include"))
     if not (folder / "Python.h").exists():
         raise BuildError(f"{folder}/Python.h is missing; on Debian and Ubuntu: apt-get install python3-dev")
@@ -69,7 +75,7 @@ def build(
     flags: Sequence[str] = (),
     suffix: str = ".so",
 ) -> Path:
-    """Compiles and links `sources`; the result is cached under the digest of all that matters.
+    """Compile and link `sources`; the result is cached under the digest of all inputs.
 
     `headers` are the files the sources include: they are part of the digest, and their folders are searched.
     With suffix ".so" the result is a shared library, otherwise a program. `name` is for messages.
@@ -93,7 +99,7 @@ def build(
 
 def build_text(name: str, text: str, *, headers: Iterable[Path] = (), sources: Sequence[Path] = (),
                flags: Sequence[str] = (), suffix: str = ".so") -> Path:
-    """As `build`, of C source given as a string (kept in the cache too, for debuggers) and further `sources`."""
+    """Compile C source given as a string, as `build` (kept in the cache too, for debuggers), with further `sources`."""
     source = cache.cached("c", cache.digest(text), ".c", lambda path: _write(path, text))
     return build(name, [source, *sources], headers=headers, flags=flags, suffix=suffix)
 
@@ -103,7 +109,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run(command: Sequence[str], name: str) -> str:
-    """Runs the compiler; returns what it printed."""
+    """Run the compiler and return its output."""
     try:
         done = processes.run(command, timeout_s=_WALL_S, cpu_s=_CPU_S, stderr=subprocess.STDOUT)
     except subprocess.TimeoutExpired as error:

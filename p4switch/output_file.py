@@ -17,7 +17,7 @@ from p4switch.errors import UserError
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Writes all of `contents`, by path; where one cannot be written, no regular file is changed.
+    """Write all of `contents`, by path; if one cannot be written, no regular file is changed.
 
     Raises UserError that names the file.
     """
@@ -44,7 +44,7 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
 
 
 def check_writable(path: Path, what: str) -> None:
-    """Raises UserError, before anything is done, if `path` is a folder or in none; `what` names the option."""
+    """Raise UserError early if `path` is a folder or in none; `what` names the option."""
     if path.is_dir():
         raise UserError(f"{what} {path}: Is a directory")
     if not path.absolute().parent.is_dir():
@@ -52,7 +52,7 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def check_folder(path: Path, what: str) -> None:
-    """Raises UserError, before anything is done, if there can be no folder `path` to write to."""
+    """Raise UserError early if there can be no folder `path` to write to."""
     there = next((one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one)), path)
     if not there.is_dir():
         raise UserError(f"{what} {path}: expected a folder, and {str(there)!r} is none")
@@ -61,7 +61,10 @@ def check_folder(path: Path, what: str) -> None:
 
 
 def _is_replaced(path: Path) -> bool:
-    """Whether it is a regular file, or will be. Raises OSError."""
+    """Return whether a path is a regular file, or will be.
+
+    Raises OSError.
+    """
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:

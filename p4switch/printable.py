@@ -20,7 +20,7 @@ def hidden(text: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    """Return `text` with such characters spelt out: `\\x1b` for an escape."""
+    r"""Return `text` with such characters spelt out: `\\x1b` for an escape."""
     return _HIDDEN.sub(lambda found: repr(found.group())[1:-1], text)
 
 

@@ -38,8 +38,10 @@ _LOOK_S = 0.5  # how often a wait looks at its clock
 
 
 class SignalsWait:
-    """Until `come()`, or the block's end, the handlers of signals that end a command are not called: what may not be
-    left half done is done. Python calls them in the main thread alone; in others there is nothing to do.
+    """Deferral of the handlers of signals that end a command.
+
+    Until `come()`, or the block's end, they are not called, so that nothing is left half done. Python calls
+    them in the main thread alone; in others there is nothing to do.
     """
 
     def __init__(self) -> None:
@@ -68,9 +70,11 @@ class SignalsWait:
 
 
 class AwakeClock:
-    """Seconds in which this process was able to go on. When it is stopped (SIGSTOP, Ctrl-Z), so mostly are those that
-    it waits for, and a limit on their time should not count that. Of the time between two looks, which are to be less
-    than a second apart, a second counts at most.
+    """Clock of the seconds in which this process was able to run.
+
+    When it is stopped (SIGSTOP, Ctrl-Z), so mostly are those that it waits for, and a limit on their time
+    should not count that. Of the time between two looks, which are to be less than a second apart, a second
+    counts at most.
     """
 
     def __init__(self) -> None:
@@ -85,7 +89,7 @@ class AwakeClock:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -101,7 +105,7 @@ def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 
 def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
-    """As `python`, of a version that has no -P: the folders of PYTHONPATH, and the user's own packages, are named."""
+    """Return the command of a Python without -P, as `python`, naming PYTHONPATH's folders and the user's packages."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     before = [folder for folder in named if os.path.isabs(folder)]
     added = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -110,7 +114,7 @@ def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 @contextlib.contextmanager
 def isolated_spawning() -> Iterator[None]:
-    """Processes that multiprocessing spawns until the block ends do not look for it in the working folder.
+    """Keep processes that multiprocessing spawns during the block from importing from the working folder.
 
     They get this process's path before they import anything else.
     """
@@ -123,15 +127,13 @@ def isolated_spawning() -> Iterator[None]:
 
 
 def end_with_parent(number: int) -> None:
-    """The calling process gets signal `number` when its parent ends, however that happens. On Linux: others have no
-    such thing.
-    """
+    """Send the calling process signal `number` when its parent ends, however that happens, on Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def how_ended(code: int) -> str:
-    """Of an exit code: "was ended by SIGKILL", "ended with status 1"."""
+    """Return an exit code in words: "was ended by SIGKILL", "ended with status 1"."""
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
@@ -144,7 +146,9 @@ def run(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command that reads nothing; what it prints is kept. `folder` and `environment`: instead of this process's.
+    """Run a command without input and keep its output.
+
+    `folder` and `environment`: instead of this process's.
 
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s` (see
     `AwakeClock`), nothing that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that
@@ -179,8 +183,9 @@ def _communicate(process: subprocess.Popen[str], timeout_s: float) -> tuple[str,
 
 
 def _limited(command: Sequence[str], cpu_s: int) -> Sequence[str]:
-    """`command` by a shell that sets the limit first: from outside, it would come too late for what has been started by
-    then.
+    """Return `command` behind a shell that sets the limit first.
+
+    From outside, it would come too late for what has been started by then.
     """
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])

@@ -37,7 +37,7 @@ SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
 
 
 def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) -> dict[str, Any]:
-    """A copy of a file's tables in which quantities are numbers, in the unit that their keys' names end in.
+    """Return a file's tables with quantities as numbers, in the unit that their keys' names end in.
 
     A key with a unit that is none of its own is left out, and among the `mistakes`; without these, raises UserError.
     """
@@ -91,7 +91,7 @@ def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
 
 
 def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:
-    """What is no quantity at all stays as it is: whoever reads the key knows what it should be."""
+    """Return a quantity as a number; other texts stay, as the reader of the key knows what it should be."""
     found = _QUANTITY.fullmatch(text.strip())
     if found is None:
         return text
@@ -114,7 +114,7 @@ def _out_of_range(text: str, example: str, where: str) -> UserError:
 
 
 def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:
-    """A line for each rate of a link that is hardly meant: what it says, and what was probably meant."""
+    """Return a line for each doubtful link rate: what it says, and what was probably meant."""
     told = []
     for key, value in tables.items():
         place = f"{where}.{key}" if where else key

@@ -28,7 +28,7 @@ _REGISTRIES: list[Registry[Any]] = []
 
 @functools.cache
 def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The entry points of the packages on `path`, which take longer to find than a program to compile."""
+    """Return the entry points of the packages on `path`, cached since finding them takes long."""
     return tuple(entry_points(group=group))
 
 
@@ -36,7 +36,9 @@ class Registry(Generic[Thing]):
     """Things of one kind, which is what messages call them."""
 
     def __init__(self, kind: str, *, group: str, package: str, base: type) -> None:
-        """`group`: of entry points. `package`: each module in it is imported when somebody asks for a name.
+        """Create a registry.
+
+        `group`: of entry points. `package`: each module in it is imported when somebody asks for a name.
 
         `base`: what classes that are registered derive from, and objects are instances of.
         """
@@ -48,7 +50,9 @@ class Registry(Generic[Thing]):
         _REGISTRIES.append(self)
 
     def add(self, name: str, thing: Thing, stacklevel: int = 1) -> None:
-        """Makes a thing known by name. Raises UserError for one that does not fit, or another of that name.
+        """Register a thing by name.
+
+        Raises UserError for one that does not fit, or another of that name.
 
         It is from the file of the caller, or of the caller's caller with `stacklevel` 2, and so on.
         """
@@ -65,7 +69,7 @@ class Registry(Generic[Thing]):
             self._origins[name] = origin
 
     def register(self, name: str) -> Callable[[Class], Class]:
-        """Class decorator: as `add`."""
+        """Return a class decorator that registers the class; as `add`."""
 
         def add(cls: Class) -> Class:
             self.add(name, cast(Thing, cls), stacklevel=2)
@@ -74,7 +78,10 @@ class Registry(Generic[Thing]):
         return add
 
     def _origin_of(self, module: Mapping[str, Any]) -> str | None:
-        """A module's file; None: it is of p4cc's own package, or compiled. Cells of a notebook are one origin."""
+        """Return a module's file; None: it is of p4cc's own package, or compiled.
+
+        Cells of a notebook are one origin.
+        """
         name = module["__name__"]
         if name == "__main__":
             return "__main__"
@@ -93,25 +100,37 @@ class Registry(Generic[Thing]):
             raise UserError(f"{self.kind} {name!r}: class {thing.__name__} should have {missing}")
 
     def names(self) -> list[str]:
-        """Of all that there is. Raises UserError for an installed package that cannot be imported."""
+        """Return all names.
+
+        Raises UserError for an installed package that cannot be imported.
+        """
         return list(self.all())
 
     def all(self) -> dict[str, Thing]:
-        """Everything there is, in order of names. Raises UserError as `names`."""
+        """Return everything registered, in order of names.
+
+        Raises UserError as `names`.
+        """
         self._import_package()
         for point in _installed(self._group, tuple(sys.path)):
             self._import(point)
         return dict(sorted(self._things.items()))
 
     def find(self, name: str) -> Thing:
-        """The thing of that name. Raises UserError."""
+        """Return the thing of that name.
+
+        Raises UserError.
+        """
         found = self.get(name)
         if found is None:
             found = cast(Thing, lookup(self.kind, name, self.all()))
         return found
 
     def get(self, name: str) -> Thing | None:
-        """The thing of that name, if there is one. Raises UserError as `names`."""
+        """Return the thing of that name, if there is one.
+
+        Raises UserError as `names`.
+        """
         self._import_package()
         if name not in self._things:
             for point in _installed(self._group, tuple(sys.path)):
@@ -120,24 +139,24 @@ class Registry(Generic[Thing]):
         return self._things.get(name)
 
     def origin(self, name: str) -> str | None:
-        """The file that registered it; None: it comes with p4cc."""
+        """Return the file that registered a name; None: it comes with p4cc."""
         return self._origins.get(name)
 
     def origins(self) -> list[str]:
-        """The files that registered something, those that come with p4cc apart."""
+        """Return the files that registered something, except those of p4cc."""
         return sorted(set(self._origins.values()))
 
     def described(self, name: str) -> str:
-        """Kind, name and, if it does not come with p4cc, its file."""
+        """Return kind, name and, if it does not come with p4cc, its file."""
         origin = self._origins.get(name)
         return f"{self.kind} {name!r}{f' of {origin}' if origin else ''}"
 
     def names_from(self, origin: str) -> list[str]:
-        """What a file has registered."""
+        """Return the names that a file has registered."""
         return sorted(name for name, place in self._origins.items() if place == origin)
 
     def forget(self, origin: str) -> None:
-        """All that a file has registered."""
+        """Remove all that a file has registered."""
         for name in self.names_from(origin):
             del self._things[name], self._origins[name]
 
@@ -163,6 +182,6 @@ class Registry(Generic[Thing]):
 
 
 def forget(origin: str) -> None:
-    """All that a file has registered, of whatever kind."""
+    """Remove all that a file has registered, of whatever kind."""
     for registry in _REGISTRIES:
         registry.forget(origin)

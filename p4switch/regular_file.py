@@ -47,7 +47,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def expect_regular(path: Path, status: os.stat_result) -> None:
-    """Raises UserError where what stands at `path`, of which `lstat` has told this, is no regular file."""
+    """Raise UserError unless the `lstat` of `path` shows a regular file."""
     if not stat.S_ISREG(status.st_mode):
         kind = "a link; " if stat.S_ISLNK(status.st_mode) else ""
         raise UserError(f"{path}: {kind}expected a regular file")

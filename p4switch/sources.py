@@ -1,4 +1,4 @@
-"""Where P4 source and what it includes are found: by commands with `-I` and `-D`, and by runs."""
+"""Places of P4 source and its includes: for commands with `-I` and `-D`, and for runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
 
 
 def definition(text: str) -> tuple[str, str]:
-    """The name and the text of a macro. Raises click.BadParameter."""
+    """Return the name and the text of a macro.
+
+    Raises click.BadParameter.
+    """
     name, _, value = text.partition("=")
     if not name.isidentifier():
         raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")

@@ -23,7 +23,7 @@ REFERENCE = "reference"  # the general sweeps, behind docs/reference-runs.md
 
 
 class Target(NamedTuple):
-    """One folder or file of `reproduction/`, and the Python arguments that make it."""
+    """Folder or file of `reproduction/`, and the Python arguments that make it."""
 
     path: Path
     arguments: tuple[str, ...]

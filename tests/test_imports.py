@@ -104,7 +104,7 @@ def test_each_room_of_the_harness_knows_only_those_before_it() -> None:
 
 
 def in_functions() -> dict[str, set[str]]:
-    """The modules that each file outside the tests imports in functions, those of commands apart."""
+    """Return the modules that each file outside the tests imports in functions, except those of commands."""
     found: dict[str, set[str]] = {}
     for folder in ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats", "papers", "tools"):
         for path in files(folder):

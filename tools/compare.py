@@ -33,7 +33,7 @@ _P4C_LIMIT_S = 120
 
 
 def theirs(program: Path, folder: Path, how: Options) -> tuple[str | None, Path]:
-    """What p4c says against `program`, None if it accepts it; and its P4Info."""
+    """Return p4c's objection to `program`, None if it accepts it; and its P4Info."""
     info = folder / f"{program.stem}.p4info.txtpb"
     given = [f"-I{path}" for path in how.include_dirs] + [f"-D{name}={text}" for name, text in how.defines]
     command = [P4C, "--arch", "v1model", *given, "-o", str(folder / "out.json"), "--p4runtime-files", str(info)]
@@ -43,7 +43,7 @@ def theirs(program: Path, folder: Path, how: Options) -> tuple[str | None, Path]
 
 
 def ours(program: Path, how: Options) -> tuple[str | None, Compiled | None]:
-    """What the built-in compiler says against `program`, and what it makes of it."""
+    """Return the built-in compiler's objection to `program`, and its result."""
     try:
         return None, compile_program(program, how.include_dirs, dict(how.defines))
     except UserError as error:
@@ -51,13 +51,13 @@ def ours(program: Path, how: Options) -> tuple[str | None, Compiled | None]:
 
 
 def switches() -> list[str]:
-    """Those that tests can be run on here."""
+    """Return the switches on which tests can be run here."""
     there = all(shutil.which(tool) for tool in ("simple_switch", "simple_switch_CLI"))
     return ["builtin", *(["bmv2"] if there else [])]
 
 
 def compare(program: Path, tests: int, seconds: float, seed: int, how: Options) -> Iterator[str]:
-    """The differences, a line each."""
+    """Yield the differences, a line each."""
     refused, compiled = ours(program, how)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -84,7 +84,7 @@ def compare(program: Path, tests: int, seconds: float, seed: int, how: Options) 
 
 
 def outcome(test: Path, how: Options) -> str:
-    """Why `test` does not hold; nothing if it does."""
+    """Return why `test` does not hold; nothing if it does."""
     (result,) = run_tests([test], options=how)
     return result.cause or ""
 
@@ -104,7 +104,7 @@ def _programs(paths: tuple[Path, ...]) -> Iterator[Path]:
 def main(
     paths: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, ...], tests: int, seconds: float, seed: int
 ) -> None:
-    """Prints a line for each difference."""
+    """Print a line for each difference."""
     macros = tuple(map(definition, define))
     found = 0
     chosen = list(_programs(paths))

@@ -34,14 +34,14 @@ _CONTENT = re.compile(r"  (?:\w+_match|gateway|hash_action|always_run_action)\b"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What the compiler made: `stages` of each pipeline, or None; `problem`: why there are none."""
+    """Result of the compiler: `stages` of each pipeline, or None; `problem`: why there are none."""
 
     stages: dict[str, int] | None
     problem: str = ""
 
 
 def stages(assembly: str) -> dict[str, int]:
-    """For each pipeline the number of stages up to the last one with a table, condition or action in it."""
+    """Return for each pipeline the number of stages up to the last one with a table, condition or action in it."""
     last: Counter[str] = Counter()
     here: tuple[int, str] | None = None
     for line in assembly.splitlines():
@@ -54,7 +54,7 @@ def stages(assembly: str) -> dict[str, int]:
 
 
 def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) -> Compiled:
-    """What the compiler makes of `program`."""
+    """Return the compiler's result for `program`."""
     with tempfile.TemporaryDirectory() as folder:
         command = [COMPILER, "--target", chip, "--arch", "v1model", "-o", folder]
         command += [*(f"-I{path}" for path in include), str(program)]
@@ -70,7 +70,7 @@ def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) 
 
 
 def verdict(fit: Fit, compiled: Compiled) -> str:
-    """In which column of the table a program is."""
+    """Return the column of the table in which a program is."""
     if compiled.stages is None:
         return "only p4cc says it fits" if fit.fits else "neither"
     if not fit.fits or fit.placement is None:
@@ -90,7 +90,7 @@ def verdict(fit: Fit, compiled: Compiled) -> str:
 def main(
     paths: tuple[Path, ...], include: tuple[Path, ...], targets: tuple[str, ...], every: int, seconds: float
 ) -> None:
-    """Prints a line for each program and chip, and the table."""
+    """Print a line for each program and chip, and the table."""
     if shutil.which(COMPILER) is None:
         raise click.UsageError(f"{COMPILER!r} is not in PATH")
     counts: dict[str, Counter[str]] = {name: Counter() for name in targets or CHIPS}

@@ -107,18 +107,18 @@ def cases(name: str, folder: Path) -> Iterator[Case]:
 
 
 def _fat_tree(hosts: int) -> dict[str, Any]:
-    """The smallest one that has so many hosts, as htsim makes it where no topology is given."""
+    """Return the smallest fat-tree with that many hosts, as htsim makes it if no topology is given."""
     return {"name": "fat-tree", "k": next(k for k in range(4, 66, 2) if k**3 // 4 >= hosts or k == 64)}
 
 
 def _is_ns3(file: Path) -> bool:
-    """Whether a text begins as a topology does: three numbers in the first line."""
+    """Return whether a text begins as a topology does: three numbers in the first line."""
     words = file.open(encoding="utf-8", errors="replace").readline().split()
     return len(words) == 3 and all(word.isdecimal() for word in words)
 
 
 def _declared(file: Path) -> int:
-    """How many nodes a file of htsim says."""
+    """Return how many nodes a file of htsim declares."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
         if len(words) > 1 and words[0].lower() == "nodes":

@@ -37,8 +37,10 @@ def _of(prefix: str, case: tuple[str, ...], cc: str, *options: str, sets: tuple[
 
 
 def golden_runs() -> list[Golden]:
-    """Return the runs: every protocol in a permutation and an incast, sprayed and lossy ones, Ultra Ethernet's with
-    ACKs by bytes, collectives, and a training step.
+    """Return the golden runs.
+
+    They are every protocol in a permutation and an incast, sprayed and lossy ones, Ultra Ethernet's with ACKs
+    by bytes, collectives, and a training step.
     """
     runs = [_of("permutation", PERMUTATION, cc) for cc in WINDOWED + CREDIT]
     runs += [_of("incast", INCAST, cc) for cc in WINDOWED + CREDIT]

@@ -31,7 +31,7 @@ OBJECTS = (
 
 
 def _objects(info: Any) -> dict[str, str]:
-    """What is in a P4Info: a label and the text of every object and type."""
+    """Return the contents of a P4Info: a label and the text of every object and type."""
     result: dict[str, str] = {"pkg_info": text_format.MessageToString(info.pkg_info)}
     for kind in OBJECTS:
         for message in getattr(info, kind):
@@ -49,7 +49,7 @@ def _objects(info: Any) -> dict[str, str]:
 
 
 def differences(expected: Any, actual: Any) -> Iterator[str]:
-    """One line for each object that is missing, extra or different."""
+    """Yield one line for each object that is missing, extra or different."""
     ours, theirs = _objects(actual), _objects(expected)
     for label in sorted({*ours, *theirs}):
         a, b = theirs.get(label), ours.get(label)
@@ -65,7 +65,7 @@ def differences(expected: Any, actual: Any) -> Iterator[str]:
 
 
 def check(program: Path, expected_folder: Path) -> list[str] | None:
-    """What is wrong; None if there is nothing to compare with."""
+    """Return what is wrong; None if there is nothing to compare with."""
     stored = expected_folder / f"{program.name}.p4info.txtpb"
     if not stored.is_file():
         return None

@@ -102,7 +102,7 @@ class Suite:
 
 @dataclass
 class Outcome:
-    """What a suite gave on one target: verdicts by test; `failure` is why there are none."""
+    """Result of a suite on one target: verdicts by test; `failure` is why there are none."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -121,7 +121,7 @@ class Outcome:
 
 
 def find_suites(checkouts: Sequence[Path]) -> Iterator[Suite]:
-    """Those that compile for v1model and run on simple_switch_grpc."""
+    """Yield the suites that compile for v1model and run on simple_switch_grpc."""
     for checkout in checkouts:
         for script in sorted(checkout.rglob("*runptf.sh")):
             text = script.read_text(errors="replace")
@@ -133,7 +133,7 @@ def find_suites(checkouts: Sequence[Path]) -> Iterator[Suite]:
 
 
 def make_environment(folder: Path) -> Path:
-    """The folder of programs of a virtual environment with what the suites import."""
+    """Return the folder of programs of a virtual environment with what the suites import."""
     programs = folder / "bin"
     if not (programs / "ptf").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -157,7 +157,7 @@ def make_environment(folder: Path) -> Path:
 
 @contextmanager
 def namespace() -> Iterator[str]:
-    """A network namespace with pairs veth0-veth1, veth2-veth3 ...; its processes are ended with it."""
+    """Yield a network namespace with pairs veth0-veth1, veth2-veth3 ...; its processes end with it."""
     name = f"p4cc-ptf-{os.getpid()}"
     _ip("netns", "add", name)
     try:
@@ -184,7 +184,7 @@ def _ip(*arguments: str) -> str:
 
 
 def run_suite(suite: Suite, target: str, programs: Path, logs: Path) -> Outcome:
-    """Runs one suite; what it printed is left in `logs`."""
+    """Run one suite; its output is left in `logs`."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as name, namespace() as network:
         scratch = Path(name)
@@ -235,7 +235,7 @@ def _write_programs(folder: Path, state: Path, target: str) -> None:
 
 
 def as_p4c(arguments: Sequence[str]) -> None:
-    """Compiles with the built-in compiler what p4c's driver would, as far as the suites ask for it."""
+    """Compile with the built-in compiler what p4c's driver would, as far as the suites need it."""
     words = list(arguments)
     options = {"-o": ".", "--p4runtime-files": ""}
     includes: list[str] = []

@@ -1,6 +1,6 @@
-"""How much of programs `p4cc testgen` reaches, and whether its tests hold.
+"""Reach of `p4cc testgen` in programs, and whether its tests hold.
 
-    python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
+python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
 
 Of the v1model programs in the folders, every Nth by name: statements covered, of those that are not proven to be out of
 reach, tests, and seconds. With --switch the tests are run there, too. Exit status 1: something was not reached, or a
@@ -23,7 +23,7 @@ from p4switch.testgen import generate, write
 
 
 def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Files as they are given, and those of v1model in folders."""
+    """Yield files as they are given, and those of v1model in folders."""
     for path in paths:
         if path.is_dir():
             yield from (p for p in sorted(path.glob("*.p4")) if "v1model.p4" in p.read_text(errors="replace"))
@@ -32,7 +32,10 @@ def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[bool, str]:
-    """Whether all is well, and a line about it. Raises UserError where the program does not compile."""
+    """Return whether all is well, and a line about it.
+
+    Raises UserError if the program does not compile.
+    """
     start = time.monotonic()
     code, result = generate(program, seconds=seconds)
     took = time.monotonic() - start
@@ -56,7 +59,7 @@ def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[boo
 @click.option("--seconds", default=60.0, show_default=True, help="For each program.")
 @click.option("--switch", "switches", multiple=True, type=click.Choice(["builtin", "bmv2"]))
 def main(paths: tuple[Path, ...], every: int, seconds: float, switches: tuple[str, ...]) -> None:
-    """Prints a line for each program, and how many are fine."""
+    """Print a line for each program, and how many are fine."""
     fine = refused = 0
     chosen = list(programs(paths))[::every]
     for program in chosen:

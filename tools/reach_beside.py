@@ -1,6 +1,6 @@
-"""How much of programs the tests of `p4cc testgen` and those of P4Testgen reach, counted in the same way.
+"""Reach of the tests of `p4cc testgen` and of P4Testgen in programs, counted in the same way.
 
-    python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
+python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
 
 Of the v1model programs in the folders, or N that are drawn of them: both tools get S seconds for each, and the tests of
 both run on the built-in switch, which counts the statements that packets pass. All statements count but those that
@@ -40,7 +40,10 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Tool:
-    """What the tests of one tool did. `own`: the share that it says itself; `problem`: why there are none."""
+    """Result of one tool's tests.
+
+    `own`: the share that it says itself; `problem`: why there are none.
+    """
 
     seconds: float
     tests: int = 0
@@ -50,7 +53,7 @@ class Tool:
     reached: set[Item] = field(default_factory=set)
 
     def run(self, tests: Sequence[Path], options: Options) -> None:
-        """Runs `tests`, and takes what they reach."""
+        """Run `tests`, and take what they reach."""
         self.tests = len(tests)
         total = Coverage()
         for done in run_tests(tests, options=options):
@@ -61,7 +64,10 @@ class Tool:
 
 
 def statements(program: Path, options: Options) -> set[Item]:
-    """All of them. Raises UserError."""
+    """Return all statements.
+
+    Raises UserError.
+    """
     points = build_traced(compile_program(program, options.include_dirs).json).program.points
     nothing = Coverage()
     nothing.add(points, [0] * len(points.all))
@@ -69,7 +75,10 @@ def statements(program: Path, options: Options) -> set[Item]:
 
 
 def ours(program: Path, seconds: float, options: Options, folder: Path) -> tuple[Tool, set[Place]]:
-    """What `p4cc testgen` makes, and the places that it proves to be out of reach. Raises UserError."""
+    """Return the tests of `p4cc testgen`, and the places that it proves to be out of reach.
+
+    Raises UserError.
+    """
     start = time.monotonic()
     code, result = generate(program, options.include_dirs, seconds=seconds)
     tool = Tool(time.monotonic() - start, own=result.covered / max(1, result.statements - len(result.unreachable)))
@@ -78,7 +87,7 @@ def ours(program: Path, seconds: float, options: Options, folder: Path) -> tuple
 
 
 def theirs(program: Path, seconds: float, options: Options, folder: Path) -> Tool:
-    """What P4Testgen makes."""
+    """Return the tests of P4Testgen."""
     command = ["p4testgen", "--target", "bmv2", "--arch", "v1model", "--test-backend", "STF", "--seed", "1"]
     command += ["--path-selection", "GREEDY_STATEMENT_SEARCH", "--track-coverage", "STATEMENTS", "--max-tests", "0"]
     command += ["--stop-metric", "MAX_NODE_COVERAGE", "--only-covering-tests", "--out-dir", str(folder)]
@@ -110,7 +119,10 @@ def theirs(program: Path, seconds: float, options: Options, folder: Path) -> Too
 
 
 def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool, set[Item]]:
-    """Both tools' tests for `program`, and the statements that count. Raises UserError."""
+    """Return both tools' tests for `program`, and the statements that count.
+
+    Raises UserError.
+    """
     every = statements(program, options)
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         mine, out_of_reach = ours(program, seconds, options, Path(first))
@@ -126,7 +138,7 @@ def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool,
 @click.option("--seed", default=0, show_default=True, help="Of the draw.")
 @click.option("--seconds", default=60.0, show_default=True, help="For each program and tool.")
 def main(paths: tuple[Path, ...], include: tuple[Path, ...], sample: int | None, seed: int, seconds: float) -> None:
-    """Prints a line for each program, and of how many each tool reaches all."""
+    """Print a line for each program, and of how many each tool reaches all."""
     if shutil.which("p4testgen") is None:
         raise click.UsageError("'p4testgen' is not in PATH")
     chosen = sorted(programs(paths))

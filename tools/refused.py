@@ -31,7 +31,7 @@ from p4switch.compiler.diagnostics import CompileError
 from p4switch.errors import UserError
 
 TIME_LIMIT_S = 5
-"""Of CPU time; a process that only waits is ended after ten times as long."""
+"""Limit of CPU time; a process that only waits is ended after ten times as long."""
 _ERROR = re.compile(r"^(\S+)\((\d+)\): .*error", re.MULTILINE)
 _OURS = re.compile(r"^(\S+?):(\d+):(\d+): error: (.*)", re.MULTILINE)
 
@@ -77,7 +77,7 @@ def _child(program: Path, expected: Path, pipe: Connection) -> None:
 
 
 def outcomes(programs: list[Path], expected: Path, jobs: int) -> Iterator[Outcome]:
-    """Each program in a process of its own, killed after TIME_LIMIT_S."""
+    """Yield the outcome of each program, in a process of its own that is killed after TIME_LIMIT_S."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(programs))
     running: dict[Connection, tuple[Path, Any, float]] = {}

@@ -32,6 +32,7 @@ class Blades(TopologyParameters):
     links_between_blades: Count = 2  # between each two of them
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("blades")
         gateways = [self._blade(builder, b) for b in range(self.blades)]
         for one, other in combinations(gateways, 2):

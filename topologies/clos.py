@@ -28,6 +28,7 @@ class Clos(TopologyParameters):
     fabric_rate_bps: Rate = 400_000_000_000  # of each link between two switches
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         return build_clos(
             "clos",
             pods=self.pods,

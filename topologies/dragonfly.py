@@ -39,6 +39,7 @@ class Dragonfly(TopologyParameters):
         return self
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("dragonfly")
         names: list[list[str]] = []
         for g in range(self.groups):

@@ -18,6 +18,7 @@ class Dumbbell(TopologyParameters):
     bottleneck_rate_bps: Rate = 100_000_000_000  # of the link between the two switches
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("dumbbell")
         left, right = sides = [builder.switch("s0", 0), builder.switch("s1", 0)]
         for side, switch in enumerate(sides):

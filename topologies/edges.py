@@ -136,6 +136,7 @@ class Edges(ListedTopology):
     """`link_rate_bps` and `link_delay_ns` are those of links of which the file says nothing else."""
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         where = f"topology.file: {self.file}"
         try:
             text = read_text(Path(self.file))

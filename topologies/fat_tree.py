@@ -17,6 +17,8 @@ from topologies.registry import TopologyParameters, register
 
 @register("fat-tree")
 class FatTree(TopologyParameters):
+    """Fat-tree of k-port switches: k pods, each with k/2 ToR and k/2 aggregation switches."""
+
     k: Annotated[int, Field(ge=2, le=64)] = 4  # ports of a switch; the tree has k pods and k^3 / 4 hosts
     oversubscription: Annotated[int, Field(ge=1)] = 1  # what a ToR gets from its hosts over what its uplinks carry
 
@@ -36,6 +38,7 @@ class FatTree(TopologyParameters):
         return self
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         half = self.k // 2
         return build_clos(
             "fat-tree",

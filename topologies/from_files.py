@@ -28,6 +28,7 @@ class FileTopology(TopologyParameters):
     file: str  # relative to the scenario
 
     def files(self) -> tuple[Path, ...]:
+        """Return the files that the parameters name."""
         return (Path(self.file),)
 
 

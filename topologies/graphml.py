@@ -32,6 +32,7 @@ class GraphMl(ListedTopology):
     attributes: dict[str, str] = {}  # by ours, rate_bps, delay_ns and loss: those of the file's edges
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         where = f"topology.file: {self.file}"
         for key in self.attributes:
             if key not in _ATTRIBUTES:

@@ -22,6 +22,7 @@ class Group:
 
     @property
     def address(self) -> IPv4Address:
+        """Multicast address of the group."""
         return ADDRESSES.network_address + self.number
 
     def tree(self, topology: Topology) -> Tree:

@@ -42,6 +42,7 @@ class Htsim(FileTopology):
     """`link_rate_bps` and `link_delay_ns` are not used: the file says them for each tier."""
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         return _Reader(self.file).read().build(self.model_dump())
 
 

@@ -27,6 +27,7 @@ class LeafSpine(TopologyParameters):
     fabric_rate_bps: Rate = 400_000_000_000  # of each link between a leaf and a spine
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("leaf-spine")
         spines = [builder.switch(f"spine{i}", 1) for i in range(self.spines)]
         for rack in range(self.leaves):

@@ -93,10 +93,12 @@ class Topology:
 
     @cached_property
     def host_by_name(self) -> dict[str, Host]:
+        """Hosts by name."""
         return {host.name: host for host in self.hosts}
 
     @cached_property
     def switch_by_name(self) -> dict[str, Switch]:
+        """Switches by name."""
         return {switch.name: switch for switch in self.switches}
 
     def uplink(self, host: Host) -> Neighbour:
@@ -121,6 +123,7 @@ class Builder:
         self._next_port: dict[str, int] = {}
 
     def switch(self, name: str, tier: int) -> str:
+        """Add a switch of this tier and return its name."""
         self._switches.append(Switch(name, len(self._switches) + 1, tier))
         self._next_port[name] = 1
         return name
@@ -138,6 +141,7 @@ class Builder:
         return name
 
     def link(self, a: str, b: str, rate_bps: int, delay_ns: int, loss: float = 0.0) -> None:
+        """Add a full-duplex link; rate and delay are those of each direction, `loss` its share of lost packets."""
         if len(self._links) == MAX_LINKS:
             raise UserError(f"topology {self._name!r}: over {MAX_LINKS:,} links; expected a smaller network")
         self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns, loss))

@@ -45,6 +45,7 @@ class Ns3(FileTopology):
     """`link_rate_bps` and `link_delay_ns` are not used: the file says them for each link."""
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         where = f"topology.file: {self.file}"
         words = _Words(Path(self.file), where)
         nodes = words.whole("the number of nodes", MOST_NODES)

@@ -20,6 +20,7 @@ class ParkingLot(TopologyParameters):
     bottleneck_rate_bps: Rate = 100_000_000_000  # of each link between two switches
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("parking-lot")
         chain = [builder.switch(f"s{i}", 0) for i in range(self.switches)]
         for s, switch in enumerate(chain):

@@ -66,7 +66,7 @@ def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
 
 
 def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, int]]:
-    """Number each switch's ports to other switches; alternative ports have different numbers."""
+    """Return a number of each switch's ports to other switches; alternative ports have different numbers."""
     found: dict[str, dict[int, int]] = {}
     for switch in topology.switches:
         numbers: dict[int, int] = {}

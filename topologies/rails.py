@@ -29,6 +29,7 @@ class Rails(TopologyParameters):
     fabric_rate_bps: Rate = 100_000_000_000  # of each link between a rail switch and a spine
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("rails")
         spines = [builder.switch(f"spine{i}", 1) for i in range(self.spines)]
         units = -(-self.servers // self.servers_per_unit)

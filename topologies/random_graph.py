@@ -25,6 +25,7 @@ class RandomGraph(TopologyParameters):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1  # of the network; the run's seed does not change it
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         rng = random.Random(f"topology {self.seed}")
         builder = Builder("random")
         switches = [builder.switch(f"s{i}", 0) for i in range(self.switches)]

@@ -28,7 +28,8 @@ class TopologyParameters(Table):
     links: list[LinkRule] = []
 
     @abstractmethod
-    def build(self) -> Topology: ...
+    def build(self) -> Topology:
+        """Return the network of these parameters."""
 
     def files(self) -> tuple[Path, ...]:
         """Return the files that the network is read from."""

@@ -177,8 +177,7 @@ def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int =
 def base_rtt_ns(
     topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
 ) -> int:
-    """Return the round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays.
-    """
+    """Return the round trip in ns of a data packet and its ACK in an empty network, without host delays."""
     there, back = path(topology, source, destination), path(topology, destination, source)
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 

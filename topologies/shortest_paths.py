@@ -142,8 +142,7 @@ class ShortestPaths:
         return made
 
     def _first_of_equals(self) -> Iterator[tuple[slice, Cells, Cells]]:
-        """Yield for some destinations at a time the first port that leads nearer, as an index, and the row it leads to.
-        """
+        """Yield for some destinations at a time the first port that leads nearer, as an index, and its row."""
         for begin in range(0, len(self.destinations), _COLUMNS_AT_ONCE):
             columns = slice(begin, min(begin + _COLUMNS_AT_ONCE, len(self.destinations)))
             taken = np.zeros((len(self.row), columns.stop - begin), np.int64)

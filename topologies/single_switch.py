@@ -12,9 +12,12 @@ from topologies.registry import TopologyParameters, register
 
 @register("single-switch")
 class SingleSwitch(TopologyParameters):
+    """One switch with all hosts."""
+
     hosts: Annotated[int, Field(ge=2, le=250)] = 17  # how many, all on one switch
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("single-switch")
         switch = builder.switch("s0", 0)
         for i in range(self.hosts):

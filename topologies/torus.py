@@ -35,6 +35,7 @@ class Torus(TopologyParameters):
         return sizes
 
     def build(self) -> Topology:
+        """Return the network of these parameters."""
         builder = Builder("torus")
         places = list(product(*map(range, self.sizes)))
         names = {place: builder.switch("s" + "-".join(map(str, place)), 0) for place in places}

@@ -514,8 +514,7 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure `p4cc switch` on veth pairs beside a plain forwarder in C; return nothing if that is unavailable.
-    """
+    """Measure `p4cc switch` on veth pairs beside a plain forwarder in C; return nothing if that is unavailable."""
     try:
         rows = process_cost.measure(programs.program("ecn").source)
     except UserError as error:

@@ -52,8 +52,7 @@ class Kind:
 
 
 def _llm_step(k: int, tensor_bytes: int) -> Tables:
-    """Return a training step on half of the hosts, in tensor groups of four and four stages; on all of a small network.
-    """
+    """Return a training step on half of the hosts (all of a small network), with tensor groups and stages of four."""
     hosts = k**3 // 4
     ranks = min(hosts, max(64, hosts // 2))
     workload = {

@@ -48,8 +48,7 @@ class Build:
         defines: Mapping[str, str],
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
     ) -> Build:
-        """Return the build of a program with a load balancer; programs include the default themselves.
-        """
+        """Return the build of a program with a load balancer; programs include the default themselves."""
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)

@@ -39,8 +39,7 @@ class Sent:
 
     @classmethod
     def joined(cls, parts: Collection[Sent], columns: FlowColumns) -> Sent:
-        """Return the state of a flow of several senders, each of which sends it all, from the first to the last.
-        """
+        """Return the state of a flow of several senders, each of which sends it all, from the first to the last."""
         if len(parts) == 1:
             return next(iter(parts))
         begun = [part.first_sent_ns for part in parts if part.first_sent_ns >= 0]

@@ -245,8 +245,7 @@ class Run:
 
     @property
     def loss_packets(self) -> int:
-        """Number of later packets after which a missing one is lost; 0 where packets overtake each other.
-        """
+        """Number of later packets after which a missing one is lost; 0 where packets overtake each other."""
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given

@@ -185,8 +185,7 @@ class WorkloadParameters(Table):
         return ()
 
     def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
-        """Return the groups whose writes the switches replicate and whose reads they combine, each with its own number.
-        """
+        """Return the groups whose writes the switches replicate and whose reads they combine, numbered."""
         return ()
 
 

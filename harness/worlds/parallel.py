@@ -46,7 +46,7 @@ class Crew(Protocol):
 
     count: int
     own_memory: bool
-    """Whether each worker's memory is all its own."""
+    """True if the workers share no memory."""
 
     @property
     def first(self) -> bool:

@@ -103,7 +103,7 @@ class _Part:
 
 
 COVERAGE_FILE = "coverage.json"
-"""Of a run's folder: what its packets reached of the program, as `Coverage.save` writes it."""
+"""File of a run's folder: coverage of the program by its packets, as `Coverage.save` writes it."""
 
 
 class VirtualWorld:

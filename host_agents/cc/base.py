@@ -323,6 +323,7 @@ class ReactionPoint(Point):
         return self.own_headers or self.alone_bytes >= 0
 
     def bind(self, outlet: Outlet) -> None:
+        """Bind the point to its outlet, and to the traffic of its queue pairs."""
         super().bind(outlet)
         self.traffic = outlet.traffic
 
@@ -483,6 +484,5 @@ class NotificationPoint(Point):
         return 0
 
     def on_idle_turn(self, now_ns: int) -> int:
-        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns.
-        """
+        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns."""
         return 0

@@ -153,8 +153,7 @@ class ActiveSender:
 
 
 class AnnouncedIncast:
-    """Members of an incast that have announced nothing themselves, with the life in which each is counted, by address.
-    """
+    """Members of an incast that have announced nothing themselves, with the life in which each counts, by address."""
 
     def __init__(self, now_ns: int, members: set[int]) -> None:
         self.since_ns = now_ns

@@ -160,8 +160,7 @@ class Smartt(ReactionPoint):
         return adapts
 
     def _fast_increase(self, feedback: Feedback) -> bool:
-        """Add k packets per acknowledged one after a window without congestion (algorithm 3); return whether it did.
-        """
+        """Add k packets per acknowledged one after a window without congestion (algorithm 3); return whether it did."""
         if not self.increases_fast:
             return False
         if feedback.marked or feedback.rtt_ns > self.near_ns:

@@ -75,7 +75,7 @@ class Stream:
         return self.next < self.oldest + self._window
 
     def number(self, operation: Operation) -> None:
-        """Number an operation that is sent now."""
+        """Give a number to an operation that is sent now."""
         operation.sequence = self.next
         self._open[self.next] = operation
         self.next += 1

@@ -1,4 +1,4 @@
-"""What an architecture is: a folder with its include file, packages and externs; and which one a program is for."""
+"""Base of architectures: a folder with its include file, packages and externs; and the choice for a program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Architecture:
     match_kinds: Mapping[str, str] = field(default_factory=dict)
     """The match kind that the target has for one of its own: where it looks values up in the same way."""
     pads_headers: bool = False
-    """Whether headers that are no whole bytes have bits more at their end."""
+    """True if headers that are no whole bytes are padded at their end."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""

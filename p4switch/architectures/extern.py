@@ -1,4 +1,4 @@
-"""What an extern declares: how calls of it become operations, and what its objects are to the control plane.
+"""Base of externs: how calls become operations, and what objects are to the control plane.
 
 What its operations are to each tool stands in their classes (`ir.ExternOperation`), in the same file.
 """
@@ -22,7 +22,7 @@ class Extern:
     """A function or a type; the name that it is registered by is its name in P4."""
 
     operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
-    """What calls of it become."""
+    """Operations that its calls become."""
 
 
 class ExternFunction(Extern, ABC):
@@ -39,9 +39,9 @@ class ExternType(Extern):
 
     stateful: ClassVar[bool] = False
     direct: ClassVar[bool] = False
-    """Whether an object belongs to a table, and is nothing without one."""
+    """True if an object belongs to a table."""
     in_parsers: ClassVar[bool] = False
-    """Whether its methods can be called in parsers."""
+    """True if its methods can be called in parsers."""
     cell: ClassVar[tuple[tuple[str, int], ...]] = ()
     """Members of a cell of an object's state in the engine, and their widths in bits; none: it keeps nothing there."""
     p4info: ClassVar[str] = ""
@@ -57,7 +57,7 @@ class ExternType(Extern):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """How calls of methods become operations, by their names."""
+        """Lowering of method calls to operations, by method name."""
         return {}
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:

@@ -1,4 +1,4 @@
-"""What a package of an architecture declares: its blocks, and how the program between them becomes IR."""
+"""Base of packages of an architecture: blocks, and how the program between them becomes IR."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Site:
     name: str
     parses: bool = False
     branches: bool = True
-    """Whether there are conditions."""
+    """True if conditions are allowed."""
     statements: bool = True
-    """Whether there are statements at all, and so variables for the parts of an expression."""
+    """True if statements are allowed, and so variables for the parts of an expression."""
 
 
 Tell = Callable[["ast.Node", str, str], None]

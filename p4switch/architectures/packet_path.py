@@ -49,7 +49,9 @@ class Intrinsic:
 
 @dataclass(frozen=True)
 class PacketPath:
-    """How packets go through a package. `controls` and what is told of them are in the order of the package.
+    """Path of packets through a package.
+
+    `controls` and their properties are in the order of the package.
 
     `drop_port` is where the architecture has packets sent that are to be dropped. JSON without a name of a package is
     never of a path that has to be `named`.
@@ -66,7 +68,7 @@ class PacketPath:
 
     @property
     def headers(self) -> tuple[Path, ...]:
-        """Its C files, all of which have to do with what they make of a program."""
+        """C files that determine the generated code of a program."""
         return tuple(sorted(self.folder.glob("*.h")))
 
     @property
@@ -83,12 +85,12 @@ class PacketPath:
 
     @property
     def operations(self) -> dict[str, type[ir.ExternOperation]]:
-        """What externs do, by the names of their primitives in BMv2 JSON."""
+        """Operations of externs, by the names of their primitives in BMv2 JSON."""
         kinds = [kind for registry in self.externs for kind in registry.all().values()]
         return {operation.primitive: operation for kind in kinds for operation in kind.operations}
 
     def known(self, blocks: Collection[str]) -> int:
-        """How many of `blocks`, the names of a program, are blocks of the package."""
+        """Return how many of `blocks`, the names of a program, are blocks of the package."""
         return len({*blocks} & {*self.parsers, *self.controls, *self.deparsers})
 
 

@@ -1,4 +1,4 @@
-"""What P4's operators are composed of, for values of any kind; and the ranges of types."""
+"""Composition of P4's operators for values of any kind, and the ranges of types."""
 
 from __future__ import annotations
 

@@ -12,7 +12,10 @@ _VALUES = (*_PLACES, ir.Const, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastI
 
 
 class Arguments:
-    """Each method takes the next argument, and raises JsonError for one of another kind. `span` is the primitive's."""
+    """Reader of arguments; each method takes the next one, and raises JsonError for one of another kind.
+
+    `span` is the primitive's.
+    """
 
     def __init__(
         self, primitive: str, given: Sequence[ir.Argument], calculations: Mapping[str, ir.Calculation],
@@ -49,7 +52,7 @@ class Arguments:
         return found
 
     def number(self) -> int:
-        """A constant."""
+        """Return a constant."""
         found = self._next()
         if not isinstance(found, ir.Const):
             raise self._error(f"needs a constant as parameter {self._taken}")
@@ -62,7 +65,7 @@ class Arguments:
         return found
 
     def name(self) -> str:
-        """The name of an object, or a text."""
+        """Return the name of an object, or a text."""
         found = self._next()
         if not isinstance(found, ir.Named):
             raise self._error(f"needs a name as parameter {self._taken}")

@@ -74,19 +74,19 @@ class Document:
 
     @staticmethod
     def attributes(instance: schema.ExternInstance) -> dict[str, int]:
-        """The numbers that the constructor of an extern object is given."""
+        """Return the numeric arguments of an extern object's constructor."""
         return {each.name: hex_value(each.value) for each in instance.attribute_values if each.type == "hexstr"}
 
     def place(self, span: int | None) -> Place | None:
-        """Where in the source a node is, by its span."""
+        """Return the place of a node in the source, by its span."""
         return None if span is None else self._places[span]
 
     def field(self, ref: schema.FieldRef | str) -> ir.FieldRef | ir.Valid:
-        """The field, or the validity, that a pair of names stands for."""
+        """Return the field or the validity of a pair of names."""
         return self._x.field(ref)
 
     def span(self, place: Place | None) -> int | None:
-        """The span of a place, for nodes."""
+        """Return the span of a place, for nodes."""
         if place is None:
             return None
         self._places.append(place)
@@ -118,7 +118,7 @@ class Document:
         return Checksum(checksum, target, condition)
 
     def _copied(self, elements: Sequence[Mapping[str, Json]]) -> list[ir.FieldRef]:
-        """The fields of a field list."""
+        """Return the fields of a field list."""
         found: list[ir.FieldRef] = []
         for element in elements:
             if element.get("type") == "field":

@@ -82,7 +82,7 @@ class Expressions:
         return self.symbols.stack(str(json.get("value")))
 
     def stack(self, json: Json) -> ir.StackRef:
-        """A stack of headers or of unions."""
+        """Return a stack of headers or of unions."""
         json = unwrap(json)
         if json.get("type") == "header_union_stack":
             return self.symbols.union_stack(str(json.get("value")))
@@ -91,21 +91,21 @@ class Expressions:
     # Places
 
     def place(self, json: Json) -> ir.Place | ir.Param | ir.Valid:
-        """Something that has a width, and mostly can be assigned to."""
+        """Return a place, which has a width and can mostly be assigned to."""
         found = self._place(unwrap(json))
         if found is None:
             raise JsonError(f"BMv2 JSON: expected a field, got {short(json)}")
         return found
 
     def target(self, json: Json) -> ir.Place:
-        """Something that can be assigned to."""
+        """Return a place that can be assigned to."""
         found = self.place(json)
         if isinstance(found, ir.Param | ir.Valid):
             raise JsonError(f"BMv2 JSON: expected a field, got {short(json)}")
         return found
 
     def field(self, ref: Json) -> ir.FieldRef | ir.Valid:
-        """`[header, field]`, of which the field may be `$valid$`."""
+        """Return the field of `[header, field]`; the field may be `$valid$`."""
         header_name, field_name = pair(ref)
         header = self.symbols.header(str(header_name))
         if field_name == VALID:
@@ -147,7 +147,7 @@ class Expressions:
         return as_bool(self.number(json))
 
     def number(self, json: Json) -> ir.Expr:
-        """A number, or a bool in the place of one."""
+        """Return a number, or a bool in its place."""
         json = unwrap(json)
         kind = json.get("type")
         if kind == "hexstr":
@@ -245,7 +245,7 @@ def _any(conditions: Sequence[ir.Expr]) -> ir.Expr:
 
 
 def headers_equal(a: ir.HeaderRef, b: ir.HeaderRef) -> ir.Expr:
-    """As BMv2: two headers are equal if both are valid and all fields are the same.
+    """Return whether two headers are both valid and equal in all fields, as in BMv2.
 
     Fields of variable length are the same if their lengths and their bits are, as P4-16 has it.
     """

@@ -115,7 +115,7 @@ class Operations:
         return made
 
     def argument(self, json: Json) -> ir.Argument:
-        """An argument of an extern's primitive."""
+        """Return an argument of an extern's primitive."""
         if isinstance(json, Mapping) and json.get("type") == "parameters_vector":
             items = json.get("value") or []  # p4c writes {} for none
             if not isinstance(items, list):

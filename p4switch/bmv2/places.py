@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Place(NamedTuple):
-    """Where in the source; line and column count from 1. `text` begins there. `file` may be "": nobody knows."""
+    """Place in the source; line and column count from 1.
+
+    `text` begins there. `file` may be "": unknown.
+    """
 
     file: str
     line: int
@@ -25,7 +28,7 @@ class Place(NamedTuple):
 
 
 def place_of(source: Any) -> Place | None:
-    """None where the JSON does not say, or says something else than it should."""
+    """Return the place of a source info; None if the JSON has none or an invalid one."""
     if not isinstance(source, Mapping):
         return None
     file, line, column = source.get("filename"), source.get("line"), source.get("column", 1)

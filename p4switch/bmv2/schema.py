@@ -20,7 +20,7 @@ Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 _MOST_CHARACTERS = 300  # of an error
 MAX_NESTING = 500
-"""Of objects and lists in each other. Four or five for an operator: the built-in compiler's stay below half of it."""
+"""Most nesting of objects and lists. Four or five for an operator: the built-in compiler's stay below half of it."""
 
 
 class JsonError(UserError):
@@ -107,7 +107,7 @@ class Transition(Model):
     @model_validator(mode="before")
     @classmethod
     def _old_default(cls, data: Json) -> Json:
-        """Older compilers write the default transition as a value."""
+        """Convert the default transition of older compilers, which write it as a value."""
         if isinstance(data, dict) and data.get("value") == "default":
             return {**data, "type": "default", "value": None}
         return data
@@ -250,7 +250,7 @@ class Table(Model):
 
     @property
     def hidden(self) -> bool:
-        """Whether a compiler made it for statements that stand outside of actions."""
+        """True if a compiler made the table for statements outside of actions."""
         default = self.default_entry
         return not self.key and self.name.startswith("tbl_") and default is not None and default.action_entry_const
 
@@ -335,7 +335,7 @@ class Program(Model):
 
 
 def _check_nesting(document: Json) -> None:
-    """Raises JsonError: what reads expressions, and a C compiler after it, goes down as deep as they are."""
+    """Raise JsonError for deep nesting, which would exhaust the recursion of readers and of the C compiler."""
     waiting: list[tuple[Json, int]] = [(document, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -348,7 +348,10 @@ def _check_nesting(document: Json) -> None:
 
 
 def validate(document: Mapping[str, Json]) -> Program:
-    """Raises JsonError, which names the first thing that is not as the format says."""
+    """Return the validated program.
+
+    Raises JsonError, which names the first violation of the format.
+    """
     if not isinstance(document, Mapping):
         raise JsonError(f"BMv2 JSON: expected an object, not a {type(document).__name__}")
     _check_nesting(document)

@@ -1,4 +1,4 @@
-"""What names of BMv2 JSON stand for: headers with their types, stacks, unions."""
+"""Symbols of BMv2 JSON: headers with their types, stacks, unions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _header(item: schema.HeaderType) -> types.Header:
 
 
 class Symbols:
-    """Each look-up raises JsonError for a name that is not there."""
+    """Table of symbols; each look-up raises JsonError for an unknown name."""
 
     def __init__(self, json: schema.Program) -> None:
         self.types = {item.name: _header(item) for item in json.header_types}
@@ -80,11 +80,11 @@ class Symbols:
         return ir.UnionRef(found, name)
 
     def members(self, union: ir.UnionRef) -> tuple[ir.HeaderRef, ...]:
-        """The headers of a union, in order."""
+        """Return the headers of a union, in order."""
         return self._unions[union.name]
 
     def member(self, stack: ir.StackRef, name: str, index: ir.Expr | None = None, where: str = "") -> ir.HeaderRef:
-        """The header `name` of an element of a stack of unions."""
+        """Return the header `name` of an element of a stack of unions."""
         assert isinstance(stack.element, types.Union)
         for position, field in enumerate(stack.element.fields):
             if field.name == name and isinstance(field.type, types.Header):

@@ -8,7 +8,7 @@ from p4switch.bmv2.schema import Json, JsonError
 
 
 def unwrap(json: Json) -> Json:
-    """Peels `{"type": "expression", "value": X}` off X."""
+    """Return X of `{"type": "expression", "value": X}`, at any depth."""
     while isinstance(json, Mapping) and json.get("type") == "expression":
         json = json.get("value")
     words = [json[key] for key in ("op", "type") if key in json] if isinstance(json, Mapping) else []
@@ -23,7 +23,7 @@ def short(json: Json) -> str:
 
 
 def hex_value(json: Json) -> int:
-    """The value of a hexstr."""
+    """Return the value of a hexstr."""
     try:
         return int(str(json), 16)
     except ValueError:
@@ -31,7 +31,7 @@ def hex_value(json: Json) -> int:
 
 
 def mask_value(json: Json) -> int:
-    """The value of a hexstr that is a mask."""
+    """Return the value of a hexstr that is a mask."""
     value = hex_value(json)
     if value < 0:
         raise JsonError(f"BMv2 JSON: mask {short(json)} is negative")

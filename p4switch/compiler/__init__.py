@@ -38,7 +38,7 @@ class Compiled:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """As `named_warnings`, without the names."""
+        """Warnings without their names."""
         return tuple(text for _, text in self.named_warnings)
 
     @functools.cached_property
@@ -60,7 +60,7 @@ class Compiled:
         return (json.dumps(self.json, indent=1) + "\n").encode()
 
     def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
-        """Writes the files asked for, both or none. P4Info is binary if the name ends in `.bin`, else text.
+        """Write the requested files, both or none; P4Info is binary if the name ends in `.bin`, else text.
 
         Raises UserError for a file that cannot be written.
         """
@@ -83,7 +83,7 @@ class Compiled:
 
 @functools.cache
 def _compiler_digest() -> str:
-    """A digest of the compiler's own source, and of what it compiles with."""
+    """Return a digest of the compiler's own source, and of what it compiles with."""
     files = sorted(f for folder in _SOURCES for kind in ("*.py", "*.p4") for f in (_HERE.parent / folder).rglob(kind))
     return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE.parent)), f.read_bytes())))
 
@@ -94,7 +94,7 @@ def preprocess(
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
 ) -> SourceMap:
-    """What is compiled, as for `compile_program`: the program's text, and the files that it comes from."""
+    """Return the preprocessed text of a program, with its files, as `compile_program` compiles it."""
     from p4switch.compiler.includes import preprocessor
 
     architecture = None if arch is None else ARCHITECTURES.find(arch)
@@ -133,7 +133,7 @@ def compile_program(
 
 
 def _positions(source: SourceMap) -> str:
-    """Where the pieces of the text came from: part of the result, as source information."""
+    """Return the origins of the pieces of the text, which become source information in the result."""
     pieces = [f"{p.start} {p.file.path} {p.offset}" for p in source.pieces]
     files = {id(p.file): p.file for p in source.pieces}
     return "\n".join([*pieces, *(str(file.line_starts) for file in files.values())])

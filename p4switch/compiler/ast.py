@@ -68,7 +68,7 @@ class Annotation(Node):
     pairs: dict[str, Expr] | None = None
 
     def key_values(self) -> Iterator[tuple[str, str]]:
-        """The pairs in `@name(key = value, ...)`, which has no square brackets though it is structured; as written."""
+        """Yield the pairs in `@name(key = value, ...)` as written; it is structured even without square brackets."""
         for i, token in enumerate(self.tokens):
             if token == "=" and 0 < i < len(self.tokens) - 1:
                 yield self.tokens[i - 1], self.tokens[i + 1]
@@ -92,7 +92,7 @@ class Declaration(Node):
     annotations: list[Annotation] = field(default_factory=list, kw_only=True)
 
     def annotation(self, name: str) -> Annotation | None:
-        """The last annotation of that name."""
+        """Return the last annotation of that name."""
         return next((a for a in reversed(self.annotations) if a.name == name), None)
 
 
@@ -219,7 +219,7 @@ class ExternDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ExternFunctionDecl(Declaration):
-    """`extern T name<...>(...);`"""
+    """Declaration `extern T name<...>(...);`."""
 
     type_params: list[TypeParam]
     returns: TypeExpr
@@ -287,7 +287,7 @@ class PackageDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ParserTypeDecl(TypeDeclaration):
-    """`parser P<H>(...);`"""
+    """Declaration `parser P<H>(...);`."""
 
     type_params: list[TypeParam]
     params: list[Parameter]
@@ -295,7 +295,7 @@ class ParserTypeDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ControlTypeDecl(TypeDeclaration):
-    """`control C<H>(...);`"""
+    """Declaration `control C<H>(...);`."""
 
     type_params: list[TypeParam]
     params: list[Parameter]
@@ -332,7 +332,7 @@ class ControlDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ValueSetDecl(Declaration):
-    """`value_set<element>(size) name;`"""
+    """Declaration `value_set<element>(size) name;`."""
 
     element_expr: TypeExpr
     size: Expr
@@ -355,15 +355,17 @@ REJECT = ParserState(0, "reject", [], None)
 
 @dataclass(eq=False, repr=False, slots=True)
 class Transition(Node):
-    """`transition state;`"""
+    """Statement `transition state;`."""
 
     state: str
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class SelectCase(Node):
-    """After checking, `keysets` has one entry for each key of the select (`_` and `default` are spread over them), or
-    is a single Name of a ValueSetDecl that takes all of them together.
+    """Case of a select.
+
+    After checking, `keysets` has one entry for each key of the select (`_` and `default` are spread over
+    them), or is a single Name of a ValueSetDecl that takes all of them together.
     """
 
     keysets: list[Expr]
@@ -401,7 +403,10 @@ class ActionRef(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TableEntry(Node):
-    """One of `entries`. `keysets` has one entry per key. `priority` is an IntLiteral once checked, or None."""
+    """Entry of a table.
+
+    `keysets` has one entry per key. `priority` is an IntLiteral once checked, or None.
+    """
 
     keysets: list[Expr]
     action: ActionRef
@@ -585,7 +590,7 @@ class TypeName(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class This(Expr):
-    """`this` in an abstract method's implementation."""
+    """Name `this` in an abstract method's implementation."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -597,7 +602,7 @@ class EnumRef(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Member(Expr):
-    """`base.name`: a field of a struct, header or union; or one of
+    """Expression `base.name`: a field of a struct, header or union; or one of.
 
     - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
     - `hit`, `miss`, `action_run` of the result of `table.apply()`.
@@ -668,7 +673,10 @@ class Cast(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Call(Expr):
-    """A call of anything. (`minSizeInBits` and its like are folded to literals.)"""
+    """Call of anything.
+
+    `minSizeInBits` and the like are folded to literals.
+    """
 
     func: Expr
     type_arg_exprs: list[TypeExpr]

@@ -23,11 +23,11 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 class ConditionError(Exception):
-    """What is wrong with the condition."""
+    """Error in a condition of the preprocessor."""
 
 
 def evaluate_condition(text: str) -> bool:
-    """The value of an `#if` condition in which macros are already expanded; other names count as 0."""
+    """Return the value of an `#if` condition in which macros are already expanded; other names count as 0."""
     tokens = _TOKEN.findall(_SUFFIX.sub("", text))
     if not tokens:
         raise ConditionError("there is no condition")

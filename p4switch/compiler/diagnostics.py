@@ -14,14 +14,17 @@ MAX_ERRORS = 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message. `line_text` is the source line it is about."""
+    """Diagnostic message.
+
+    `line_text` is the source line it is about.
+    """
 
     severity: str
     location: Location
     message: str
     line_text: str = ""
     name: str = ""
-    """Of a warning: by which it is silenced (`warnings.NAMES`)."""
+    """Name of a warning, by which it is silenced (`warnings.NAMES`)."""
 
     def __str__(self) -> str:
         file, line, column = self.location
@@ -36,7 +39,10 @@ class Diagnostic:
 
 
 class UnsupportedError(Exception):
-    """What the target has no way to say or do. Who knows the source gives it a place, unless `span` is one."""
+    """Feature that the target lacks.
+
+    A caller that knows the source adds the place, unless `span` is one.
+    """
 
     def __init__(self, message: str, span: int | None = None) -> None:
         super().__init__(message)
@@ -44,7 +50,7 @@ class UnsupportedError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What to add to "no such name": the nearest known one, if one is near."""
+    """Return the addition to "no such name": the nearest known one, if one is near."""
     near = nearest(name, set(known) - {name})
     return f" (did you mean {near!r}?)" if near is not None else ""
 
@@ -85,7 +91,7 @@ class Reporter:
 
     @property
     def failed(self) -> bool:
-        """Whether there are errors."""
+        """True if there are errors."""
         return bool(self._errors)
 
     def warn(self, pos: int, message: str, name: str = "other") -> None:

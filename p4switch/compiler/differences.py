@@ -29,7 +29,7 @@ def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell:
 
 
 class _Differences:
-    """What the target does differently in one program: `last` of stacks that may be empty."""
+    """Differences of the target in one program: `last` of stacks that may be empty."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts

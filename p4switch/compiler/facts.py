@@ -1,4 +1,4 @@
-"""What the front end finds out about a program: tables keyed by the nodes of its tree.
+"""Facts that the front end finds about a program: tables keyed by the nodes of its tree.
 
 After `frontend.parse_and_check`:
 
@@ -24,7 +24,7 @@ Node = TypeVar("Node", bound=ast.Node)
 
 
 class CallKind(enum.Enum):
-    """What is called, and so what `Binding.decl` is."""
+    """Kind of a callee, which determines what `Binding.decl` is."""
 
     FUNCTION = "function"  # a FunctionDecl
     ACTION = "action"  # an ActionDecl (a direct call from a control or action)
@@ -51,7 +51,7 @@ class Types(dict[ast.Node, Type]):
 
 @dataclass(eq=False, slots=True)
 class Binding:
-    """What a call, an instance or a reference to an action passes, and to what.
+    """Binding of a call, an instance or a reference to an action: what is passed, and to what.
 
     `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `bound` has named
     arguments sorted and default values filled in; it is None for an omitted `@optional` parameter, and for a
@@ -74,13 +74,13 @@ class Facts:
 
     types: Types = field(default_factory=Types)
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
-    """Of names and `this`."""
+    """Declarations of names and `this`."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
-    """Of members that are fields of structs, headers and unions."""
+    """Fields that members of structs, headers and unions name."""
     bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))
-    """Of calls, constructor calls, instances and references to actions."""
+    """Bindings of calls, constructor calls, instances and references to actions."""
     actions: dict[ast.ActionRef | ast.SwitchCase, ast.ActionDecl] = field(default_factory=dict)
-    """Of references, and of the cases of a switch over `action_run` (but for `default`)."""
+    """Actions of references, and of the cases of a switch over `action_run` (except `default`)."""
     switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)

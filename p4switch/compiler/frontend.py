@@ -1,4 +1,4 @@
-"""From a P4-16 file to a checked program."""
+"""Front end: from a P4-16 file to a checked program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program reads besides its own file: the include files of architectures, and the macros that they define."""
+"""Include files of architectures that a program reads, and the macros that they define."""
 
 from __future__ import annotations
 

@@ -40,8 +40,10 @@ _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 
 @dataclass(slots=True)
 class Tokens:
-    """Parallel lists. `kinds` has the text itself for keywords and operators, else `identifier`, `integer`,
-    `string literal`, `unexpected character` and, last, `end of file`.
+    """Tokens as parallel lists.
+
+    `kinds` has the text itself for keywords and operators, else `identifier`, `integer`, `string literal`,
+    `unexpected character` and, last, `end of file`.
     """
 
     kinds: list[str]

@@ -35,7 +35,7 @@ _ESCAPE = re.compile(r'\\(["\\])')
 
 
 class ParseError(Exception):
-    """What is wrong, at `pos`; caught where the parser can go on."""
+    """Syntax error at `pos`; caught where the parser can continue."""
 
     def __init__(self, pos: int, message: str) -> None:
         super().__init__(message)
@@ -71,11 +71,11 @@ class ExpressionParser:
         return self.positions[self.at]
 
     def fail(self, message: str, pos: int | None = None) -> ParseError:
-        """The error to raise; `pos` is here unless given."""
+        """Return the error to raise; `pos` defaults to here."""
         return ParseError(self.pos if pos is None else pos, message)
 
     def unexpected(self, wanted: str) -> ParseError:
-        """The error to raise when something else was expected."""
+        """Return the error to raise if something else was expected."""
         kind = self.kind
         if kind in ("identifier", "integer", "unexpected character"):
             found = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
@@ -105,7 +105,7 @@ class ExpressionParser:
         return self.texts[self.at - 1]
 
     def attempt(self, parse: Callable[[], T]) -> T | None:
-        """`parse()`, or None and no step taken if it fails."""
+        """Return `parse()`, or None without taking a step if it fails."""
         start, nesting = self.at, self.nesting
         try:
             result = parse()
@@ -118,7 +118,7 @@ class ExpressionParser:
         return result
 
     def enter(self) -> None:
-        """One level deeper; whoever calls it lowers `nesting` afterwards (after an error, recovery does)."""
+        """Go one level deeper; the caller lowers `nesting` afterwards (after an error, recovery does)."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise NestingError(self.pos, f"nested too deeply (more than {MAX_NESTING} levels)")
@@ -127,7 +127,7 @@ class ExpressionParser:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A scope for names; left in good order after errors too."""
+        """Open a scope for names, which is closed after errors too."""
         depth = len(self.scopes)
         self.scopes.append({})
         try:
@@ -145,7 +145,7 @@ class ExpressionParser:
         return False
 
     def starts_type(self) -> bool:
-        """Whether what comes can only be a type, as far as the first token tells."""
+        """Return whether what comes can only be a type, by its first token."""
         kind = self.kind
         if kind in _BASE_TYPES:
             return not (kind == "error" and self.kinds[self.at + 1] == ".")
@@ -158,7 +158,7 @@ class ExpressionParser:
     # Types
 
     def type_ref(self) -> ast.TypeExpr:
-        """A type, stack sizes included."""
+        """Return a type, stack sizes included."""
         self.enter()
         result = self._type_without_size()
         dimensions = 0
@@ -171,7 +171,7 @@ class ExpressionParser:
         return result
 
     def declarator(self, type_expr: ast.TypeExpr) -> tuple[int, str, ast.TypeExpr]:
-        """`name` or `name[size]`: position, name and full type."""
+        """Return position, name and full type of `name` or `name[size]`."""
         pos = self.pos
         name = self.name()
         sizes: list[tuple[int, ast.Expr]] = []
@@ -222,7 +222,7 @@ class ExpressionParser:
         return ast.NamedTypeExpr(pos, name, args, absolute)
 
     def type_args(self) -> list[ast.TypeExpr]:
-        """`<T, U>`"""
+        """Return the type arguments of `<T, U>`."""
         self.expect("<")
         args: list[ast.TypeExpr] = []
         while self.kind != ">":
@@ -242,7 +242,7 @@ class ExpressionParser:
         return self._conditional()
 
     def keyset(self) -> ast.Expr:
-        """An expression, mask, range, `_` or `default`."""
+        """Return an expression, mask, range, `_` or `default`."""
         pos = self.pos
         if self.accept("default"):
             return ast.DefaultExpr(pos)
@@ -256,7 +256,7 @@ class ExpressionParser:
         return value
 
     def arguments(self) -> list[ast.Argument]:
-        """`(a, name = b, _)`"""
+        """Return the arguments of `(a, name = b, _)`."""
         self.expect("(")
         result: list[ast.Argument] = []
         while self.kind != ")":
@@ -361,7 +361,7 @@ class ExpressionParser:
                 raise self.fail(f"the expression is too long (more than {MAX_CHAIN} selectors)")
 
     def _call_type_args(self) -> list[ast.TypeExpr] | None:
-        """`<T>` before `(`; None if `<` is a comparison."""
+        """Return the `<T>` before `(`; None if `<` is a comparison."""
         self.expect("<")
         if not (self.starts_type() or self.kind in ("_", ">")):
             return None
@@ -417,7 +417,7 @@ class ExpressionParser:
         return result if self.kind == "." else None
 
     def _braces(self, pos: int) -> ast.Expr:
-        """What follows `{`: a list or struct initialiser."""
+        """Return a list or struct initialiser, after its `{`."""
         if self.kind in NAMES and self.kinds[self.at + 1] == "=":
             fields: list[ast.NamedExpr] = []
             rest = False
@@ -487,7 +487,7 @@ class ExpressionParser:
         return result
 
     def _raw(self, start: int, end: int) -> list[str]:
-        """The text of tokens `start` to `end`, strings with their quotes."""
+        """Return the text of tokens `start` to `end`, strings with their quotes."""
         return [f'"{self.texts[i]}"' if self.kinds[i] == "string literal" else self.texts[i] for i in range(start, end)]
 
     def _unstructured(self, pos: int, name: str) -> ast.Annotation:
@@ -504,7 +504,7 @@ class ExpressionParser:
         return ast.Annotation(pos, name, False, self._raw(start, end), args)
 
     def _annotation_args(self, start: int, end: int) -> list[ast.Expr] | None:
-        """Tokens `start` to `end` as a list of expressions, if they are one."""
+        """Return tokens `start` to `end` as a list of expressions, if they are one."""
         after, nesting = self.at, self.nesting
         self.at = start
         args: list[ast.Expr] | None = []
@@ -546,7 +546,7 @@ class ExpressionParser:
         return ast.Annotation(pos, name, True, self._raw(start, self.at - 1), args, pairs)
 
     def _pragma(self, pos: int) -> ast.Annotation:
-        """`@pragma name tokens`, up to the end of the line."""
+        """Return `@pragma name tokens`, up to the end of the line."""
         name = self.texts[self.at]
         if self.kind != "identifier" and self.kind not in KEYWORDS:
             raise self.unexpected("the name of an annotation")

@@ -20,7 +20,7 @@ _STARTS = frozenset(
 """Keywords that start a declaration at top level: where to go on after an error."""
 
 _INLINE_TYPES = frozenset(("struct", "header", "header_union", "enum"))
-"""What `typedef` may declare on the way."""
+"""Declarations that `typedef` may contain."""
 
 
 class Parser(StatementParser):
@@ -42,7 +42,7 @@ class Parser(StatementParser):
         }
 
     def program(self) -> list[TopLevel]:
-        """All declarations; errors are reported and skipped."""
+        """Return all declarations; errors are reported and skipped."""
         result = self._result
         while self.kind != "end of file":
             start = self.at
@@ -102,7 +102,7 @@ class Parser(StatementParser):
         return name if self.kind in ("=", ";") else None
 
     def _identifiers(self) -> list[tuple[int, str]]:
-        """`{ a, b, }`"""
+        """Return the names of `{ a, b, }`."""
         self.expect("{")
         result: list[tuple[int, str]] = []
         while self.kind != "}":
@@ -275,7 +275,7 @@ class Parser(StatementParser):
     # Parsers
 
     def _header(self) -> tuple[int, str, list[ast.TypeParam], list[ast.Parameter]]:
-        """`parser name<T>(params)`; stays in the scope the caller opened."""
+        """Return `parser name<T>(params)`, in the scope that the caller opened."""
         self.at += 1
         pos = self.pos
         name = self.name()
@@ -390,7 +390,7 @@ class Parser(StatementParser):
         return ast.Select(pos, keys, cases)
 
     def keysets(self) -> list[ast.Expr]:
-        """`(k, l)` or a single keyset."""
+        """Return `(k, l)` or a single keyset."""
         if self.kind == "(":
             several = self.attempt(self._tuple_keyset)
             if several is not None:
@@ -506,7 +506,7 @@ class Parser(StatementParser):
             table.properties[name] = ast.TableProperty(pos, name, value, const, annotations)
 
     def _key_follows(self) -> bool:
-        """Whether the rest of this table has a property `key`."""
+        """Return whether the rest of this table has a property `key`."""
         depth, at = 0, self.at
         while depth >= 0 and self.kinds[at] != "end of file":
             kind = self.kinds[at]

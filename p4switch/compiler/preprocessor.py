@@ -22,7 +22,7 @@ MAX_INCLUDE_DEPTH = 64
 MAX_CONDITIONALS = 200
 MAX_INCLUDES = 10_000
 MAX_SOURCE_CHARACTERS = 64_000_000
-"""Of all files that are included, each as often as it is."""
+"""Most characters of all included files, each as often as it is included."""
 MAX_EXPANSION = 100_000
 MAX_ARGUMENTS = 1_000_000
 MAX_EXPANDED_CHARACTERS = 2_000_000
@@ -70,7 +70,7 @@ def _strip(tokens: list[_Token]) -> list[_Token]:
 
 @dataclass(slots=True)
 class _Conditional:
-    """One open `#if`: is its current branch live, has any branch been, and is the outside live."""
+    """Open `#if`: is its current branch live, has any branch been, and is the outside live."""
 
     offset: int
     live: bool
@@ -170,7 +170,7 @@ class Preprocessor:
         self._emit(text[done:end], self._file, done, True)
 
     def _emit_blank_lines(self, text: str, start: int, end: int) -> None:
-        """In place of lines that are left out: in a string of several lines, as annotations have them, it shows."""
+        """Emit blank lines in place of omitted ones, which is visible in strings of several lines in annotations."""
         self._emit("\n" * text.count("\n", start, end), self._file, start, False)
 
     # Directives
@@ -347,7 +347,7 @@ class Preprocessor:
             self._fail(offset, f"macros expand to more than {MAX_EXPANDED_CHARACTERS} characters")
 
     def _closing_paren(self, text: str, start: int, end: int, offset: int) -> int | None:
-        """After the `)` that closes the `(` which is next after `start`; None if there is no `(` or no end."""
+        """Return the position after the `)` of the next `(`; None if there is no `(` or no end."""
         depth = 0
         for match in _TOKEN.finditer(text, start, end):
             self._looked_at += 1
@@ -380,7 +380,7 @@ class Preprocessor:
             self._fail(offset, f"macro {macro.name} needs {wanted} arguments, not {len(args)}")
 
     def _body(self, macro: Macro, args: list[list[_Token]], offset: int) -> list[_Token]:
-        """The macro's body with its arguments put in."""
+        """Return the macro's body with its arguments put in."""
         if macro.name == "__LINE__":
             return [_Token(str(self._file.locate(offset).line))]
         if macro.name == "__FILE__":
@@ -455,7 +455,7 @@ def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
 
 
 def _unclosed(todo: list[_Token]) -> int:
-    """How many tokens `_take_arguments` looked at in vain."""
+    """Return how many tokens `_take_arguments` looked at in vain."""
     following = next((t.text for t in reversed(todo) if not t.text.isspace()), "")
     return len(todo) if following == "(" else 0
 

@@ -54,7 +54,7 @@ class SourceFile:
         return Location(self.path, line, offset - self.line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """The text of line `number`, without its end."""
+        """Return the text of line `number`, without its end."""
         start, *rest = self.line_starts[number - 1 : number + 1]
         line = self.text[start : rest[0] if rest else None]
         spliced = bool(rest) and not line.endswith("\n")
@@ -78,7 +78,7 @@ _WORD = re.compile(rf'({_PLAIN})|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|.', re.DOT
 
 
 def _extent(text: str, start: int, most: int) -> str:
-    """Without comments; see `SourceMap.fragment`."""
+    """Return the extent without comments; see `SourceMap.fragment`."""
     parts: list[str] = []
     depth = length = 0
     for word in _WORD.finditer(text, start):
@@ -116,18 +116,20 @@ class SourceMap:
         return piece.file, piece.offset + (pos - piece.start if piece.verbatim else 0)
 
     def locate(self, pos: int) -> Location:
-        """Where in which file the text at `pos` came from."""
+        """Return the file and place of the text at `pos`."""
         file, offset = self._file_offset(pos)
         return file.locate(offset)
 
     def fragment(self, pos: int, most: int) -> str:
-        """The statement, condition or head of a declaration that begins at `pos`, in one line of at most `most`
-        characters: up to its semicolon, to a brace, or to a bracket that was opened before it.
+        """Return the statement, condition or head of a declaration that begins at `pos`, in one line.
+
+        It has at most `most` characters, and ends at its semicolon, at a brace, or at a bracket that was
+        opened before it.
         """
         file, offset = self._file_offset(pos)
         return " ".join(_extent(file.text, offset, most).split())
 
     def line_at(self, pos: int) -> str:
-        """The source line that `pos` is on."""
+        """Return the source line of `pos`."""
         file, offset = self._file_offset(pos)
         return file.line(file.locate(offset).line)

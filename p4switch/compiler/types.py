@@ -277,7 +277,7 @@ class Table(Type):
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult(Type):
-    """What `t.apply()` gives: fields `hit`, `miss` (bool) and `action_run`."""
+    """Result of `t.apply()`: fields `hit`, `miss` (bool) and `action_run`."""
 
     decl: ast.TableDecl
 
@@ -345,7 +345,7 @@ def _applied(name: str, args: tuple[Type, ...]) -> str:
 
 
 def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
-    """`t` with the type parameters in `bound` replaced."""
+    """Return `t` with the type parameters in `bound` replaced."""
     if not bound or isinstance(t, Bits):
         return t
     if isinstance(t, TypeVar):
@@ -368,14 +368,14 @@ def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
 
 
 def strip_newtype(t: Type) -> Type:
-    """The type that a `type` declaration stands for, in the end; other types as they are."""
+    """Return the type that a `type` declaration finally stands for; other types as they are."""
     while isinstance(t, NewType):
         t = t.underlying
     return t
 
 
 def width_of(t: Type) -> int | None:
-    """Bits that a value of type `t` takes, at most (varbits count in full); None if the type has no width."""
+    """Return the most bits that a value of type `t` takes (varbits in full); None if the type has no width."""
     if isinstance(t, Bits):
         return t.width
     if isinstance(t, Bool):

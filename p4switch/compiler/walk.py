@@ -46,7 +46,7 @@ _CALLS = (ast.Call, ast.ConstructorCall)
 
 
 def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
-    """The nodes directly below `node`: of a call the arguments as they are bound."""
+    """Return the nodes directly below `node`; of a call the arguments as they are bound."""
     result: list[ast.Node] = []
     for name in _PARTS.get(type(node), ()):
         value = getattr(node, name)
@@ -71,7 +71,7 @@ def place_text(node: ast.Expr, facts: Facts) -> tuple[object, ...] | None:
 
 
 def walk(node: ast.Node, facts: Facts) -> Iterator[ast.Node]:
-    """`node` and everything below it, in source order."""
+    """Yield `node` and everything below it, in source order."""
     stack = [node]
     while stack:
         node = stack.pop()

@@ -1,4 +1,4 @@
-"""What is allowed and probably not meant: warnings about a checked program, each by a name.
+"""Warnings about a checked program, each by a name: what is allowed and probably not meant.
 
 Only what holds on every path is told, so that a warning is worth reading: a variable that nothing has set where it is
 read, a header that nothing in the program makes valid, what is declared and never used. `@noWarn("unused")` at a
@@ -37,7 +37,7 @@ _WRITTEN = (ast.Direction.OUT, ast.Direction.INOUT)
 
 
 def warn(program: ast.Program, reporter: Reporter) -> None:
-    """Adds the warnings about a program without errors, in the order of the source."""
+    """Add the warnings about a program without errors, in the order of the source."""
     found: list[tuple[int, str, str]] = []
 
     def tell(node: ast.Node, message: str, name: str) -> None:
@@ -150,7 +150,7 @@ class _Unset:
                 self._read(part)
 
     def _any_order(self, node: ast.Node) -> None:
-        """What is set anywhere in it counts as set from its beginning on."""
+        """Treat what is set anywhere in a node as set from its beginning on."""
         for inner in walk(node, self._facts):
             if isinstance(inner, ast.Assign):
                 self._write(inner.target)
@@ -196,7 +196,7 @@ class _Warnings:
         self._tell = tell
 
     def _referred(self, nodes: Iterable[ast.Node]) -> Iterator[ast.Declaration]:
-        """Declarations that expressions and statements name."""
+        """Yield the declarations that expressions and statements name."""
         for top in nodes:
             for node in walk(top, self._facts):
                 if isinstance(node, ast.Name):
@@ -269,7 +269,7 @@ class _Warnings:
             self._tell(node.condition, f"the condition is always {str(value).lower()}", "constant-condition")
 
     def _constant(self, node: ast.Expr) -> bool | None:
-        """What a condition is on its own, without the macros and parameters that make a program fit."""
+        """Return the value of a condition on its own, without the macros and parameters that make a program fit."""
         if isinstance(node, ast.Unary) and node.op == "!":
             inner = self._constant(node.operand)
             return None if inner is None else not inner
@@ -315,7 +315,7 @@ class _Warnings:
                 self._tell(state, message, "parser-loop")
 
     def _takes(self, state: ast.ParserState) -> bool:
-        """Whether it moves on in the packet, or counts on something else that may: a sub-parser, a variable."""
+        """Return whether a state advances in the packet, or relies on something that may: a sub-parser, a variable."""
         nodes = (node for statement in state.statements for node in walk(statement, self._facts))
         return any(isinstance(node, ast.Call | ast.Assign) for node in nodes)
 
@@ -343,7 +343,7 @@ class _Warnings:
                     self._tell(node, f"nothing in this program makes header '{header.name}' valid", "invalid-header")
 
     def _written(self, params: Iterable[ast.Parameter], bound: Iterable[ast.Expr | None]) -> set[int]:
-        """The headers that a callee may have made valid."""
+        """Return the headers that a callee may have made valid."""
         pairs = zip(params, bound, strict=False)
         given = [value for p, value in pairs if value is not None and p.direction in _WRITTEN]
         return {place for value in given for place in self._places(value)}
@@ -356,13 +356,13 @@ class _Warnings:
                 yield from walk(func.base, self._facts)
 
     def _place(self, node: ast.Member) -> int | None:
-        """The declaration of the field that a header is; None where an index or a union stands before it."""
+        """Return the declaration of the field that a header is; None behind an index or a union."""
         field = self._facts.fields.get(node)
         in_union = isinstance(self._facts.types[node.base], types.Union)
         return None if field is None or in_union or isinstance(node.base, ast.Index) else id(field.decl)
 
     def _places(self, node: ast.Expr) -> Iterator[int]:
-        """Of all headers that an expression is, has, or is an element of."""
+        """Yield the declarations of all headers that an expression is, has, or is an element of."""
         while isinstance(node, ast.Index | ast.Slice):
             node = node.base
         if isinstance(node, ast.Member) and node in self._facts.fields:

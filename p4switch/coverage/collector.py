@@ -61,24 +61,24 @@ _watched: dict[int, _Watched] | None = None
 
 
 def start() -> None:
-    """From now on switches are remembered."""
+    """Start to remember switches."""
     global _watched
     _watched = {}
 
 
 def collecting() -> bool:
-    """Whether somebody wants to know: then pipelines are worth building for tracing."""
+    """Return whether coverage is collected, so that pipelines are worth building for tracing."""
     return _watched is not None
 
 
 def watch(points: Points, switch: Switch) -> None:
-    """Remembers a switch whose pipeline counts, if somebody collects."""
+    """Remember a switch whose pipeline counts, if coverage is collected."""
     if _watched is not None:
         _watched.setdefault(id(points), _Watched(points)).watch(switch)
 
 
 def take() -> Coverage:
-    """What the switches have counted since the last call."""
+    """Return what the switches have counted since the last call."""
     total = Coverage()
     for watched in (_watched or {}).values():
         watched.take(total)

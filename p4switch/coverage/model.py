@@ -17,7 +17,7 @@ from p4switch.printable import hidden
 from p4switch.regular_file import read_regular
 
 KINDS = ("state", "transition", "hit", "miss", "action", "entry", "branch", "statement")
-"""Of items, in the order of reports."""
+"""Kinds of items, in the order of reports."""
 
 _KIND_OF = {"extract": "statement", "checksum": "statement"}
 _EXCLUDED = re.compile(r"LCOV_EXCL_(LINE|BR_LINE|START|STOP)")
@@ -53,7 +53,7 @@ class Item(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many of how many items were reached."""
+    """Share of items that were reached."""
 
     reached: int
     all: int
@@ -65,13 +65,13 @@ class Share(NamedTuple):
 
 
 class Coverage:
-    """How often packets passed each item, of one program or of several."""
+    """Counts of how often packets passed each item, of one program or of several."""
 
     def __init__(self) -> None:
         self.counts: Counter[Item] = Counter()
 
     def add(self, points: Points, passed: Sequence[int]) -> None:
-        """What a switch has counted; `passed` has a number for each point."""
+        """Add a switch's counts; `passed` has a number for each point."""
         for point, count in zip(points.all, passed, strict=True):
             if point.counted and (item := _item(point)) is not None:
                 self.counts[item] += count
@@ -81,7 +81,7 @@ class Coverage:
             self.counts[item] += count
 
     def items(self, kinds: Iterable[str] = KINDS) -> Iterator[tuple[Item, int]]:
-        """In the order of the source, without those that the source excludes."""
+        """Yield the items in the order of the source, without those that the source excludes."""
         wanted = {*kinds}
         for item in sorted(self.counts):
             if item.kind in wanted and not _excluded(item):
@@ -99,7 +99,7 @@ class Coverage:
         return sorted({item.file for item in self.counts})
 
     def within(self, folder: Path) -> Coverage:
-        """What is in source files of `folder`."""
+        """Return the coverage of source files of `folder`."""
         found, top = Coverage(), folder.resolve()
         inside = {file for file in self.files if file and top in Path(file).resolve().parents}
         found.counts.update({item: count for item, count in self.counts.items() if item.file in inside})
@@ -130,7 +130,7 @@ class Coverage:
 
 
 def _is_sound(item: Item, count: object) -> bool:
-    """Whether values of a file can be an item's, and its count."""
+    """Return whether values of a file can be an item's, and its count."""
     texts, numbers = (item.file, item.kind, item.name, item.detail), (item.line, item.column, count)
     return (
         all(isinstance(text, str) and hidden(text) is None and "\n" not in text for text in texts)
@@ -140,7 +140,7 @@ def _is_sound(item: Item, count: object) -> bool:
 
 
 def _item(point: Point) -> Item | None:
-    """None for statements that a compiler made."""
+    """Return the item of a point; None for statements that a compiler made."""
     kind = _KIND_OF.get(point.kind, point.kind)
     place = point.place
     if place is None:
@@ -154,7 +154,7 @@ def _item(point: Point) -> Item | None:
 
 
 def _local(name: str) -> str:
-    """Without the instances that it is in: a control that is used twice is one place of the source."""
+    """Return a name without its instances: a control that is used twice is one place of the source."""
     return name.rpartition(".")[2]
 
 
@@ -165,7 +165,7 @@ def _excluded(item: Item) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _exclusions(file: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Lines that are left out, and those whose branches are."""
+    """Return excluded lines, and lines whose branches are excluded."""
     try:
         text = Path(file).read_text(errors="replace")
     except OSError:

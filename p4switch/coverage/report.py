@@ -31,7 +31,10 @@ def _cell(share: Share) -> str:
 
 
 def table(coverage: Coverage) -> Table:
-    """A row a file, reached items of all; the last one is the sum. Files are named from the folder of all."""
+    """Return a table with a row for each file, reached items of all, and their sum.
+
+    Files are named from the folder of all.
+    """
     made = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
     made.columns[0].overflow = "fold"
     for column in made.columns[1:]:
@@ -47,13 +50,13 @@ def table(coverage: Coverage) -> Table:
 
 
 def _heading(column: str) -> str:
-    """In two lines if it is long: files need the room."""
+    """Return a heading, in two lines if it is long: files need the room."""
     half = len(column) // 2
     return f"{column[:half]}-\n{column[half:]}" if len(column) > _LONG else column
 
 
 def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
-    """What is shown of each file, and the file."""
+    """Yield the shown name of each file, and the file."""
     paths = {file: Path(file).resolve() for file in files if file}
     top = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
     for file in files:
@@ -61,7 +64,7 @@ def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def missed_lines(coverage: Coverage) -> list[str]:
-    """FILE:LINE: what was not reached, in the order of the source."""
+    """Return FILE:LINE and what was not reached, in the order of the source."""
     return [str(item) for item in coverage.missed()]
 
 
@@ -74,7 +77,7 @@ def _by_line(coverage: Coverage) -> dict[str, dict[int, list[tuple[Item, int]]]]
 
 
 def lcov(coverage: Coverage) -> str:
-    """A tracefile: functions are states and the actions of tables, branches also transitions, hits and misses."""
+    """Return a tracefile: functions are states and tables' actions, branches also transitions, hits and misses."""
     out: list[str] = []
     for file, lines in sorted(_by_line(coverage).items()):
         out += ["TN:", f"SF:{Path(file).resolve()}"]
@@ -97,7 +100,7 @@ def lcov(coverage: Coverage) -> str:
 
 
 def html(coverage: Coverage) -> str:
-    """One page: a table of the files, then each file's source, its lines coloured."""
+    """Return one page: a table of the files, then each file's source with coloured lines."""
     files = []
     for number, (file, lines) in enumerate(sorted(_by_line(coverage).items())):
         try:
@@ -120,6 +123,9 @@ def html(coverage: Coverage) -> str:
 
 
 def write(coverage: Coverage, folder: Path) -> None:
-    """index.html and coverage.info (lcov) in a folder, made if it is not there. Raises UserError."""
+    """Write index.html and coverage.info (lcov) into a folder, made if necessary.
+
+    Raises UserError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_files({folder / "index.html": html(coverage).encode(), folder / "coverage.info": lcov(coverage).encode()})

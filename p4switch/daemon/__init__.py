@@ -18,7 +18,10 @@ _NAME = "p4switch.daemon._live"
 
 @functools.cache
 def load() -> ModuleType:
-    """The extension module `_live` (types Switch and Live). Raises native.BuildError."""
+    """Return the extension module `_live` (types Switch and Live).
+
+    Raises native.BuildError.
+    """
     sources = [path for path in sorted(engine.C_FOLDER.glob("*.c")) if path.name != "py_module.c"]
     library = native.build(
         "daemon",

@@ -14,37 +14,43 @@ class Live:
     def __init__(
         self, tick_ns: int = 1000, cell_bytes: int = 80, framing_bytes: int = 0, origin_ns: int = 0
     ) -> None:
-        """tick_ns: what a tick of the pipeline's clock is. cell_bytes: unit of queue depths; 0: packets.
+        """Create a switch without ports.
+
+        tick_ns: length of a tick of the pipeline's clock. cell_bytes: unit of queue depths; 0: packets.
         origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now.
         """
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
-        """interface None: the CPU port."""
+        """Interface None: the CPU port."""
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
-        """The link; rate 0: no limit."""
+        """Set a port's link; rate 0: no limit."""
     def change_link(
         self, number: int, time_ns: int, up: bool, rate_bps: int, delay_ns: int, loss: float, seed: int
     ) -> None:
         """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
     def set_traffic(self, **settings: Any) -> None:
-        """The traffic manager: keywords, and meanings, of `Fabric.add_switch`."""
+        """Set the traffic manager: keywords, and meanings, of `Fabric.add_switch`."""
     def set_pfc(self, number: int, **settings: Any) -> None:
         """Lossless priorities of an ingress port: keywords, and meanings, of `Fabric.set_pfc`."""
     def log_depths(self, interval_ns: int) -> None:
         """Keep the depths of all ports' queues at their changes, one in so many ns at most, for `stats`. 0: not."""
     def set_switch(self, switch: Switch | None) -> None:
-        """The pipeline from now on; what is queued in the old one is lost. None: all frames are dropped."""
+        """Set the pipeline from now on; packets queued in the old one are lost.
+
+        None: all frames are dropped.
+        """
     def inject(self, number: int, frame: bytes) -> None:
-        """A frame arrives at a port now."""
+        """Let a frame arrive at a port now."""
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def take(self, timeout_s: float) -> list[bytes]:
         """Frames that left by the CPU port. Returns early if there are some, or digests, or words of the program."""
     def now_ns(self) -> int: ...
     def stats(self) -> dict[str, Any]:
-        """Counters, and in "ports" those of each port: with "pfc", rows by priority, and "depths", ([time], [bytes]).
-        failed_asserts: how many, failed_assert: the first, or None.
-        lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2;
-        lag_sum_ns: all of it.
+        """Return counters, and in "ports" those of each port.
+
+        Each port has "pfc", rows by priority, and "depths", ([time], [bytes]). failed_asserts: how many,
+        failed_assert: the first, or None. lag_log2_ns: how late frames left by links that have a rate or a
+        delay, by powers of 2; lag_sum_ns: all of it.
         """
     def __enter__(self) -> Live: ...
     def __exit__(

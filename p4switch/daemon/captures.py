@@ -1,4 +1,4 @@
-"""What comes and leaves by each interface, as capture files: `INTERFACE_in.pcap` and `INTERFACE_out.pcap`."""
+"""Captures of each interface: `INTERFACE_in.pcap` and `INTERFACE_out.pcap`."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def command(
 
 
 def _check(program: Path | None, interfaces: Collection[tuple[int, str]]) -> None:
-    """What is there and may be used: at once, because a switch that is started for the first time is compiled first."""
+    """Check what exists and may be used early, because the first start of a switch compiles it."""
     if program is not None and not program.exists():
         raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
     there = {name for _, name in socket.if_nameindex()}
@@ -173,7 +173,9 @@ def _check(program: Path | None, interfaces: Collection[tuple[int, str]]) -> Non
 
 
 def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
-    """Who is told what happens to packets: the log, a file of JSON lines, both or nobody. Raises UserError.
+    """Return the listener of packet events: the log, a file of JSON lines, both or none.
+
+    Raises UserError.
 
     A file that cannot be written any more (a full disk) is closed, and the log says so; the switch goes on.
     """

@@ -1,6 +1,6 @@
-"""What the traffic manager of a switch process is told: rates, delays, queue limits, PFC. A JSON file (`--traffic`).
+"""Configuration of a switch process's traffic manager, in a JSON file (`--traffic`): rates, delays, queue limits, PFC.
 
-    {"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
+{"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
 
 Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; times and rates are of the wall clock.
 """
@@ -22,7 +22,10 @@ class _Model(BaseModel):
 
 
 class PortSettings(_Model):
-    """One port's link. rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`."""
+    """Link of one port.
+
+    rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`.
+    """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
     delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
@@ -42,7 +45,7 @@ class PfcSettings(_Model):
 
 
 class LinkChange(_Model):
-    """From `time_ns` of the switch's clock on, a port's link is up or not, and has this rate (0: no limit) and delay.
+    """Change of a port's link from `time_ns` of the switch's clock on: up or down, rate (0: no limit) and delay.
 
     Of what is sent it loses the share `loss` at random, which follows from the first `seed` that the port is given.
     """
@@ -82,7 +85,10 @@ class TrafficSettings(TrafficManager):
     pfc: PfcSettings | None = None
 
     def apply(self, live: Any, ports: list[int]) -> None:
-        """Sets everything at a `Live` with these ports. Raises UserError, ValueError for what does not fit them."""
+        """Set everything at a `Live` with these ports.
+
+        Raises UserError, ValueError for what does not fit them.
+        """
         live.log_depths(self.log_depths_ns)
         live.set_traffic(
             **self.traffic(), queue_packets=self.queue_packets, port_packets=self.port_packets,
@@ -101,12 +107,18 @@ class TrafficSettings(TrafficManager):
 
 
 def read_changes(path: Path) -> list[LinkChange]:
-    """Raises UserError, which names the key that is wrong."""
+    """Return the link changes of a file.
+
+    Raises UserError, which names the wrong key.
+    """
     return _read("--changes", path, LinkChanges).changes
 
 
 def read(path: Path) -> TrafficSettings:
-    """Raises UserError, which names the key that is wrong."""
+    """Return the settings of a file.
+
+    Raises UserError, which names the wrong key.
+    """
     settings = _read("--traffic", path, TrafficSettings)
     problem = _problem(settings)
     if problem:

@@ -20,7 +20,7 @@ class LinkWatcher:
         self._socket.bind((0, _RTMGRP_LINK))
 
     def changes(self, timeout_s: float) -> list[tuple[int, bool]]:
-        """(interface index, whether it is up and has a carrier), in order; empty if there was none in time."""
+        """Return (interface index, whether it is up and has a carrier), in order; empty after the time-out."""
         self._socket.settimeout(timeout_s)
         try:
             return list(_parse(self._socket.recv(65536)))

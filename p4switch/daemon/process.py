@@ -1,4 +1,4 @@
-"""One switch process: ports, pipeline, P4Runtime server, and what ties them together."""
+"""Switch process: ports, pipeline, P4Runtime server, and their connections."""
 from __future__ import annotations
 
 import json
@@ -56,7 +56,10 @@ class SwitchProcess:
         send: str = "auto",
         trace: Callable[[Event], object] | None = None,
     ) -> None:
-        """`trace` gets what happens to each packet; pipelines that tell are slower."""
+        """Create the process.
+
+        `trace` gets what happens to each packet; pipelines that report it are slower.
+        """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
         traffic = traffic or TrafficSettings()
@@ -109,7 +112,10 @@ class SwitchProcess:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
     def _build(self, config: bytes) -> Any:
-        """Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT."""
+        """Return a switch.
+
+        Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT.
+        """
         try:
             document = json.loads(config)
         except (ValueError, RecursionError) as error:
@@ -125,7 +131,7 @@ class SwitchProcess:
         return switch
 
     def _install(self, switch: Any) -> None:
-        """The pipeline from now on."""
+        """Install a pipeline from now on."""
         with self.live:
             self._log_said()
             self.live.set_switch(switch)
@@ -134,7 +140,7 @@ class SwitchProcess:
             self._decoders.clear()  # of pipelines that were refused
 
     def _log_said(self) -> None:
-        """What the program has said: log_msg, and asserts that failed; and what happened to packets."""
+        """Log the program's messages (log_msg, failed asserts), and what happened to packets."""
         with self.live:
             said, lost = ([], 0) if self._switch is None else self._switch.said()
         failed = Counter(text for is_assert, text in said if is_assert)
@@ -155,7 +161,7 @@ class SwitchProcess:
             _LOG.warning("%d more events of packets were lost", lost)
 
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
-        """Starts with a program. Without P4Info a controller has to set the pipeline before it can write anything."""
+        """Start with a program; without P4Info a controller has to set the pipeline before it can write anything."""
         try:
             data = config.read_bytes()
             if p4info is None:
@@ -174,7 +180,10 @@ class SwitchProcess:
         define: Mapping[str, str] | None = None,
         arch: str | None = None,
     ) -> None:
-        """Starts with a P4 program. Raises UserError, of which a CompileError is one."""
+        """Start with a P4 program.
+
+        Raises UserError, of which a CompileError is one.
+        """
         compiled = compile_program(program, include, define, arch)
         for warning in compiled.warnings:
             print(warning, file=sys.stderr)
@@ -191,14 +200,20 @@ class SwitchProcess:
         self.device.set_forwarding_pipeline_config(request)
 
     def start(self) -> None:
-        """Packets move, controllers may connect. Raises UserError if the address cannot be listened at."""
+        """Start forwarding and accept controllers.
+
+        Raises UserError if the address cannot be listened at.
+        """
         self.server.start()
         self.live.start()
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Ends everything; writes the statistics file, if there is to be one. Raises UserError."""
+        """End everything, and write the statistics file, if there is to be one.
+
+        Raises UserError.
+        """
         self._stop.set()
         self.server.stop()
         self.live.stop()
@@ -215,7 +230,7 @@ class SwitchProcess:
             write_files({self._stats_file: json.dumps(told).encode()})
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read, at SIGUSR1 statistics are written."""
+        """Run until SIGTERM or SIGINT; SIGHUP reads the file of link changes, SIGUSR1 writes statistics."""
         asked: dict[int, Callable[[], None]] = {}
         if self._changes_file is not None:
             asked[signal.SIGHUP] = self._change_links
@@ -258,7 +273,7 @@ class SwitchProcess:
             _LOG.error("%s", error)
 
     def _watch(self) -> None:
-        """Hands packet-ins, digests and idle time-outs to the server."""
+        """Hand packet-ins, digests and idle time-outs to the server."""
         while not self._stop.is_set():
             for frame in self.live.take(_POLL_S if self.device.has_timeouts else _IDLE_S):
                 try:
@@ -270,7 +285,7 @@ class SwitchProcess:
                 self.server.publish(message)
 
     def _watch_links(self) -> None:
-        """Tells the device which ports are down: watched members and backup replicas follow."""
+        """Report ports that are down to the device: watched members and backup replicas follow."""
         while not self._stop.is_set():
             for index, up in self._links.changes(_IDLE_S):
                 if index in self._ports:

@@ -1,6 +1,6 @@
-"""How fast one switch process forwards, beside the limit: a C program that does nothing but pass frames on.
+"""Benchmark of one switch process, beside its limit: a C program that only forwards frames.
 
-    python -m p4switch.daemon.process_cost [PROGRAM.p4]
+python -m p4switch.daemon.process_cost [PROGRAM.p4]
 
 A flood of frames comes in at one veth pair and leaves by another, through `ecn.p4` or another program with its
 `ipv4_lpm`. Then the same at given rates. Of several tries the best one counts. All of it in a network namespace of its
@@ -36,7 +36,10 @@ _TIME_LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Forwarding:
-    """One run. Rates are packets per second as offered and as counted behind the switch."""
+    """Forwarding in one run.
+
+    Rates are packets per second as offered and as counted behind the switch.
+    """
 
     what: str
     frame_bytes: int
@@ -46,7 +49,10 @@ class Forwarding:
 
 
 def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
-    """The limit, the switch, and the switch offered 1.2 times the limit. Raises UserError without root or tools."""
+    """Measure the limit, the switch, and the switch at 1.2 times the limit.
+
+    Raises UserError without root or tools.
+    """
     if os.geteuid():
         raise UserError("raw sockets and network namespaces need root")
     command = ["unshare", "--net", *processes.python("-m", _MODULE, "--inside", str(program), str(frame_bytes))]
@@ -60,7 +66,7 @@ def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
 
 
 def _tool() -> str:
-    """The generator and plain forwarder."""
+    """Return the generator and plain forwarder."""
     c = _HERE / "c"
     headers = [c / "live.h", *traffic.HEADERS, engine.C_FOLDER / "switch.h", engine.C_FOLDER / "python.h"]
     return str(native.build("veth", [_HERE / "bench_c" / "veth.c", c / "live_io.c"], headers=headers,
@@ -76,7 +82,7 @@ def _inside(program: Path, frame_bytes: int) -> list[Forwarding]:
     pipeline = _pipeline(program)
 
     def both(rate_pps: float, suffix: str) -> list[Forwarding]:
-        """Forwarder and switch by turns, so that both have the same machine."""
+        """Measure forwarder and switch by turns, so that both have the same machine."""
         plain, switch = [], []
         for _ in range(_TRIES):
             plain.append(_flood(tool, f"plain AF_PACKET forwarder{suffix}", _plain(tool), rate_pps, frame_bytes))
@@ -94,7 +100,7 @@ def _run(*command: str) -> None:
 
 
 def _pipeline(program: Path) -> Any:
-    """A Switch with a route to port 2."""
+    """Return a Switch with a route to port 2."""
     compiled = compile_program(program)
     switch = daemon.load().Switch(str(engine.build(compiled.json)))
     tables = [t["name"] for p in compiled.json["pipelines"] for t in p["tables"] if t["name"].endswith(".ipv4_lpm")]
@@ -118,7 +124,7 @@ def _flood(tool: str, what: str, forwarder: Any, rate_pps: float, frame_bytes: i
 
 
 def _received() -> int:
-    """Packets that came out at the other end."""
+    """Return the number of packets that came out at the other end."""
     for line in Path("/proc/self/net/dev").read_text().splitlines():
         name, _, counters = line.partition(":")
         if name.strip() == "out0":

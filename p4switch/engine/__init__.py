@@ -51,14 +51,17 @@ _NAME = "p4switch.engine._engine"
 
 @functools.cache
 def abi_flag() -> str:
-    """Defines P4_ABI: a library and the extension work together if theirs are the same."""
+    """Return the definition of P4_ABI: a library and the extension work together if theirs are the same."""
     digest = cache.digest(*(path.read_bytes() for path in PIPELINE_HEADERS))
     return f"-DP4_ABI=0x{digest[:16]}ull"
 
 
 @functools.cache
 def load() -> ModuleType:
-    """The extension module `_engine`. Raises native.BuildError where there is no C compiler or no Python.h."""
+    """Return the extension module `_engine`.
+
+    Raises native.BuildError without a C compiler or Python.h.
+    """
     fabric_c = HERE.parent / "fabric" / "c"
     fabric_sources = [*sorted(fabric_c.glob("*.c")), *traffic.SOURCES, *traffic.PYTHON_SOURCES]
     library = native.build(
@@ -87,7 +90,7 @@ def generated(document: Mapping[str, Any], *, traced: bool = False) -> Generated
 
 
 def build(document: Mapping[str, Any]) -> Path:
-    """The shared library of the pipeline that a BMv2 JSON describes, for `Switch`; cached by content.
+    """Return the shared library of the pipeline of a BMv2 JSON, for `Switch`; cached by content.
 
     Raises JsonError, native.BuildError.
     """
@@ -105,8 +108,10 @@ class Traced:
 
 
 def build_traced(document: Mapping[str, Any]) -> Traced:
-    """As `build`, but that the pipeline tells its environment what it does with each packet (p4_env.trace), and counts
-    how often it passes which point, which costs time.
+    """Return the library of a traced pipeline.
+
+    It reports to its environment what it does with each packet (p4_env.trace), and counts how often it passes
+    which point, which costs time.
     """
     made = generated(document, traced=True)
     return Traced(_build(document, made, *_TRACED), made.program, made.control, made.path)

@@ -44,7 +44,7 @@ def tables(algorithms: Sequence[str]) -> str:
 
 
 def _result(algorithm: str) -> str:
-    """C expression of the hash of n bytes at b."""
+    """Return a C expression of the hash of n bytes at b."""
     if algorithm in _SIMPLE:
         return _SIMPLE[algorithm]
     crc = crc_of(algorithm)
@@ -70,7 +70,7 @@ class _Piece:
 
 
 def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
-    """The input without its payload."""
+    """Return the input without its payload."""
     names = Expressions(program, Emitter())
     pieces: list[_Piece] = []
     for item in calculation.inputs:
@@ -86,7 +86,7 @@ def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
 
 
 def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Splits where the header changes, that is, where validity has to be asked anew."""
+    """Return runs of one header each, within which validity is tested once."""
     runs: list[list[_Piece]] = []
     for piece in pieces:
         same = runs and (runs[-1][-1].ref == piece.ref) and not (piece.field and piece.field.varbit)
@@ -98,7 +98,7 @@ def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
 
 
 def _append_constant(em: Emitter, piece: _Piece, to: str, at: str) -> None:
-    """Puts a constant of any width at bit `at` of the bytes `to`."""
+    """Put a constant of any width at bit `at` of the bytes `to`."""
     for low in range(0, piece.width, 64):
         take = min(64, piece.width - low)
         part = piece.value >> low & (1 << take) - 1
@@ -106,7 +106,7 @@ def _append_constant(em: Emitter, piece: _Piece, to: str, at: str) -> None:
 
 
 def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None:
-    """Puts a value of any width at bit `at` of b."""
+    """Put a value of any width at bit `at` of b."""
     if piece.ref is None:
         _append_constant(em, piece, "b", at)
         return
@@ -122,7 +122,7 @@ def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None
 
 
 def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
-    """Copies a run in which everything begins and ends at bytes to b + n; coalesces neighbours in the header."""
+    """Copy a byte-aligned run to b + n; neighbours in the header are coalesced."""
     at = index = 0
     while index < len(run):
         piece = run[index]
@@ -157,7 +157,7 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
 
 
 def _is_aligned(run: Sequence[_Piece]) -> bool:
-    """Whether every piece is whole bytes, or part of a stretch of the header that is."""
+    """Return whether every piece is whole bytes, or part of a stretch of the header that is."""
     bit = 0
     previous_end = None
     for piece in run:
@@ -177,7 +177,7 @@ def _is_aligned(run: Sequence[_Piece]) -> bool:
 
 
 def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
-    """A run of one packet header as stretches of its bytes (first, count); None if it is not that."""
+    """Return a run of one packet header as stretches of its bytes (first, count); None if it is not that."""
     stretches: list[tuple[int, int]] = []
     for piece in run:
         if piece.field is None or piece.ref is None or piece.ref.metadata or piece.field.varbit:
@@ -193,7 +193,7 @@ def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
 
 
 def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
-    """The checksum of one header's fields, summed where they are; None if words would straddle stretches."""
+    """Return the checksum of one header's fields, summed in place; None if words would straddle stretches."""
     stretches = _stretches(run)
     if stretches is None or any(count % 2 for _, count in stretches[:-1]):
         return None
@@ -214,7 +214,7 @@ def functions(program: Program) -> str:
 
 
 def function(program: Program, name: str, calculation: ir.Calculation) -> str:
-    """A C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
+    """Return a C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
     algorithm, payload = calculation.algorithm, calculation.with_payload
     pieces = _pieces(program, calculation)
     result = _result(algorithm)

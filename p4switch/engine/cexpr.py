@@ -47,7 +47,7 @@ class C:
     operands: tuple[str, str] | None = None  # of a comparison
 
     def __str__(self) -> str:
-        """As an operand."""
+        """Return the code as an operand."""
         return f"({self.text})" if self.op else self.text
 
     @property
@@ -57,11 +57,11 @@ class C:
 
     @property
     def bare(self) -> str:
-        """What may stand where C converts it to the type that is wanted, or only its value matters."""
+        """Code for places where C converts it to the wanted type, or only its value matters."""
         return self.plain.text
 
     def inside(self, op: str, *, left: bool = False) -> str:
-        """As an operand of another operator."""
+        """Return the code as an operand of another operator."""
         if not self.op or self.op in _INSIDE.get(op, ()) or (left and self.op == op and op in _CHAINS):
             return self.text
         return f"({self.text})"
@@ -76,7 +76,7 @@ def node(code: Code, c_type: str = "") -> C:
 
 
 def literal(value: int, c_type: str = U64_TYPE) -> C:
-    """A constant of 64 bits."""
+    """Return a constant of 64 bits."""
     word = value & _WORD
     digits = str(word) if word < 10 else f"{word:#x}"
     if c_type == U64_TYPE:
@@ -97,12 +97,12 @@ def cast(c_type: str, code: Code) -> C:
 
 
 def widened(code: str) -> C:
-    """An unsigned value of up to 64 bits, such as a struct's member."""
+    """Return an unsigned value of up to 64 bits, such as a struct's member."""
     return C(f"(uint64_t){code}", U64_TYPE, equal=C(code))
 
 
 def binary(op: str, a: Code, b: Code) -> C:
-    """Of operands of one type, or of a shift by an int."""
+    """Return an operation on operands of one type, or a shift by an int."""
     x, y = node(a), node(b)
     unsigned = x.type == U64_TYPE and y.type in (U64_TYPE, "")
     if unsigned and x.value is not None and y.value is not None and op in _FOLDED:
@@ -122,7 +122,7 @@ def binary(op: str, a: Code, b: Code) -> C:
 
 
 def shifted(op: str, a: Code, by: int) -> C:
-    """By a constant of less than the width of the type."""
+    """Return a shift by a constant of less than the width of the type."""
     x = node(a)
     if not by:
         return x
@@ -133,7 +133,7 @@ def shifted(op: str, a: Code, by: int) -> C:
 
 
 def compared(op: str, a: Code, b: Code) -> C:
-    """Of operands of one type."""
+    """Return a comparison of operands of one type."""
     x, y = node(a), node(b)
     if x.type == y.type == U64_TYPE:
         x, y = x.plain, y.plain
@@ -142,7 +142,7 @@ def compared(op: str, a: Code, b: Code) -> C:
 
 
 def both(op: str, a: Code, b: Code) -> C:
-    """Of conditions: `&&` or `||`."""
+    """Return conditions joined by `&&` or `||`."""
     x, y = node(a), node(b)
     return C(f"{x.plain.inside(op, left=True)} {op} {y.plain.inside(op)}", "int", op)
 

@@ -66,7 +66,7 @@ class If:
 
 @dataclass
 class Case:
-    """One case of a switch; `value` is None for the default."""
+    """Case of a switch; `value` is None for the default."""
 
     value: str | None
     body: "list[Statement]" = field(default_factory=list)
@@ -172,7 +172,7 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
 
 
 def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
-    """The line of a statement with its comment behind it; "" where that is of several, or too long."""
+    """Return the line of a statement with its comment behind it; "" if that is of several, or too long."""
     comment, *following = body[at : at + 3]
     if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do):
         return ""
@@ -248,7 +248,7 @@ def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
 
 
 def _case(case: Case, indent: str, depth: int) -> Iterator[str]:
-    """On one line where it fits."""
+    """Yield a case, on one line if it fits."""
     head = f"{indent}default:" if case.value is None else f"{indent}case {case.value}:"
     body = list(case.body) if ends(case.body) else [*case.body, Break()]
     line = " ".join([head, *map(_plain, body)]) if _is_plain(body) else ""
@@ -317,7 +317,7 @@ def members(declared: Sequence[str], indent: str) -> str:
 
 
 def _row(row: str) -> str:
-    """A row that is too long, over several lines."""
+    """Return a row, over several lines if it is too long."""
     lines: list[str] = []
     line = ""
     for part in row.split(", ."):

@@ -52,14 +52,14 @@ class Generator:
         self.vset_keys: VsetKeys = {}
 
     def _block(self, kind: str, blocks: Sequence[_Named], name: str) -> _Named:
-        """The parser, control or deparser of that name."""
+        """Return the parser, control or deparser of that name."""
         for block in blocks:
             if block.name == name:
                 return block
         raise JsonError(f"BMv2 JSON: there is no {kind} {name}")
 
     def text(self) -> str:
-        """The whole source. It does not say where the program lies: copies of it are compiled once."""
+        """Return the whole source, which does not depend on the program's path: copies of it are compiled once."""
         parsers = [
             ParserGenerator(self.program, self._block("parser", self.json.parsers, name), self.vset_keys).function()
             for name in self.path.parsers
@@ -118,7 +118,7 @@ class Generator:
         return "\n".join(out)
 
     def _cells(self) -> str:
-        """What changes are told of: see `Program.cells`."""
+        """Return the cells whose changes are reported: see `Program.cells`."""
         rows, size = [], 0
         for header, field in self.program.cells:
             if field is not None:
@@ -152,7 +152,7 @@ class Generator:
     # --- deparser and checksums ---
 
     def _deparser(self, deparser: schema.Deparser) -> list[str]:
-        """Its functions: the length of what it emits, these bytes, a trace of them, and its statements."""
+        """Return a deparser's functions: the length of its output, these bytes, a trace of them, and its statements."""
         x = Expressions(self.program, Emitter())
         emitted = [x.named(name) for name in deparser.order]
         for ref in emitted:
@@ -167,7 +167,7 @@ class Generator:
 
     @staticmethod
     def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> str:
-        """Bytes of the headers that would be emitted now."""
+        """Return a function of the bytes of the headers that would be emitted now."""
         terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in emitted]
         body: list[Statement] = [Declare("uint32_t n = 0"), *(Do(f"n += {term}") for term in terms), Return("n")]
         return cnodes.function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)

@@ -48,7 +48,7 @@ class Table:
     label: str = ""
 
     def named(self, what: str) -> str:
-        """The name in C of something that belongs to the table."""
+        """Return the C name of something that belongs to the table."""
         return f"{what}_{self.label}"
 
     @property
@@ -155,19 +155,19 @@ class Control:
         return made
 
     def _fixed_action(self, table: schema.Table) -> int:
-        """The action of a table without key whose default entry cannot change."""
+        """Return the action of a table without key whose default entry cannot change."""
         assert table.default_entry is not None
         return self._action(table.default_entry.action_id)
 
     def _offered(self) -> dict[int, int]:
-        """Numbers of the actions that a control plane may choose, by their numbers in the JSON."""
+        """Return numbers of the actions that a control plane may choose, by their numbers in the JSON."""
         used = [a for table in self.tables for a in self.possible(table)]
         entries = [entry for table in self.tables for entry in table.json.entries or ()]
         used += [self._action(entry.action_entry.action_id) for entry in entries]
         return {a: i for i, a in enumerate(sorted({*used}))}
 
     def possible(self, table: Table) -> list[int]:
-        """The actions that a table may run."""
+        """Return the actions that a table may run."""
         actions = list(table.actions)
         if table.json.default_entry is not None:
             actions.append(self._action(table.json.default_entry.action_id))
@@ -176,15 +176,15 @@ class Control:
         return list(dict.fromkeys(actions))
 
     def args_bytes(self, action: int) -> int:
-        """The size of the struct of an action's arguments."""
+        """Return the size of the struct of an action's arguments."""
         return struct_bytes([p.bitwidth for p in self.program.json.actions[action].runtime_data])
 
     def _data_bytes(self, actions: Iterable[int]) -> int:
-        """The size of a place for the arguments of any of the actions."""
+        """Return the size of a place for the arguments of any of the actions."""
         return -(-max([8, *map(self.args_bytes, actions)]) // 8) * 8
 
     def _place(self, table: Table) -> None:
-        """Sizes and places of entries and of the default entry."""
+        """Set sizes and places of entries and of the default entry."""
         has_data = table.profile >= 0 or any(self.program.json.actions[a].runtime_data for a in table.actions)
         table.stride = _stride(table.data_offset + has_data * self._data_bytes(table.actions))
         table.fallback_offset = self.fallbacks_bytes
@@ -193,11 +193,11 @@ class Control:
     # --- actions ---
 
     def named(self, what: str, number: int) -> str:
-        """The name in C of something that belongs to an action."""
+        """Return the C name of something that belongs to an action."""
         return f"{what}_{self.action_labels[number]}"
 
     def profile_named(self, what: str, number: int) -> str:
-        """The name in C of something that belongs to an action profile."""
+        """Return the C name of something that belongs to an action profile."""
         return f"{what}_{self.profile_labels[number]}"
 
     def actions_text(self) -> str:
@@ -274,7 +274,7 @@ class Control:
         return "\n".join(out)
 
     def _args(self, number: int, values: Sequence[str], where: str) -> bytes:
-        """Action data as the control plane would give it."""
+        """Return action data as the control plane would give it."""
         action = self.program.json.actions[number]
         if len(values) != len(action.runtime_data):
             raise JsonError(f"BMv2 JSON: {where}: action {action.name} takes {len(action.runtime_data)} arguments")
@@ -369,7 +369,7 @@ class Control:
         })
 
     def profile_actions(self, number: int) -> list[int]:
-        """Actions of all tables that use the profile."""
+        """Return the actions of all tables that use the profile."""
         return sorted({a for table in self.tables if table.profile == number for a in table.actions})
 
     def _profiles_text(self) -> str:
@@ -390,17 +390,17 @@ class Control:
 
 
 def _is_statement(table: schema.Table) -> bool:
-    """Whether a compiler made a table for statements that stand outside of actions: no control plane knows of it."""
+    """Return whether a compiler made a table for statements outside of actions, unknown to the control plane."""
     return table.hidden and table.type == "simple" and not (table.with_counters or table.direct_meters)
 
 
 def _stride(size: int) -> int:
-    """Bytes from one entry to the next: no entry of up to a cache line lies in two."""
+    """Return the bytes from one entry to the next: no entry of up to a cache line lies in two."""
     return next((s for s in (16, 32) if size <= s), -(-size // 64) * 64)
 
 
 class _PipelineGenerator:
-    """One pipeline: a node for each table, condition and action call."""
+    """Generator of one pipeline: a node for each table, condition and action call."""
 
     def __init__(self, control: Control, pipeline: schema.Pipeline) -> None:
         self.control = control
@@ -419,7 +419,7 @@ class _PipelineGenerator:
             self.names[name] = len(self.names)
 
     def _order(self) -> list[str]:
-        """Nodes that can be reached, each after those that lead to it but for loops, whose nodes are noted."""
+        """Return the reachable nodes, each after those that lead to it except for loops, whose nodes are noted."""
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.names)
         for table in self.pipeline.tables:
@@ -488,7 +488,7 @@ class _PipelineGenerator:
         node.yes, node.next = condition.true_next, condition.false_next
 
     def _call(self, action: int, data: str) -> None:
-        """Runs an action, and leaves the pipeline if it exits."""
+        """Run an action, and leave the pipeline if it exits."""
         if action in self.control.empty:
             return
         args = f", {data}" if self.program.json.actions[action].runtime_data else ""
@@ -498,7 +498,7 @@ class _PipelineGenerator:
                 self.em.leave()
 
     def _fixed(self, node: flow.Node, table: schema.Table) -> None:
-        """Statements that stand outside of actions."""
+        """Generate statements that stand outside of actions."""
         assert table.default_entry is not None
         action = self.control.statements[table.name]
         node.next = self._next(table, action, hit=False)
@@ -525,7 +525,7 @@ class _PipelineGenerator:
         return keys.pack(self.em, table.fields, table.words, values, valid)
 
     def _constant_args(self, table: schema.Table, number: int) -> str:
-        """A pointer to the arguments of a default action that cannot change."""
+        """Return a pointer to the arguments of a default action that cannot change."""
         assert table.default_entry is not None
         action, values = self.program.json.actions[number], table.default_entry.action_data
         self.control._args(number, values, f"table {table.name}")
@@ -540,7 +540,7 @@ class _PipelineGenerator:
         return f"&(const {self.control.named('args', number)}){initialiser(members)}"
 
     def _constant_call(self, node: flow.Node, table: Table) -> bool:
-        """A table without key whose default entry cannot change is a call."""
+        """Generate a table without key and with a fixed default entry as a call; return whether it is one."""
         default = table.json.default_entry
         if table.fields or table.profile >= 0 or default is None or not default.action_entry_const:
             return False
@@ -564,7 +564,7 @@ class _PipelineGenerator:
         self.em.note(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size})")
 
     def _tell_table(self, table: Table, key: str, found: str) -> None:
-        """Of a table that is looked up: the key, what matched, and the points of hit, miss and its own entries."""
+        """Report a looked-up table: the key, what matched, and the points of hit, miss and its own entries."""
         points, source = self.program.points, table.json.place
         point = points.add("table", table.json.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
@@ -645,7 +645,7 @@ class _PipelineGenerator:
         self, node: flow.Node, table: Table, found: str, cases: list[tuple[str, list[Statement]]],
         targets: list[tuple[str | None, str | None]], default: tuple[str | None, str | None],
     ) -> None:
-        """What the actions do, and where a table leads: after all of them to the same, or after each to its own."""
+        """Generate the actions' effects and where a table leads: to one node after all, or to one after each."""
         if all(pair == default for pair in targets):
             with self.em.switch(f"{found}.action") as switch:
                 switch.cases += [Case(value, body) for value, body in cases if body]
@@ -660,7 +660,7 @@ class _PipelineGenerator:
         node.next = self._by_hit(table, found, "none", default)
 
     def _by_hit(self, table: Table, found: str, what: str, pair: tuple[str | None, str | None]) -> str | None:
-        """Where one action of a table leads: a node of its own if that depends on whether an entry was found."""
+        """Return where one action of a table leads: a node of its own if that depends on a hit."""
         if pair[0] == pair[1]:
             return pair[0]
         name = f"{table.json.name} {what}"
@@ -668,7 +668,7 @@ class _PipelineGenerator:
         return name
 
     def _direct(self, table: Table, entry: str) -> None:
-        """What a table keeps of each entry: counter, time of the last hit, meter."""
+        """Update what a table keeps of each entry: counter, time of the last hit, meter."""
         em, t = self.em, table
         if t.json.with_counters:
             counter = em.name("counter")

@@ -114,7 +114,7 @@ class Emitter:
     # --- names ---
 
     def name(self, what: str = "t") -> str:
-        """A new name that says what it is of."""
+        """Return a new name with this stem."""
         self._temps += 1
         return f"{what}{self._temps}"
 

@@ -69,7 +69,7 @@ class HeaderRef:
         em.do(f"p->valid[{self.slot}] = 1")
 
     def length(self) -> str:
-        """Bytes on the wire if it is valid."""
+        """Return the bytes on the wire if the header is valid."""
         if self.type.fixed_bytes < 0:
             raise JsonError(f"BMv2 JSON: header type {self.type.name} is not a whole number of bytes")
         fixed = str(self.type.fixed_bytes)
@@ -97,7 +97,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return HeaderRef(header.type, header.is_valid, f"p->H + {header.at}", siblings, at=header.at)
 
     def element(self, stack: Stack, index: str) -> HeaderRef:
-        """The element at a C index that is known to be at most `stack.size`."""
+        """Return the element at a C index that is known to be at most `stack.size`."""
         if index.isdigit():
             at = int(index) * stack.type.nbytes
             return HeaderRef(stack.type, f"{stack.is_valid} + {index}", f"p->H + {stack.at} + {at}")
@@ -105,7 +105,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return HeaderRef(stack.type, f"{stack.is_valid} + {index}", base)
 
     def any_element(self, stack: Stack | UnionStack, member: str, index: str) -> HeaderRef:
-        """The element, or the header `member` of it, at a C index that is known to be at most `stack.size`."""
+        """Return the element, or its header `member`, at a C index that is known to be at most `stack.size`."""
         if isinstance(stack, Stack):
             return self.element(stack, index)
         columns = {name: self.element(column, index) for name, column in stack.members.items()}
@@ -124,7 +124,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.em.temp("uint32_t", f"p->next[{stack.next}] ? p->next[{stack.next}] - 1 : {stack.size}")
 
     def index(self, expr: ir.Expr, size: int) -> str:
-        """An index into a stack of `size`; out of bounds becomes `size`, the spare element."""
+        """Return an index into a stack of `size`; out of bounds becomes `size`, the spare element."""
         value = self.data(expr)
         if value.constant is not None:
             return str(value.constant if 0 <= value.constant < size else size)
@@ -138,7 +138,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
     # --- places ---
 
     def place(self, expr: ir.Expr) -> Place:
-        """Something that is stored: a field, a parameter, a validity."""
+        """Return something that is stored: a field, a parameter, a validity."""
         if isinstance(expr, ir.Valid):
             return Native(1, False, self.header(expr.header).valid)
         if isinstance(expr, ir.Param):
@@ -147,7 +147,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return header.place(field)
 
     def located(self, expr: ir.Expr) -> tuple[HeaderRef, Field]:
-        """The header of a field, and the field."""
+        """Return the header of a field, and the field."""
         if isinstance(expr, ir.FieldRef):
             header = self.named(expr.header)
         elif isinstance(expr, ir.LastField):
@@ -160,13 +160,13 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return header, header.type.field(expr.name)
 
     def cell(self, register: Register, index: str) -> Native:
-        """A register's cell at a C expression."""
+        """Return a register's cell at a C expression."""
         return Native(register.width, False, register.code(index))
 
     # --- data ---
 
     def data(self, expr: ir.Expr) -> Value:
-        """The exact value."""
+        """Return the exact value."""
         if isinstance(expr.type, types.Bool):
             return Value(cexpr.cast("uint64_t", self.bool(expr)), 0, 1)
         return expr.accept(self)
@@ -197,7 +197,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return Value(C(f"(int64_t)p->next[{stack.next}] - 1", "int64_t", "-"), -1, stack.size - 1)
 
     def low(self, expr: ir.Expr, width: int) -> C:
-        """The low `width` bits, as `low_rep` says; what is above them is anything."""
+        """Return the low `width` bits, as `low_rep` holds them; higher bits are arbitrary."""
         if not isinstance(expr, ir.Op) or isinstance(expr.type, types.Bool):
             return low_bits(self.em, self.data(expr), width)
         op, args = expr.op, expr.args
@@ -278,7 +278,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return Value(self._shift_left(convert(self.em, a, rep), amount, rep), low, high)
 
     def _narrow(self, code: C, rep: Rep, low: int, high: int) -> Value:
-        """A result computed in `rep`, in the representation of its own range."""
+        """Return a result computed in `rep`, in the representation of its own range."""
         want = rep_of(low, high)
         if want == rep:
             return Value(code, low, high)
@@ -298,7 +298,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return C(name)
 
     def _binary(self, op: str, a: Value, b: Value, low: int, high: int) -> Value:
-        """Computes in a representation that holds operands and result."""
+        """Return an operation in a representation that holds operands and result."""
         rep = rep_of(min(low, a.low, b.low), max(high, a.high, b.high))
         x, y = convert(self.em, a, rep), convert(self.em, b, rep)
         code = self._big(op, x, y, rep.limbs) if rep.limbs else cexpr.binary(op, x, y)
@@ -313,7 +313,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self._binary(op, a, b, min(products), max(products))
 
     def _divide(self, op: str, a: Value, b: Value) -> Value:
-        """BMv2 divides no negative numbers, and not by 0: here the result is 0 then."""
+        """Return a division; by BMv2's rule without negative numbers or 0, where the result is 0 here."""
         if a.low < 0 or b.low < 0:
             a, b = self._clamp(a, 0, max(a.high, 0)), self._clamp(b, 0, max(b.high, 0))
         low, high = 0, a.high if op == "/" else max(0, min(a.high, b.high - 1))
@@ -350,7 +350,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self._binary(op, a, b, 0 if a.low >= 0 and b.low >= 0 else -(1 << reach), (1 << reach) - 1)
 
     def _amount(self, expr: ir.Expr) -> int | str:
-        """How far to shift: a number, or a C expression of type uint64_t."""
+        """Return the amount of a shift: a number, or a C expression of type uint64_t."""
         value = self.data(expr)
         if value.constant is not None:
             return max(value.constant, 0)
@@ -420,7 +420,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return cexpr.compared(op, x, y)
 
     def bool(self, expr: ir.Expr) -> C:
-        """A C condition."""
+        """Return a C condition."""
         if isinstance(expr, ir.Const):
             return C(str(int(bool(expr.value))), "int")
         if isinstance(expr, ir.Valid):
@@ -453,7 +453,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.compare(op, self.data(left), self.data(right))
 
     def _varbits_equal(self, left: ir.Expr, right: ir.Expr) -> C:
-        """Equal length and equal bits, as P4-16 has it; BMv2 compares the values alone."""
+        """Return whether lengths and bits are equal, as in P4-16; BMv2 compares the values alone."""
         (a, first), (b, second) = self.located(left), self.located(right)
         lengths = C(f"p->varbytes[{a.slot}] == p->varbytes[{b.slot}]", "int", "==")
         first_byte, second_byte = f"{a.base} + {first.bit // 8}", f"{b.base} + {second.bit // 8}"
@@ -461,7 +461,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
 
 
 def _mask(expr: ir.Expr) -> int | None:
-    """The value of a constant that is not negative."""
+    """Return the value of a constant that is not negative."""
     return expr.value if isinstance(expr, ir.Const) and expr.value >= 0 else None
 
 
@@ -471,11 +471,11 @@ def _width(expr: ir.Op) -> int:
 
 
 def parameter_members(action: Action) -> list[str]:
-    """The names in C of an action's parameters, as members of its struct."""
+    """Return the C names of an action's parameters, as members of its struct."""
     return labels([parameter.name for parameter in action.runtime_data])
 
 
 def params_of(prefix: str, action: Action) -> list[Place]:
-    """The parameters of an action, as members of a struct."""
+    """Return the parameters of an action, as members of a struct."""
     members = zip(action.runtime_data, parameter_members(action), strict=True)
     return [Native(parameter.bitwidth, False, f"{prefix}{member}") for parameter, member in members]

@@ -1,4 +1,4 @@
-"""From a graph of nodes to C with if and switch: what is done, then where it goes on.
+"""Conversion of a graph of nodes to C with if and switch: statements, and where they lead.
 
 A branch is written where it is taken, up to the node where all its ways meet again (the immediate post-dominator). A
 node that is reached in several ways without such a place is written once, and jumped to from elsewhere; loops jump
@@ -18,7 +18,7 @@ _DEEPEST = 30  # blocks in blocks: compilers have limits, and readers too
 
 @dataclass
 class Node:
-    """What a node does, and where it goes on: None is the end.
+    """Statements of a node, and where it leads: None is the end.
 
     With `value` it goes on by the value of a C expression, as `cases` say, else as `next` says; a case has its own
     statements. With `condition` it goes on to `next` where that does not hold, and to `yes` where it does.
@@ -35,7 +35,7 @@ class Node:
 
     @property
     def successors(self) -> list[str | None]:
-        """Where it may go on."""
+        """Nodes to which it may lead."""
         return [self.next, *([self.yes] if self.condition else []), *(target for _, _, target in self.cases)]
 
 
@@ -60,7 +60,7 @@ class _Writer:
         return made
 
     def _from(self, name: str, stop: str, depth: int) -> list[Statement]:
-        """Everything from a node up to `stop`, which follows in the text."""
+        """Return everything from a node up to `stop`, which follows in the text."""
         made: list[Statement] = []
         while name != stop:
             if name == _END:

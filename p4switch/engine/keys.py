@@ -18,7 +18,10 @@ from p4switch.engine.value import Value, low_bits
 
 @dataclass(frozen=True)
 class KeyField:
-    """Its place in the words; `shift` is 0 for wide fields. `kind` is an enumerator of p4_match_kind."""
+    """Field of a key: its place in the words.
+
+    `shift` is 0 for wide fields. `kind` is an enumerator of p4_match_kind.
+    """
 
     name: str
     width: int
@@ -37,7 +40,7 @@ class KeyField:
 
 
 def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[KeyField], int]:
-    """Places (name, width, kind, static mask) one after the other; returns the fields and the number of words."""
+    """Place (name, width, kind, static mask) one after the other; return the fields and the number of words."""
     placed: list[KeyField] = []
     word, used = -1, 64
     for name, width, kind, mask in fields:
@@ -55,7 +58,7 @@ def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[Key
 
 
 def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[str]) -> str:
-    """Declares the array of words of a key; `valid` says when a value counts, else it is 0. Returns its name."""
+    """Declare the array of words of a key and return its name; a value whose `valid` is false counts as 0."""
     parts: list[list[C]] = [[] for _ in range(max(words, 1))]
     for field, value, condition in zip(fields, values, valid, strict=True):
         low = low_bits(em, value, field.width)
@@ -97,5 +100,5 @@ def description(fields: Sequence[KeyField]) -> list[str]:
 
 
 def byte_array(data: bytes) -> str:
-    """A C expression that points to constant bytes."""
+    """Return a C expression that points to constant bytes."""
     return f"(const uint8_t[]){{{', '.join(map(str, data)) or '0'}}}"

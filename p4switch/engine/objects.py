@@ -24,7 +24,7 @@ class Object:
     label: str  # in names of C
 
     def cell(self, index: str) -> str:
-        """The cell at a C expression; index `size` is a spare cell."""
+        """Return the cell at a C expression; index `size` is a spare cell."""
         return f"((object_{self.label} *)(void *)sw->objects[{self.number}])[{index}]"
 
 

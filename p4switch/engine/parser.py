@@ -93,7 +93,7 @@ class _Operations(Statements):
         em.note("NOTE(p)")
 
     def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: ir.Expr | None) -> None:
-        """The wire has the varbit at its actual length; in memory it has room for the longest."""
+        """Extract a varbit, which has its actual length on the wire and room for the longest in memory."""
         em = self.em
         fields = ref.type.fields
         before = sum(f.width for f in fields[:varbit.index])
@@ -126,7 +126,7 @@ class _Operations(Statements):
         em.do(f"at += {size} + {count} / 8")
 
     def ahead(self, expr: ir.Lookahead) -> InHeader:
-        """Bits that lie ahead, as a place in a copy of them."""
+        """Return bits that lie ahead, as a place in a copy of them."""
         first, count = expr.offset // 8, (expr.offset % 8 + expr.width + 7) // 8
         em = self.em
         self.fail(f"{first + count} > len - at", "PacketTooShort")
@@ -137,7 +137,7 @@ class _Operations(Statements):
         return InHeader(expr.width, False, name, Field("", 0, expr.width, False, expr.offset % 8))
 
     def key(self, expr: ir.Expr) -> Place:
-        """A field of a select key."""
+        """Return a field of a select key."""
         return self.ahead(expr) if isinstance(expr, ir.Lookahead) else self.x.place(expr)
 
 
@@ -255,7 +255,7 @@ class ParserGenerator:
         self._take(state, default[0] if default else None)
 
     def _key(self, exprs: Sequence[ir.Expr]) -> tuple[list[str], list[int], list[Value]]:
-        """64-bit pieces of the key, the most significant first; widths of its fields; their values."""
+        """Return 64-bit pieces of the key, the most significant first, widths of its fields, and their values."""
         em = self.em
         pieces: list[str] = []
         widths: list[int] = []

@@ -30,7 +30,7 @@ class Point:
     place: Place | None
     detail: str = ""
     counted: bool = True
-    """Whether it is passed by itself, and not only told about."""
+    """True if packets pass it, rather than only report about it."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Points:
     def add(
         self, kind: Kind, name: str, place: Place | None, detail: str = "", *, counted: bool = True
     ) -> int:
-        """The number of a new point."""
+        """Return the number of a new point."""
         number = len(self.all)
         self.all.append(Point(number, kind, name, place, detail, counted))
         return number

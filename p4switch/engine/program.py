@@ -46,7 +46,7 @@ def identifier(name: str) -> str:
 
 
 def numbered(prefix: str, number: int, name: str) -> str:
-    """A C identifier: unique by its number, and with the source's name for readers."""
+    """Return a C identifier, unique by its number, with the source's name for readers."""
     return f"{prefix}{number}_{identifier(name)}"
 
 
@@ -64,7 +64,7 @@ def labels(names: Sequence[str]) -> list[str]:
 
 
 def c_string(text: str) -> str:
-    """A C string literal."""
+    """Return a C string literal."""
     data = text.encode()
     return '"' + "".join(
         chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data
@@ -73,7 +73,10 @@ def c_string(text: str) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a header type. `bit` is its place in the engine's memory of the header."""
+    """Field of a header type.
+
+    `bit` is its place in the engine's memory of the header.
+    """
 
     name: str
     index: int
@@ -105,7 +108,7 @@ class HeaderType:
 
 
 class _Placed:
-    """What has a place in the packet struct: its enumerators in C."""
+    """Base of what has a place in the packet struct: its enumerators in C."""
 
     name: str
     slot: int
@@ -173,7 +176,7 @@ class UnionStack:
 
 @dataclass
 class Layout:
-    """What the packet struct has room for."""
+    """Layout of the packet struct."""
 
     slots: int = 0
     nbytes: int = 0
@@ -202,7 +205,7 @@ class Register:
     member: str  # of the row
 
     def code(self, index: str) -> str:
-        """The cell at a C expression; index `size` is a spare cell."""
+        """Return the cell at a C expression; index `size` is a spare cell."""
         return f"((bank{self.bank} *)(void *)sw->banks[{self.bank}])[{index}].{self.member}"
 
 
@@ -331,7 +334,7 @@ class Program:
         return found
 
     def object(self, name: str) -> Object:
-        """The extern object of that name."""
+        """Return the extern object of that name."""
         for each in self.objects:
             if each.name == name:
                 return each
@@ -343,12 +346,12 @@ class Program:
         return self.document.json
 
     def place(self, span: int | None) -> Place | None:
-        """Where in the source a node is."""
+        """Return the place of a node in the source."""
         return self.document.place(span)
 
     @property
     def banks(self) -> list[int]:
-        """How many rows each bank of registers has."""
+        """Number of rows of each bank of registers."""
         return list(dict.fromkeys(array.size for array in self.json.register_arrays))
 
     @property
@@ -364,7 +367,7 @@ class Program:
 
     @property
     def cells(self) -> list[tuple[Header, Field | None]]:
-        """What traces tell changes of: each metadata field, and each packet header as a whole (None)."""
+        """Cells whose changes traces report: each metadata field, and each packet header as a whole (None)."""
         return [
             (header, field)
             for header in self.headers.values()
@@ -382,7 +385,7 @@ class Program:
         return self.headers[name]
 
     def any_stack(self, name: str) -> Stack | UnionStack:
-        """A stack of headers or of unions."""
+        """Return a stack of headers or of unions."""
         found = self.stacks.get(name) or self.union_stacks.get(name)
         if found is None:
             raise JsonError(f"BMv2 JSON: there is no header stack {name}")
@@ -394,39 +397,39 @@ class Program:
         return self.unions[name]
 
     def register(self, name: str) -> Register:
-        """The first array of that name."""
+        """Return the first array of that name."""
         for register in self.registers:
             if register.name == name:
                 return register
         raise JsonError(f"BMv2 JSON: there is no register array {name}")
 
     def counter(self, name: str) -> tuple[int, schema.CounterArray]:
-        """The first array of that name, and its number."""
+        """Return the number and the first array of that name."""
         for number, array in enumerate(self.json.counter_arrays):
             if array.name == name:
                 return number, array
         raise JsonError(f"BMv2 JSON: there is no counter array {name}")
 
     def meter(self, name: str) -> tuple[int, schema.MeterArray]:
-        """The first array of that name, and its number."""
+        """Return the number and the first array of that name."""
         for number, array in enumerate(self.json.meter_arrays):
             if array.name == name:
                 return number, array
         raise JsonError(f"BMv2 JSON: there is no meter array {name}")
 
     def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
-        """The colour that a cell of a meter array gives a packet of `size` bytes, which comes with a colour, as C."""
+        """Return as C the colour that a meter's cell gives a packet of `size` bytes, which comes with a colour."""
         meter = self.json.meter_arrays[number]
         packets = int(meter.type == "packets")
         cell = f"&sw->meters[{number}][{index}]"
         return f"p4_meter_execute(sw, {cell}, {meter.rate_count}, {packets}, {size}, p->now, {colour})"
 
     def calculation(self, name: str) -> str:
-        """The name in C of a calculation's function."""
+        """Return the C name of a calculation's function."""
         return self._calculations[name]
 
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
-        """The metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if there is one."""
+        """Return the metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if any."""
         header_name, _, field_name = name.partition(".")
         if name in self.aliases:
             header_name, field_name = self.aliases[name]
@@ -440,7 +443,7 @@ class Program:
 
 
 def _calculations(document: Document) -> dict[str, str]:
-    """Names in C of the functions of calculations: those that are the same have one."""
+    """Return C names of the functions of calculations; equal ones share a function."""
     found: dict[str, str] = {}
     written: dict[str, str] = {}
     names = labels(list(document.calculations))

@@ -6,7 +6,7 @@ from p4switch.engine.value import c_member, storage_bytes
 
 
 def types(program: Program) -> str:
-    """The banks' rows: wide cells first, so that there are no gaps between them."""
+    """Return the banks' rows: wide cells first, so that there are no gaps between them."""
     out = []
     for bank in range(len(program.banks)):
         inside = [r for r in program.registers if r.bank == bank]
@@ -17,12 +17,12 @@ def types(program: Program) -> str:
 
 
 def banks(program: Program) -> list[str]:
-    """Initialisers of `p4_bank_info`."""
+    """Return initialisers of `p4_bank_info`."""
     return [initialiser({"size": size, "stride": f"sizeof(bank{bank})"}) for bank, size in enumerate(program.banks)]
 
 
 def arrays(program: Program) -> list[str]:
-    """Initialisers of `p4_register_info`."""
+    """Return initialisers of `p4_register_info`."""
     return [
         initialiser({
             "name": c_string(r.name),

@@ -102,7 +102,7 @@ class Statements(ir.OperationVisitor[None]):
         return statements(made.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
 
     def _edge(self, made: _Body, block: ir.Block, target: ir.Block) -> str | None:
-        """The name of the node that a block leads to; one before it is reached by a node that counts rounds."""
+        """Return the name of the node that a block leads to; backward edges go through a node that counts rounds."""
         if is_empty(target):
             return None
         to = str(made.numbers[target])
@@ -161,14 +161,14 @@ class Statements(ir.OperationVisitor[None]):
         place.store(self.em, value)
 
     def index(self, c_type: str, expr: ir.Expr) -> str:
-        """The 32 bits of an index: a C constant or a temporary."""
+        """Return the 32 bits of an index: a C constant or a temporary."""
         value = self.x.data(expr).constant
         if value is not None:
             return str(value & (1 << 32) - 1)
         return self.em.temp(c_type, cexpr.cast("uint32_t", self.x.low(expr, 32)), "index")
 
     def within(self, at: str, size: int) -> AbstractContextManager[None]:
-        """What is done only inside of an array."""
+        """Open a block that runs only inside of an array."""
         return self.em.block() if at.isdigit() and int(at) < size else self.em.when(f"{at} < {size}")
 
     def touch(self, kind: Literal["register", "counter", "meter"], event: str, name: str, index: str, extra: str,
@@ -184,7 +184,7 @@ class Statements(ir.OperationVisitor[None]):
         self.em.note(f"TRACE(P4_TRACE_EXTERN, {point}, {index}, 0, {data})")
 
     def source(self, span: int | None, otherwise: str) -> str:
-        """FILE:LINE: the statement, as far as its first line goes."""
+        """Return FILE:LINE and the first line of the statement."""
         place = self.program.place(span)
         if place is None:
             return otherwise
@@ -209,7 +209,7 @@ class Statements(ir.OperationVisitor[None]):
         self.em.do(f"p->varbytes[{to.slot}] = (uint16_t){length}")
 
     def _copy(self, to: HeaderRef, of: HeaderRef) -> None:
-        """BMv2's assign_header: values move only from a valid header."""
+        """Copy a header as BMv2's assign_header: values move only from a valid header."""
         if to.metadata or of.metadata:
             for a, b in zip(to.type.fields, of.type.fields, strict=True):
                 to.place(a).store(self.em, of.place(b).low(self.em, a.width))
@@ -275,7 +275,7 @@ class Statements(ir.OperationVisitor[None]):
             self.em.do(f"{following} = {following} > {count} ? {following} - {count} : 0")
 
     def _shift(self, stack: Stack, source: int, target: int, count: int) -> None:
-        """Moves `count` elements within a stack."""
+        """Move `count` elements within a stack."""
         size = stack.type.nbytes
         to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
         self.em.do(f"memmove({to}, {of}, {count * size})")
@@ -313,5 +313,5 @@ class _Body:
 
 
 def _columns(stack: Stack | UnionStack) -> list[Stack]:
-    """The stacks that move together."""
+    """Return the stacks that move together."""
     return [stack] if isinstance(stack, Stack) else [stack.members[name] for name in stack.order]

@@ -23,7 +23,7 @@ MAX_BITS = 16384
 
 
 def bits(low: int, high: int) -> int:
-    """Bits of two's complement that the range needs."""
+    """Return the bits of two's complement that the range needs."""
     return max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length() if high >= 0 else 0) + 1
 
 
@@ -47,7 +47,7 @@ I128 = Rep("p4_i128", True)
 
 
 def rep_of(low: int, high: int) -> Rep:
-    """The narrowest representation of a range."""
+    """Return the narrowest representation of a range."""
     if low >= 0:
         if high < 1 << 64:
             return U64
@@ -81,7 +81,7 @@ class Value:
 
 
 def literal(value: int, rep: Rep) -> C:
-    """A native constant."""
+    """Return a native constant."""
     if rep.width == 64:
         return cexpr.literal(value, rep.c_type)
     high, low = value >> 64 & (1 << 64) - 1, value & (1 << 64) - 1
@@ -89,7 +89,7 @@ def literal(value: int, rep: Rep) -> C:
 
 
 def constant(em: Emitter, value: int) -> Value:
-    """A constant of any size."""
+    """Return a constant of any size."""
     rep = rep_of(value, value)
     if not rep.limbs:
         return Value(literal(value, rep), value, value)
@@ -100,7 +100,7 @@ def constant(em: Emitter, value: int) -> Value:
 
 
 def convert(em: Emitter, value: Value, rep: Rep) -> C:
-    """The value in a representation that holds its range."""
+    """Return the value in a representation that holds its range."""
     if value.constant is not None and not rep.limbs:
         return literal(value.constant, rep)
     have = value.rep
@@ -118,12 +118,12 @@ def convert(em: Emitter, value: Value, rep: Rep) -> C:
 
 
 def low_rep(width: int) -> Rep:
-    """How the low `width` bits of something are held; what is above them is anything."""
+    """Return how the low `width` bits of something are held; higher bits are arbitrary."""
     return U64 if width <= 64 else U128 if width <= 128 else Rep("uint64_t", False, (width + 63) // 64)
 
 
 def low_bits(em: Emitter, value: Value, width: int) -> C:
-    """The low bits of a value, as `low_rep` says."""
+    """Return the low bits of a value, as `low_rep` holds them."""
     rep = low_rep(width)
     have = value.rep
     if rep.limbs:
@@ -136,13 +136,13 @@ def low_bits(em: Emitter, value: Value, width: int) -> C:
 
 
 def cut(code: C, width: int) -> C:
-    """A native low part with the rest cleared."""
+    """Return a native low part with the rest cleared."""
     rep = low_rep(width)
     return code if width == rep.width else cexpr.binary("&", code, literal((1 << width) - 1, rep))
 
 
 def from_low(em: Emitter, code: C, width: int, signed: bool) -> Value:
-    """The value of which `code` has the low bits."""
+    """Return the value of which `code` has the low bits."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     rep = low_rep(width)
     if rep.limbs:
@@ -171,14 +171,14 @@ class Place:
     signed: bool
 
     def low(self, em: Emitter, width: int) -> C:
-        """Its low `width` bits, as `low_rep` says; sign-extended or zero-extended where it is narrower."""
+        """Return the low `width` bits, as `low_rep` holds them; a narrower value is sign-extended or zero-extended."""
         return low_bits(em, self.load(em), width)
 
     def load(self, em: Emitter) -> Value:
         raise NotImplementedError
 
     def store(self, em: Emitter, code: Code) -> None:
-        """Stores the low bits that `code` has in `low_rep(self.width)`."""
+        """Store the low bits that `code` has in `low_rep(self.width)`."""
         raise NotImplementedError
 
 
@@ -215,17 +215,17 @@ class Native(Place):
 
 
 def c_storage(width: int) -> str:
-    """A cast to the native type that `Native` values of up to 64 bits have."""
+    """Return a cast to the native type that `Native` values of up to 64 bits have."""
     return f"(uint{next(w for w in (8, 16, 32, 64) if width <= w)}_t)"
 
 
 def storage_bytes(width: int) -> int:
-    """How many bytes a `Native` of that width takes."""
+    """Return how many bytes a `Native` of that width takes."""
     return next((w // 8 for w in (8, 16, 32, 64) if width <= w), (width + 63) // 64 * 8)
 
 
 def c_member(width: int, name: str) -> str:
-    """Declares a member of a struct for a `Native`."""
+    """Return the declaration of a struct's member for a `Native`."""
     if width <= 64:
         return f"{c_storage(width)[1:-1]} {name};"
     return f"uint64_t {name}[{(width + 63) // 64}];"
@@ -277,7 +277,7 @@ class InHeader(Place):
         return from_low(em, found, self.width, self.signed)
 
     def _at(self, byte: int) -> str:
-        """The address of a byte of the header."""
+        """Return the address of a byte of the header."""
         return f"{self.base} + {byte}" if byte else self.base
 
     def store(self, em: Emitter, code: Code) -> None:

@@ -36,9 +36,10 @@ Probe = Literal[
 ]
 
 class Fabric:
-    """Nodes take turns within windows of time no longer than the shortest link's delay (a long one is fast, 0 is slow);
-    results are as if all events went in order of time. At one instant: callbacks, then at each node PFC, arrivals by
-    port, links that become free by port.
+    """Network of nodes that take turns within windows no longer than the shortest link's delay.
+
+    A long delay is fast, 0 is slow. Results are as if all events went in order of time. At one instant:
+    callbacks, then at each node PFC, arrivals by port, links that become free by port.
     """
 
     def __init__(
@@ -49,15 +50,19 @@ class Fabric:
         independent_hosts: bool = False,
         settle: Callable[[int], object] | None = None,
     ) -> None:
-        """framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 = 24.
-        Negative: headers that are not charged; a frame then costs 16 bytes at least.
-        tick_ns: what a tick of the switches' clocks is.
-        independent_hosts: a promise that endpoints affect each other through frames only, which is faster with many.
-        Their calls then come in order of time for each endpoint, not among them; in such a call `stop`, `kick` of
-        another host and `at` (but for the same host) take effect at the end of the window, and changes to the network
-        raise RuntimeError.
-        settle: called with a time when independent hosts are held (`hold`) before it. By `turn` and `go_on` it moves
-        those, in the order that it wants, until none is held before that time.
+        """Create an empty network.
+
+        framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 =
+        24. Negative: headers that are not charged; a frame then costs 16 bytes at least. tick_ns: length of a
+        tick of the switches' clocks.
+
+        independent_hosts: a promise that endpoints affect each other through frames only, which is faster
+        with many. Their calls then come in order of time for each endpoint, not among them; in such a call
+        `stop`, `kick` of another host and `at` (except for the same host) take effect at the end of the
+        window, and changes to the network raise RuntimeError.
+
+        settle: called with a time when independent hosts are held (`hold`) before it. By `turn` and `go_on`
+        it moves those, in the order that it wants, until none is held before that time.
         """
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
@@ -66,7 +71,7 @@ class Fabric:
 
     # -- building ---------------------------------------------------------------------------------------------------
     def add_host(self, endpoint: Endpoint, *, name: str = "") -> int:
-        """A host has one port, 0."""
+        """Add a host with one port, 0, and return its number."""
     def add_switch(
         self,
         switch: Switch,
@@ -87,13 +92,15 @@ class Fabric:
         equal_priorities: Sequence[int] = (),
         dscp_classes: Sequence[int] | None = None,  # the PFC class of each DSCP; None: the priority of the queue
     ) -> int:
-        """A switch may be in one fabric only. Priorities 0-7, the higher first; larger ones count as 7.
-        A packet that finds its port idle never waits and is not subject to the limits of queue and port.
+        """Add a switch, which may be in one fabric only, and return its number.
+
+        Priorities are 0-7, the higher first; larger ones count as 7. A packet that finds its port idle never
+        waits and is not subject to the limits of queue and port.
         """
     def set_queue(
         self, node: int, port: int, priority: int, *, limit_bytes: int | None = None, limit_packets: int | None = None
     ) -> None:
-        """Overrides the limits of one queue. None: no limit."""
+        """Override the limits of one queue; None: no limit."""
     def set_port(
         self,
         node: int,
@@ -103,7 +110,7 @@ class Fabric:
         limit_packets: int | None = None,
         scheduler: Literal["fifo", "round_robin"] = "fifo",
     ) -> None:
-        """Overrides the limits and the scheduler of one port of a switch. Before anything is queued there."""
+        """Override the limits and the scheduler of one port of a switch, before anything is queued there."""
     def set_pfc(
         self,
         node: int,
@@ -131,7 +138,7 @@ class Fabric:
         loss: float = 0.0,  # share of the frames, PFC frames included, that are lost at random (LINK_LOSS)
         seed: int = 0,  # what is lost follows from it, from the link's number and from the direction
     ) -> int:
-        """A full-duplex link; direction 0 is a to b, 1 is b to a."""
+        """Add a full-duplex link and return its number; direction 0 is a to b, 1 is b to a."""
 
     # -- running ----------------------------------------------------------------------------------------------------
     def run(
@@ -143,51 +150,58 @@ class Fabric:
         progress: Callable[[int, int], object] | None = None,  # (now_ns, events)
         progress_events: int = 1_000_000,
     ) -> Stop:
-        """Everything up to and including until_ns. "idle": nothing is left to happen (now_ns is then the last event's
-        time, or until_ns if given). The other limits and the progress are looked at between windows. An exception of an
-        endpoint or a callback comes out of here, with the event that raised it done; run may be called again.
-        KeyboardInterrupt likewise. Of several workers, the first one whose max_wall_s is over ends it for all.
+        """Run everything up to and including until_ns, and return why it ended.
+
+        "idle": nothing is left to happen (now_ns is then the last event's time, or until_ns if given). The
+        other limits and the progress are checked between windows. An exception of an endpoint or a callback
+        is raised here, with its event completed; run may be called again. KeyboardInterrupt likewise. Of
+        several workers, the first one whose max_wall_s is over ends the run for all.
         """
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
     def at(
         self, time_ns: int, call: Callable[[int], object], *, host: int | None = None, own: bool = False
     ) -> None:
-        """call(now_ns) at time_ns, which is not in the past, before the frames of that instant (if it is the present
-        instant: after them). Same time: in order of insertion, those with `host` last. host: the call is about that
-        endpoint alone (posting a message, say): then it does not end a window, which matters with very many of them,
-        and an independent host gets it in its turn. own: of several workers (see `join`) only this one has the call.
+        """Schedule call(now_ns) at time_ns, which is not in the past, before the frames of that instant.
+
+        At the present instant it comes after them. Same time: in order of insertion, those with `host` last.
+        host: the call is about that endpoint alone (posting a message, say): then it does not end a window,
+        which matters with very many of them, and an independent host gets it in its turn. own: of several
+        workers (see `join`) only this one has the call.
         """
     def kick(self, host: int) -> None:
-        """The host has something new to say (a message was posted): asks it, if its link is idle."""
+        """Ask a host that has something new to send (a message was posted), if its link is idle."""
     def hold(self, host: int, time_ns: int | None, /) -> None:
-        """Have nothing happen at a host from a time on, until it is held at a later one; None: it is not held. In a
-        call of its own it is held at the end of the instant at the earliest.
+        """Hold a host from a time on, until it is held at a later one; None: it is not held.
+
+        In a call of its own it is held at the end of the instant at the earliest.
         """
     def turn(self, host: int, time_ns: int, /) -> None:
-        """In `settle`: make it the host's turn, at a time up to which it has gone: `now_ns` is that, and a message may
-        be posted.
+        """Make it the host's turn in `settle`, at a time up to which it has gone.
+
+        `now_ns` is that time, and a message may be posted.
         """
     def go_on(self, host: int, time_ns: int | None, /) -> None:
-        """In `settle`: hold a host at this time, as `hold` does, and let it go on up to there, or to where it is held
-        meanwhile, or to the end of the window.
+        """Hold a host in `settle` at this time, as `hold` does, and let it go on up to there.
+
+        It stops earlier where it is held meanwhile, or at the end of the window.
         """
     def settle_again(self) -> None:
         """Have `settle` called after the hosts' part of this window; in `settle`, of the next one."""
     def meet(self) -> int:
-        """In `settle`, with several workers: meet the others, which hands over what they have told each other. Return
-        `known_ns`.
-        """
+        """Meet the other workers in `settle`, which hands over what they have told each other; return `known_ns`."""
     @property
     def known_ns(self) -> int:
-        """A time before which the hosts of all workers report nothing in this window that was not told at the last
-        meeting, as far as their `may_report` says; NEVER_NS with one worker.
+        """Time before which hosts report nothing in this window that was not told at the last meeting.
+
+        This concerns the hosts of all workers, as far as their `may_report` says; NEVER_NS with one worker.
         """
     def careful_from(self, time_ns: int | None, /) -> None:
         """Make windows of one instant each from a time on, so that `stop` ends a run with the instant."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
-        """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered. Of
-        several workers (see `join`) all call this, and it arrives at the switch's own.
+        """Let a frame arrive now at a switch's port as if from its wire (packet-out, tests), counted as entered.
+
+        Of several workers (see `join`) all call this, and it arrives at the switch's own.
         """
 
     # -- several workers --------------------------------------------------------------------------------------------
@@ -196,8 +210,9 @@ class Fabric:
         """How much memory so many share."""
     @staticmethod
     def on_abort(arguments: Sequence[bytes]) -> None:
-        """Have this process become this program, by its absolute path, when it aborts for want of memory; (): not any
-        more. Its forked children stay as they are.
+        """Have this process become this program, by its absolute path, when it aborts for want of memory.
+
+        (): not any more. Its forked children stay as they are.
         """
     def join(
         self,
@@ -214,17 +229,19 @@ class Fabric:
         # is for each by rank; it gives everyone's notices, and what each had for this one. Its exceptions end the run.
         exchange: Callable[[bytes, list[bytes]], tuple[list[bytes], list[bytes | bytearray]]] | None = None,
     ) -> None:
-        """From here on this is worker `rank` of `count`, which have built the same network, and make the same calls in
-        the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what
-        happens with one worker. What was recorded, and what counts tell, is about the worker's own nodes: see
-        p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not look at the
-        network.
+        """Become worker `rank` of `count`, which build the same network, and make the same calls in the same order.
+
+        These calls are run, set_link_up, gather, ..., and what `at` makes (except with `own`). What happens
+        is what happens with one worker. What was recorded and counted is about the worker's own nodes: see
+        p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not
+        look at the network.
         """
     def tell(self, data: bytes, others: bool = False) -> None:
         """Tell all workers, this one included, or the others: they get it when they meet next."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
-        """What all workers give, by rank; unless `to_all`, the first one alone gets it, others an empty list. Not in
-        a call of a host.
+        """Return what all workers give, by rank; unless `to_all`, only the first one gets it, others an empty list.
+
+        Not in a call of a host.
         """
     def take_records(self) -> bytes:
         """Traces and captures, for another worker to add to its own."""
@@ -236,71 +253,85 @@ class Fabric:
     def set_link_rate(self, link: int, rate_bps: int, *, direction: Literal[0, 1] | None = None) -> None:
         """From the next frame on. None: both directions."""
     def set_link_delay(self, link: int, delay_ns: int) -> None:
-        """From the next frame on, which does not get ahead of those that are on their way. Where workers share the
-        network, each says so at the same time.
+        """Set the delay from the next frame on, which does not overtake those in flight.
+
+        Where workers share the network, each calls this at the same time.
         """
     def set_link_loss(self, link: int, loss: float) -> None:
         """From the next frame on; see `connect`."""
 
     # -- what was recorded ------------------------------------------------------------------------------------------
     def port_stats(self) -> dict[str, bytes]:
-        """One row a connected port: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes,
-        busy_ns (time its transmitter was sending, PFC frames included; those count nowhere else here), drop_<reason>
-        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with port,
-        link and direction -1 for a switch that lost packets at ports it does not have.
+        """Return a row for each connected port.
+
+        Columns: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes, busy_ns
+        (time its transmitter was sending, PFC frames included; those count nowhere else here), drop_<reason>
+        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with
+        port, link and direction -1 is for a switch that lost packets at ports it does not have.
         """
     def queue_stats(self) -> dict[str, bytes]:
-        """One row a queue of a switch that was ever used: node, port, priority, enqueued_packets, enqueued_bytes (those
-        that passed an idle port included), dropped_packets, dropped_bytes (no room), depth_bytes, depth_packets,
-        max_bytes, max_packets, byte_ns (integral of depth over time: mean depth = byte_ns / now_ns).
+        """Return a row for each queue of a switch that was ever used.
+
+        Columns: node, port, priority, enqueued_packets, enqueued_bytes (those that passed an idle port
+        included), dropped_packets, dropped_bytes (no room), depth_bytes, depth_packets, max_bytes,
+        max_packets, byte_ns (integral of depth over time: mean depth = byte_ns / now_ns).
         """
     def pfc_stats(self) -> dict[str, bytes]:
-        """One row a (port, priority) of a switch that ever paused or was paused: node, port, priority, pauses_sent
-        (refreshes excluded), resumes_sent, refreshes_sent, pauses_received, paused_ns (its transmitter stood still
-        or would have), longest_ns, ingress_max_bytes, headroom_max_bytes. Times include a pause that still lasts.
+        """Return a row for each (port, priority) of a switch that ever paused or was paused.
+
+        Columns: node, port, priority, pauses_sent (refreshes excluded), resumes_sent, refreshes_sent,
+        pauses_received, paused_ns (its transmitter stood still or would have), longest_ns, ingress_max_bytes,
+        headroom_max_bytes. Times include a pause that still lasts.
         """
     def link_counters(self) -> dict[str, bytes]:
-        """What `port_stats` and `pfc_stats` tell of each connected port, in short and quick enough to be asked often:
-        node, port, tx_packets, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets that left with ECN
-        CE and came without), dropped (for all reasons), depth_bytes.
+        """Return a short form of `port_stats` and `pfc_stats` of each connected port, quick enough to be asked often.
+
+        Columns: node, port, tx_packets, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets
+        that left with ECN CE and came without), dropped (for all reasons), depth_bytes.
         """
     def buffer_stats(self) -> dict[str, bytes]:
         """One row a switch: node, depth_bytes, max_bytes."""
     def flow(self, src_ip: int, dst_ip: int, qp: int) -> int:
-        """The tag of a flow: IPv4 addresses and BTH destination queue pair (0 for what is not RoCEv2). A flow is given
-        the next tag, from 1, when its first frame enters, or here.
+        """Return the tag of a flow: IPv4 addresses and BTH destination queue pair (0 for what is not RoCEv2).
+
+        A flow is given the next tag, from 1, when its first frame enters, or here.
         """
     def flow_stats(self) -> dict[str, bytes]:
-        """One row a tag: tag, src_ip, dst_ip, qp, host (that sent first, -1: none), sent_packets, sent_bytes,
+        """Return a row for each tag.
+
+        Columns: tag, src_ip, dst_ip, qp, host (that sent first, -1: none), sent_packets, sent_bytes,
         delivered_packets, delivered_bytes, dropped_packets, dropped_bytes, first_sent_ns, last_sent_ns,
         first_delivered_ns, last_delivered_ns (-1: never).
         """
     def conservation(self) -> dict[str, int]:
-        """Packets: entered + copied == delivered + drop_<reason>... + queued + on_wire, or there is a bug.
+        """Return the ledger of packets: entered + copied == delivered + drop_<reason>... + queued + on_wire.
+
         The reasons: program_ingress, program_egress, buffer, no_port, link_down, link_loss, hops, endless.
-        copied == cloned + multicast, as the pipelines count them.
-        PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
-        queued, on_wire and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side
-        less right side: 0.
+        copied == cloned + multicast, as the pipelines count them. PFC frames are separate: pfc_sent ==
+        pfc_received + pfc_lost + pfc_on_wire. queued, on_wire and pfc_on_wire are counted by walking what is
+        there; "balance" and "pfc_balance" are left side less right side: 0, or there is a bug.
         """
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:
-        """(time_ns, kind, id, [(node, port, priority), ...]). storm: this queue stood still for longer than the limit.
-        deadlock: these queues wait for each other in this order, and nothing outside can free them.
+        """Return (time_ns, kind, id, [(node, port, priority), ...]) of storms and deadlocks.
+
+        storm: this queue stood still for longer than the limit. deadlock: these queues wait for each other in
+        this order, and nothing outside can free them.
         """
     def watch_pfc(
         self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True
     ) -> None:
-        """How often paused queues are looked at (at multiples of the interval), and after what pause to report. On by
-        default with these values.
+        """Set how often paused queues are checked (at multiples of the interval), and after what pause to report.
+
+        On by default with these values.
         """
 
     # -- recording --------------------------------------------------------------------------------------------------
     def probe(self, kind: Probe, node: int, port: int = 0, priority: int | None = None) -> int:
-        """A column of `samples`. A host has tx_bytes only. All before the first sample."""
+        """Add a column of `samples`, before the first sample; a host has tx_bytes only."""
     def sample(self, interval_ns: int, start_ns: int = 0) -> None:
         """Sample all probes at start_ns, start_ns + interval_ns, ...: the state before anything of that instant."""
     def samples(self) -> tuple[bytes, bytes]:
-        """(times, values): int64, values row-major, one row a time, one column a probe. Takes them out."""
+        """Take out (times, values): int64, values row-major, one row a time, one column a probe."""
     def trace(
         self, tag: int, packets: int = ..., from_ns: int = 0, until_ns: int = ..., pipelines: bool = True
     ) -> None:
@@ -310,12 +341,14 @@ class Fabric:
         before until_ns. Without `pipelines`, nothing of what pipelines that are built for tracing tell.
         """
     def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int, int]]:
-        """(time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn), by time and node; takes them out.
-        `packet` is the same for all hops of one, and of its copies: source address << 32, and a number from 1; 0: it
-        belongs to no flow. psn is -1 where it had none when it was sent. Events:
-        "send" (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found),
-        "transmit" (starts; depth: what it left behind), "drop:<reason>", and of pipelines built for tracing what
-        they tell (see `Switch.traced`). priority is -1 where it is not known.
+        """Take out records of hops, by time and node.
+
+        They are (time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn). `packet` is the
+        same for all hops of one, and of its copies: source address << 32, and a number from 1; 0: it belongs
+        to no flow. psn is -1 where it had none when it was sent. Events: "send" (a host starts), "receive"
+        (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit" (starts; depth:
+        what it left behind), "drop:<reason>", and the events of pipelines built for tracing (see
+        `Switch.traced`). priority is -1 where it is not known.
         """
     def capture(self, link: int, snap_bytes: int = 65535) -> None:
         """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""

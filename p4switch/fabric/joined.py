@@ -1,4 +1,4 @@
-"""What several workers' fabrics have counted of the network that they went through together, as of one fabric.
+"""Union of several workers' counts of the network that they went through together, as of one fabric.
 
 Every worker counts what happened at its own nodes, and what was lost on its way to them; all else is 0 there. So rows
 of the same port, queue or flow are added up.
@@ -21,7 +21,7 @@ Columns = Mapping[str, bytes]
 
 
 def columns(parts: Sequence[Columns]) -> dict[str, bytes]:
-    """Of one of the fabric's tables (`port_stats` and so on): rows in the order that one fabric would have them in.
+    """Return one of the fabric's tables (`port_stats` and so on), with rows in the order of a single fabric.
 
     Flows are known by their tags: only those that were given one by `Fabric.flow` have the same at all workers.
     """
@@ -49,7 +49,7 @@ def _added_up(name: str, values: NDArray[np.int64], starts: NDArray[np.int64]) -
 
 
 def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Of `Fabric.conservation`."""
+    """Return the total of `Fabric.conservation`."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part)
@@ -57,8 +57,10 @@ def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def samples(parts: Sequence[tuple[bytes, bytes]], owners: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
-    """Of `Fabric.samples`: times, and values by time and probe. All sampled at the same times, each the probes of its
-    own nodes. `owners`: the rank of each probe's worker, in the order of the probes.
+    """Return the total of `Fabric.samples`: times, and values by time and probe.
+
+    All sampled at the same times, each the probes of its own nodes. `owners`: the rank of each probe's
+    worker, in the order of the probes.
     """
     times = parts[0][0]
     count = len(times) // np.dtype(np.int64).itemsize

@@ -1,4 +1,4 @@
-"""What the fabric itself costs: a permutation on k-ary fat-trees of pipelines and hosts that do next to nothing, in C.
+"""Benchmark of the fabric itself: a permutation on k-ary fat-trees with trivial pipelines and hosts, in C.
 
 python -m p4switch.fabric.memory_latency [K ...]
 """
@@ -19,7 +19,10 @@ _TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Cost:
-    """One run. A hop is one packet through one switch; hosts and the trivial pipelines are included."""
+    """Cost of one run.
+
+    A hop is one packet through one switch; hosts and the trivial pipelines are included.
+    """
 
     k: int
     independent_hosts: bool
@@ -35,7 +38,10 @@ class Cost:
 
 
 def build(*flags: str) -> Path:
-    """The program. Raises native.BuildError."""
+    """Return the program.
+
+    Raises native.BuildError.
+    """
     fabric, engine = HERE / "c", HERE.parent / "engine" / "c"
     sources = [path for path in sorted(fabric.glob("*.c")) if not path.name.startswith("fabric_")]  # those need Python
     return native.build(
@@ -53,7 +59,10 @@ def build(*flags: str) -> Path:
 
 
 def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) -> Cost:
-    """Runs in a process of its own. Raises native.BuildError, CalledProcessError, TimeoutExpired."""
+    """Measure a run in a process of its own.
+
+    Raises native.BuildError, CalledProcessError, TimeoutExpired.
+    """
     command = [str(build()), str(k), str(model_us), str(WINDOW_PACKETS), str(int(independent_hosts))]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
     result = json.loads(done.stdout)
@@ -62,7 +71,7 @@ def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) ->
 
 
 def memory_latency_ns(mebibytes: int) -> float:
-    """What a load costs that must wait for the one before it, in so much memory: the least of three.
+    """Return the time of a load that waits for the previous one, in that much memory: the least of three.
 
     Raises native.BuildError, CalledProcessError, TimeoutExpired.
     """

@@ -1,4 +1,4 @@
-"""Does a P4 program fit a chip? A model of match-action pipelines, from published numbers.
+"""Fit of a P4 program on a chip: a model of match-action pipelines, from published numbers.
 
 program = measure("my.p4")
 fit = program.fit(load("stages12"))

@@ -1,4 +1,4 @@
-"""What has to come before what: the dependency graph of tables, conditions, operations and registers.
+"""Dependency graph of tables, conditions, operations and registers.
 
 The kinds are those of Jose, Yan, Varghese and McKeown, "Compiling Packet Programs to Reconfigurable Switches", NSDI
 2015, section 3.2 (after Bosshart et al., "Forwarding Metamorphosis", SIGCOMM 2013, section 3.2):
@@ -25,7 +25,7 @@ LATER: frozenset[Kind] = frozenset({"match", "action"})
 
 
 def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
-    """The vertices that do something; each edge has a `kind`, the strictest where several hold.
+    """Return the vertices that do something; each edge has a `kind`, the strictest if several hold.
 
     Edges that follow from others are left out: the earliest stages of all vertices stay as they are.
     """
@@ -66,7 +66,7 @@ def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
 
 
 def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
-    """The edges that do not follow from others, as (first, second, kind); numbers are in topological order.
+    """Yield the edges that do not follow from others, as (first, second, kind); numbers are in topological order.
 
     A chain stands for an edge if it is as strict and, but for reverse dependencies, has no reverse one in it.
     """
@@ -87,7 +87,7 @@ def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
 
 
 def _control(pipeline: Pipeline) -> set[tuple[Vertex, Vertex]]:
-    """Pairs of what decides and what happens or not (Ferrante, Ottenstein and Warren 1987, by post-dominators)."""
+    """Return pairs of what decides and what it controls (Ferrante, Ottenstein and Warren 1987, by post-dominators)."""
     flow = pipeline.graph
     above = nx.immediate_dominators(flow.reverse(copy=False), pipeline.end)
     result: set[tuple[Vertex, Vertex]] = set()

@@ -1,4 +1,4 @@
-"""Does a program fit a target? What it asks for, what the target lacks, what the program could do instead."""
+"""Findings about a program on a target: what it needs, what the target lacks, and alternatives."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What packets do with a register. `accesses`: the most on one packet's path, a read and the write after it being
-    one; `operations` and `conditions`: the most between them; `coupled`: registers that need each other's values.
+    """Accesses of packets to a register.
+
+    `accesses`: the most on one packet's path, a read and the write after it being one; `operations` and
+    `conditions`: the most between them; `coupled`: registers that need each other's values.
     """
 
     name: str
@@ -147,7 +149,7 @@ class Program:
         )
 
     def _between(self, vertices: Sequence[Vertex]) -> set[Vertex]:
-        """What depends on one of `vertices` and has another depending on it."""
+        """Return what depends on one of `vertices` and has another depending on it."""
         numbers = {self._number[v] for v in vertices}
         after = 0
         for n in numbers:
@@ -156,15 +158,15 @@ class Program:
         return {v for v, n in self._number.items() if after >> n & 1 and self._dependent[n] & mask and n not in numbers}
 
     def _in_access(self, v: Vertex) -> bool:
-        """Whether it is between the read and the write of a register."""
+        """Return whether a vertex is between the read and the write of a register."""
         return any(v in between for between in self._slices.values())
 
     def _groups(self, names: Iterable[str]) -> dict[str, list[Vertex]]:
-        """For each register all that has to be in its stage."""
+        """Return for each register all that has to be in its stage."""
         return {name: [*self._touching(name), *self._slices[name]] for name in names}
 
     def _couplings(self) -> dict[str, set[str]]:
-        """For each register those that have to be in the same stage, because each needs what the other had."""
+        """Return for each register those that have to be in the same stage, because each needs the other's value."""
         groups = self._groups(self._slices)
         sets, graph = self._joined(groups)
         result: dict[str, set[str]] = {}
@@ -174,14 +176,14 @@ class Program:
         return result
 
     def _joined(self, groups: Mapping[str, Sequence[Vertex]]) -> tuple[Any, nx.DiGraph[Vertex]]:
-        """The vertices as disjoint sets, each group in one; and the dependency graph of the sets."""
+        """Return the vertices as disjoint sets, each group in one, and the dependency graph of the sets."""
         sets = nx.utils.UnionFind(self.graph)
         for group in groups.values():
             sets.union(*group)
         return sets, _quotient(self.graph, sets)
 
     def _compared_in_conditions(self) -> Iterator[tuple[Vertex, Vertex]]:
-        """Comparisons of order with a constant, of which nothing but one condition knows; and that condition."""
+        """Yield comparisons of order with a constant that only one condition uses, and that condition."""
         for graph in self.graphs:
             readers: dict[str, list[Vertex]] = {}
             for v in graph:
@@ -196,11 +198,11 @@ class Program:
     # Against a target
 
     def _ranges_in(self, target: Target) -> dict[Vertex, Vertex]:
-        """Of the comparisons in conditions those that conditions of `target` do themselves."""
+        """Return the comparisons in conditions that conditions of `target` do themselves."""
         return {v: c for v, c in self._ranges.items() if _range_bits(v) <= target.arithmetic.range_bits}
 
     def fit(self, target: Target) -> Fit:
-        """Measures the program against `target`."""
+        """Measure the program against `target`."""
         findings = [*self._parser_findings(target), *self._phv_findings(target)]
         for pipeline in self.pipelines:
             findings += self._vertex_findings(pipeline, target)
@@ -380,7 +382,7 @@ class Program:
         return Demand(fixed, {k: n for k, n in blocks.items() if n})
 
     def _memory_of_objects(self, demands: dict[Vertex, Demand], target: Target) -> None:
-        """The memory of a register or counter is counted where it is first accessed."""
+        """Count the memory of a register or counter where it is first accessed."""
         seen: set[str] = set()
         for v in self.graph:
             if v.register and v.register not in seen:
@@ -391,8 +393,9 @@ class Program:
     def _merged(
         self, demands: dict[Vertex, Demand], findings: Sequence[Finding], target: Target
     ) -> tuple[nx.DiGraph[Vertex], dict[Vertex, Demand]]:
-        """With all that one access of a register does as one node, where the target's registers can do it, and with
-        each comparison that a condition does itself as one with it.
+        """Return the graph with each register access as one node, if the target's registers can do it.
+
+        Each comparison that a condition does itself is one with it.
 
         The accesses of others stay apart, as if the chip could come back to a register: a lower bound of the stages.
         """
@@ -465,14 +468,14 @@ class Program:
 
 
 def _range_bits(v: Vertex) -> int:
-    """What is left to look at of a number that is compared with a constant: x < 24 is (x >> 3) < 3."""
+    """Return the bits left to compare of a number that is compared with a constant: x < 24 is (x >> 3) < 3."""
     assert v.constant is not None
     bound = v.constant + (v.op in ("<=", ">"))
     return v.width - ((bound & -bound).bit_length() - 1) if bound else 0
 
 
 def _quotient(graph: nx.DiGraph[Vertex], sets: Any) -> nx.DiGraph[Vertex]:
-    """`graph` with each of the disjoint `sets` as one node; of several edges the strictest kind stays."""
+    """Return `graph` with each of the disjoint `sets` as one node; of several edges the strictest kind stays."""
     result: nx.DiGraph[Vertex] = nx.DiGraph()
     result.add_nodes_from(sets[v] for v in graph)
     for first, second, data in graph.edges(data=True):
@@ -491,7 +494,10 @@ def _some(names: Sequence[str]) -> str:
 def measure(
     path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
 ) -> Program:
-    """The program in file `path`, ready for `Program.fit`. Raises CompileError and UserError as the compiler does."""
+    """Return the program in file `path`, ready for `Program.fit`.
+
+    Raises CompileError and UserError as the compiler does.
+    """
     program = parse_and_check(path, include_dirs, defines)
     with deep_recursion():
         made = lowered(program)

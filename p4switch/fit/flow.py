@@ -30,7 +30,10 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(slots=True, eq=False)
 class Vertex:
-    """One step. `looks_up` is read before the stage begins (keys, conditions, addresses), `reads` by its action."""
+    """Step of a pipeline.
+
+    `looks_up` is read before the stage begins (keys, conditions, addresses), `reads` by its action.
+    """
 
     kind: str  # "table", "condition", "operation", "register", "hash", "random", "point" (nothing: where paths meet)
     name: str
@@ -86,7 +89,7 @@ class Pipeline:
         return vertex
 
     def _blocks(self, start: ir.Block, end: Vertex) -> Vertex:
-        """The vertices of the code from `start`, which goes on to `end`; returns the first."""
+        """Return the first vertex of the code from `start`, which continues at `end`."""
         order = reverse_postorder(start)
         entries = {block: Vertex("point", block.name or "block") for block in order}
         for block in order:
@@ -149,7 +152,7 @@ class Pipeline:
         )
 
     def _compute(self, expr: ir.Op, span: int | None) -> Vertex:
-        """A vertex for `expr`, after those for its operands; what it writes is to be set."""
+        """Return a vertex for `expr`, after those for its operands; the caller sets what it writes."""
         reads: set[str] = set()
         for arg in expr.args:
             reads |= self._value(arg, span)
@@ -161,7 +164,7 @@ class Pipeline:
         return self._append(Vertex("operation", op, span, reads=reads, op=op, width=width, constant=constant))
 
     def _value(self, expr: ir.Expr, span: int | None) -> set[str]:
-        """What has to be read for `expr`; operations in it become vertices of their own."""
+        """Return what has to be read for `expr`; its operations become vertices of their own."""
         if not isinstance(expr, ir.Op):
             return self._reads(expr)
         if expr.op in FREE:
@@ -172,7 +175,7 @@ class Pipeline:
         return set(vertex.writes)
 
     def _condition(self, branch: ir.Branch) -> Vertex:
-        """Equality, `!`, `&&` and `||` of fields are looked up; anything else is computed before."""
+        """Return a condition: equality, `!`, `&&` and `||` of fields are looked up; the rest is computed before."""
         reads, width = self._lookup(branch.condition, branch.span)
         return self._append(
             Vertex("condition", "if", branch.span, reads, op="if", width=width, in_action=self._in_action)
@@ -199,7 +202,10 @@ class Pipeline:
         access: str = "",
         ahead: bool = False,
     ) -> None:
-        """A vertex for `op`, by what it reads and writes. `ahead`: it reads before the stage begins."""
+        """Append a vertex for `op`, by what it reads and writes.
+
+        `ahead`: it reads before the stage begins.
+        """
         reads: set[str] = set()
         for read in op.reads:
             reads |= set(self._parts(read)) if isinstance(read, REFERENCES) else self._value(read, op.span)
@@ -214,7 +220,7 @@ class Pipeline:
     def access(
         self, op: ir.ExternOperation, register: str, access: str, index: ir.Expr, value: ir.Expr | None = None
     ) -> None:
-        """A vertex for the access to the cell `index` of a register: "read", or "write" of `value`."""
+        """Append a vertex for the access to the cell `index` of a register: "read", or "write" of `value`."""
         looks_up = self._value(index, op.span)
         reads = set() if value is None else self._value(value, op.span)
         vertex = Vertex("register", register, op.span, looks_up, reads, self._written(op), op.primitive)
@@ -236,7 +242,7 @@ class Pipeline:
     # Fields
 
     def _parts(self, ref: ir.HeaderRef | ir.UnionRef | ir.StackRef) -> Iterator[str]:
-        """The fields, and the validity, of all headers that `ref` may mean."""
+        """Yield the fields and the validity of all headers that `ref` may mean."""
         if isinstance(ref, ir.HeaderRef) and not ref.stack:
             yield from self._header(ref.name)
             return
@@ -287,13 +293,13 @@ class Pipeline:
                 self._connect(first, self.end)
 
     def vertices(self) -> list[Vertex]:
-        """In an order in which each comes after all that can come before it."""
+        """Return the vertices in topological order."""
         if len(self._order) != len(self.graph):
             self._order = list(nx.topological_sort(self.graph))
         return self._order
 
     def most(self, weight: Callable[[Vertex], int]) -> int:
-        """The largest sum of `weight` on a path of a packet."""
+        """Return the largest sum of `weight` on a path of a packet."""
         best: dict[Vertex, int] = {}
         for vertex in self.vertices():
             best[vertex] = weight(vertex) + max((best[p] for p in self.graph.predecessors(vertex)), default=0)
@@ -314,7 +320,7 @@ class Pipeline:
                 self.remove(vertex)
 
     def listed(self) -> set[str]:
-        """The fields in field lists and digests, which are read when the pipeline ends."""
+        """Return the fields in field lists and digests, which are read when the pipeline ends."""
         lists = (*self.program.field_lists, *self.program.learn_lists)
         return set().union(*(self._reads(element) for each in lists for element in each.elements))
 
@@ -401,7 +407,7 @@ class _Simplifier:
         return bool(self._after[self._number[vertex]] >> self._number[later] & 1)
 
     def _removable(self, vertex: Vertex) -> bool:
-        """Whether it can go; where it is a copy, its readers have what it copies afterwards."""
+        """Return whether a vertex can be removed; the readers of a copy then have what it copies."""
         if vertex.kind not in ("operation", "hash", "random") or len(vertex.writes) != 1 or vertex.effects:
             return False
         (place,) = vertex.writes
@@ -435,18 +441,18 @@ class _Simplifier:
 
 
 def _local(place: str) -> bool:
-    """Whether nothing outside of the pipeline sees the field."""
+    """Return whether nothing outside of the pipeline sees the field."""
     header, _, name = place.partition(".")
     return header == SCALARS and not name.startswith("userMetadata.")
 
 
 def pipelines(program: ir.Program) -> list[Pipeline]:
-    """Ingress and egress of `program`."""
+    """Return ingress and egress of `program`."""
     return [Pipeline(p, program) for p in program.pipelines]
 
 
 def reachable(graph: nx.DiGraph[Vertex], order: list[Vertex]) -> list[int]:
-    """For each vertex, by its number in the topological `order`, a bit for each that can follow it."""
+    """Return for each vertex, by its number in the topological `order`, a bit for each that can follow it."""
     number = {v: i for i, v in enumerate(order)}
     after = [0] * len(order)
     for vertex in reversed(order):

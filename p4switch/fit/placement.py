@@ -18,14 +18,17 @@ import numpy as np
 from p4switch.fit.dependencies import LATER
 
 TIME_LIMIT_S = 5.0
-"""Of each integer program: above it the list schedule stands, and `Placement.least` tells."""
+"""Limit of each integer program; beyond it the list schedule is used, and `Placement.least` is false."""
 
 Node = TypeVar("Node", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a node needs. `fixed` is needed in each stage it is in; `blocks` of memory may be spread over stages."""
+    """Demand of a node.
+
+    `fixed` is needed in each stage it is in; `blocks` of memory may be spread over stages.
+    """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
     blocks: Mapping[str, int] = field(default_factory=dict)
@@ -56,7 +59,7 @@ def place(
     capacity: Mapping[str, int],
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Placement:
-    """Stages for the nodes of `graph`, whose edges have a `kind` (see `dependencies`).
+    """Place the nodes of `graph`, whose edges have a `kind` (see `dependencies`), into stages.
 
     `capacity` is what a stage has of each resource; what it does not name is unlimited. Raises ImpossibleError.
     """
@@ -83,14 +86,14 @@ def _step(kind: str) -> int:
 
 
 def _least_span(demand: Demand, capacity: Mapping[str, int]) -> int:
-    """The stages that a node takes at least."""
+    """Return the stages that a node takes at least."""
     return max([1, *(math.ceil(n / capacity[r]) for r, n in demand.blocks.items() if n and r in capacity)])
 
 
 def _heights(
     graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]
 ) -> tuple[dict[Node, int], dict[Node, int]]:
-    """For each node the stages of the longest chain that ends before it, and that starts with it."""
+    """Return for each node the stages of the longest chain that ends before it, and that starts with it."""
     order = list(nx.topological_sort(graph))
     span = {n: _least_span(demands[n], capacity) for n in order}
     before: dict[Node, int] = {}
@@ -115,7 +118,7 @@ def _lower_bound(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capaci
 
 
 def _list_schedule(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> Placement:
-    """Nodes on the longest remaining chains first, each as early as it can be."""
+    """Return a list schedule: nodes on the longest remaining chains first, each as early as possible."""
     _, height = _heights(graph, demands, capacity)
     number = {n: i for i, n in enumerate(graph)}
     left: list[dict[str, int]] = []
@@ -162,7 +165,7 @@ def _integer_program(
     stages: int,
     time_limit_s: float,
 ) -> tuple[Placement | None, bool]:
-    """A placement into `stages`, if there is one; and whether that was decided in time."""
+    """Return a placement into `stages`, if there is one, and whether that was decided in time."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -238,5 +241,5 @@ def _integer_program(
 
 
 def _tail(n: Node, height: Mapping[Node, int], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> int:
-    """The stages that have to follow the last stage of `n`."""
+    """Return the stages that have to follow the last stage of `n`."""
     return height[n] - _least_span(demands[n], capacity)

@@ -1,4 +1,4 @@
-"""What is said of a fit: on a terminal, as JSON, as a drawing, and as the table of a documentation page."""
+"""Report of a fit: on a terminal, as JSON, as a drawing, and as the table of a documentation page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LABELS = 40  # more nodes than this make labels unreadable
 
 
 def lines(fit: Fit) -> list[str]:
-    """The report on one target: needs and limits, then registers, then findings."""
+    """Return the report on one target: needs and limits, then registers, then findings."""
     target = fit.target
     result = [f"{fit.program} on {target.name} ({target.about}): {'fits' if fit.fits else 'does not fit'}"]
     result += [f"  {name:<10} {text}" for name, text in needs(fit)]
@@ -32,7 +32,7 @@ def lines(fit: Fit) -> list[str]:
 
 
 def needs(fit: Fit) -> list[tuple[str, str]]:
-    """What the program needs and, after `of`, what the target has."""
+    """Return what the program needs and, after `of`, what the target has."""
     target, parser, phv = fit.target, fit.parser, fit.phv
     live = phv.header_bits + phv.metadata_bits
     result = [("stages", stages(fit) + _of(target.stages))]
@@ -57,7 +57,7 @@ def needs(fit: Fit) -> list[tuple[str, str]]:
 
 
 def stages(fit: Fit) -> str:
-    """The number of stages, `<=` where it is not proven to be the least."""
+    """Return the number of stages, with `<=` unless it is proven to be the least."""
     if fit.placement is None:
         return "none" if fit.target.stages is None else "not placed"
     return f"{'' if fit.placement.least else '<= '}{fit.placement.stages}"
@@ -68,7 +68,7 @@ def _of(limit: int | None) -> str:
 
 
 def as_json(fit: Fit) -> dict[str, Any]:
-    """All of the report, for other tools."""
+    """Return all of the report, for other tools."""
     placed = fit.placement
     return {
         "program": fit.program,
@@ -91,7 +91,7 @@ def as_json(fit: Fit) -> dict[str, Any]:
 
 
 def svg(fit: Fit) -> bytes:
-    """The dependency graph, its stages from left to right; dashed: successor and reverse dependencies.
+    """Return the dependency graph, its stages from left to right; dashed: successor and reverse dependencies.
 
     Raises UserError where the program could not be placed.
     """
@@ -130,7 +130,7 @@ def _label(vertex: Vertex) -> str:
 
 
 def table(rows: Sequence[Sequence[Fit]], names: Sequence[str]) -> list[str]:
-    """Two Markdown tables: which program fits which target; and for each rule on how many targets it is broken."""
+    """Return two Markdown tables: which program fits which target, and on how many targets each rule is broken."""
     head = ["program", *(fit.target.name for fit in rows[0])]
     fits = [[name, *map(_cell, row)] for name, row in zip(names, rows, strict=True)]
     broken = [Counter(rule for fit in row for rule in {f.rule for f in fit.findings}) for row in rows]
@@ -139,7 +139,7 @@ def table(rows: Sequence[Sequence[Fit]], names: Sequence[str]) -> list[str]:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
 
 
@@ -149,7 +149,10 @@ def _cell(fit: Fit) -> str:
 
 
 def updated(page: str, rows: Sequence[str]) -> str:
-    """`page` with `rows` between the two marks. Raises UserError if it has none."""
+    """Return `page` with `rows` between the two marks.
+
+    Raises UserError if it has none.
+    """
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

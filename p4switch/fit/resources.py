@@ -1,4 +1,4 @@
-"""What a program asks for: memory of tables, bits live at a time, the parser, packets sent again."""
+"""Resources of a program: memory of tables, bits live at a time, the parser, packets sent again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WIDEST_WORDS = 8  # blocks side by side
 
 
 def width(t: types.Type) -> int:
-    """Bits of a scalar; of a varbit, the most."""
+    """Return the bits of a scalar; of a varbit, the most."""
     return t.max_width if isinstance(t, types.Varbit) else types.width_of(t) or 1
 
 
@@ -36,12 +36,12 @@ def key_bits(table: ir.Table) -> int:
 
 
 def is_ternary(table: ir.Table) -> bool:
-    """Whether its keys need a TCAM; longest prefixes do, as in the RMT paper."""
+    """Return whether a table's keys need a TCAM; longest prefixes do, as in the RMT paper."""
     return any(k.match_kind not in ("exact", "selector") for k in table.keys)
 
 
 def array_blocks(memory: Memory, entries: int, bits: int) -> int:
-    """The blocks for `entries` of `bits`, side by side and packed into words as well as it goes."""
+    """Return the blocks for `entries` of `bits`, side by side and packed into words as well as possible."""
     if not entries or not bits:
         return 0
     least = math.ceil(bits / memory.width_bits)
@@ -53,7 +53,7 @@ def array_blocks(memory: Memory, entries: int, bits: int) -> int:
 
 
 def table_blocks(table: ir.Table, program: ir.Program, target: Target) -> dict[str, int]:
-    """Blocks of "sram" and "tcam" for `table`, its actions' data and its direct counters and meters."""
+    """Return the blocks of "sram" and "tcam" for `table`, its actions' data and its direct counters and meters."""
     if target.sram is None:
         return {}
     size = max(table.size, len(table.entries or ()))
@@ -81,7 +81,7 @@ def table_blocks(table: ir.Table, program: ir.Program, target: Target) -> dict[s
 
 
 def object_blocks(name: str, program: ir.Program, target: Target) -> int:
-    """Blocks of SRAM for the register, counter or meter `name`."""
+    """Return the blocks of SRAM for the register, counter or meter `name`."""
     if target.sram is None:
         return 0
     for register in program.registers:
@@ -98,8 +98,10 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ParserNeeds:
-    """`states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest one;
-    `sums`: where something is computed.
+    """Needs of a parser.
+
+    `states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest
+    one; `sums`: where something is computed.
     """
 
     states: int
@@ -111,7 +113,7 @@ class ParserNeeds:
 
 
 def parser_needs(program: ir.Program) -> ParserNeeds:
-    """A loop over a stack counts as often as the stack has elements."""
+    """Return the needs of the parser; a loop over a stack counts as often as the stack has elements."""
     order = [b for b in reverse_postorder(program.parsers[0].start) if b.ops or b.end is not None]
     graph: nx.DiGraph[ir.Block] = nx.DiGraph()
     graph.add_nodes_from(order)
@@ -166,8 +168,9 @@ def _longest_sum(condensed: nx.DiGraph[int], weight: Callable[[Iterable[ir.Block
 
 @dataclass(frozen=True, slots=True)
 class PhvNeeds:
-    """Bits of headers and of metadata, the latter rounded up to bytes; `untouched` are those of the headers' bits
-    that no pipeline reads or writes.
+    """Bits of headers and of metadata, the latter rounded up to bytes.
+
+    `untouched` are those of the headers' bits that no pipeline reads or writes.
     """
 
     header_bits: int
@@ -176,7 +179,7 @@ class PhvNeeds:
 
 
 def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeeds) -> PhvNeeds:
-    """Headers live from parser to deparser: the most on a path of the parser, and what is made valid later."""
+    """Return the bits live from parser to deparser: the most on a path of the parser, and later headers."""
     headers = {i.name: i.type for i in program.headers}
     touched: set[str] = set()
     added: set[str] = set()
@@ -212,7 +215,7 @@ def _header_bits(header: types.Header) -> int:
 
 
 def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
-    """What of the metadata is live where `pipeline` starts, and the most bits at one point of it."""
+    """Return the metadata live at the start of `pipeline`, and the most bits at one point of it."""
     standard = {name: width(t) for name, t in program.metadata[0].fields}
     scalars = {name: width(t) for name, t in program.scalars.items()}
     temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
@@ -239,7 +242,7 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
 
 def copies(pipelines: list[Pipeline]) -> dict[str, int]:
-    """The most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
+    """Return the most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
     result: dict[str, int] = {}
     for name, test in _COPIES.items():
         result[name] = sum(p.most(lambda v, test=test: int(test(v))) for p in pipelines)  # type: ignore[misc]
@@ -247,7 +250,7 @@ def copies(pipelines: list[Pipeline]) -> dict[str, int]:
 
 
 def copy_kind(vertex: Vertex) -> str:
-    """Which of `copies` the vertex is, or nothing."""
+    """Return which of `copies` the vertex is, or nothing."""
     return next((name for name, test in _COPIES.items() if test(vertex)), "")
 
 

@@ -1,4 +1,4 @@
-"""What a chip has: target files.
+"""Resources of a chip: target files.
 
 A target is a TOML file. What it does not name is not limited. `docs/fit.md` lists the keys.
 """
@@ -35,11 +35,11 @@ class Memory(_Part):
 class Tcam(Memory):
     blocks: int = Field(default=0, ge=0)
     of_sram: bool = False
-    """Whether its blocks are some of the SRAM's, as on an FPGA, and not memory of their own."""
+    """True if its blocks are part of the SRAM, as on an FPGA."""
 
 
 class Stage(_Part):
-    """How often a stage can do what, for all of the program in it."""
+    """Capabilities of a stage, for all of the program in it."""
 
     tables: int | None = None
     conditions: int | None = None
@@ -78,7 +78,7 @@ class Register(_Part):
 
 
 class Functions(_Part):
-    """What else a device does; `random_ranges` and `hash_ranges`: other than powers of two."""
+    """Other capabilities of a device; `random_ranges` and `hash_ranges`: other than powers of two."""
 
     action_conditions: bool = True  # in actions of tables
     loops: bool = False
@@ -109,12 +109,15 @@ class Target(_Part):
 
 
 def built_in() -> list[str]:
-    """The names of the targets that come with p4cc."""
+    """Return the names of the targets that come with p4cc."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str) -> Target:
-    """A target by its name, or a file's. Raises UserError."""
+    """Return a target by its name, or a file's.
+
+    Raises UserError.
+    """
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not name.endswith(".toml") and name not in built_in():
         raise UserError(f"no target {name!r}; {suggest(name, built_in())}, or give a .toml file")

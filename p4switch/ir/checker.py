@@ -1,4 +1,4 @@
-"""What holds of every program between two passes. A program for which it does not hold is a mistake of a pass."""
+"""Invariants of every program between two passes; a violation is a mistake of a pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFERENCES = (ex.HeaderRef, ex.UnionRef, ex.StackRef)
 
 
 class CheckError(AssertionError):
-    """What is wrong with a program, and where."""
+    """Violation of an invariant of a program, and its place."""
 
 
 def check(program: pr.Program, gone: Collection[type[ops.Operation]] = ()) -> None:
@@ -138,7 +138,7 @@ class _Checker:
         return found
 
     def type_of(self, expr: ex.Expr) -> Type:
-        """The type of `expr`, which is right."""
+        """Return the type of `expr`, after checking it."""
         expr.accept(self._expressions)
         return expr.type
 
@@ -176,7 +176,10 @@ class _Checker:
 
 
 def _agree(a: Type, b: Type) -> bool:
-    """Whether a value of one type can be where one of the other is. Of a varbit, the most bits may differ."""
+    """Return whether a value of one type can stand for one of the other.
+
+    Of a varbit, the most bits may differ.
+    """
     return a == b or (isinstance(a, Varbit) and isinstance(b, Varbit))
 
 

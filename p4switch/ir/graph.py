@@ -21,7 +21,7 @@ def successors(block: ir.Block) -> list[ir.Block]:
 
 
 def reverse_postorder(start: ir.Block) -> list[ir.Block]:
-    """The blocks reachable from `start`: each before its successors but for loops, the first successor's side first."""
+    """Return the blocks reachable from `start`, each before its successors except for loops, first ones first."""
     order: list[ir.Block] = []
     seen = {start}
     stack = [(start, iter(reversed(successors(start))))]
@@ -40,18 +40,18 @@ def reverse_postorder(start: ir.Block) -> list[ir.Block]:
 
 
 def tables(program: ir.Program) -> list[ir.Table]:
-    """Those that pipelines apply, in the order of the code."""
+    """Return the tables that pipelines apply, in the order of the code."""
     blocks = (block for pipeline in program.pipelines for block in reverse_postorder(pipeline.start))
     return list(dict.fromkeys(block.end.table for block in blocks if isinstance(block.end, ir.Apply)))
 
 
 def actions(program: ir.Program) -> list[ir.Action]:
-    """Those of the tables that pipelines apply."""
+    """Return the actions of the tables that pipelines apply."""
     return list(dict.fromkeys(action for table in tables(program) for action in table.actions))
 
 
 def code(program: ir.Program) -> Iterator[ir.Block]:
-    """The blocks of parsers, pipelines, actions and deparsers."""
+    """Yield the blocks of parsers, pipelines, actions and deparsers."""
     starts = [part.start for part in program.parsers] + [part.start for part in program.pipelines]
     starts += [action.body for action in actions(program)] + [part.body for part in program.deparsers]
     for start in starts:

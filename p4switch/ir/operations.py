@@ -31,7 +31,7 @@ Written: TypeAlias = "Place | Valid | Reference"
 
 
 class Effect(enum.Enum):
-    """What an operation does besides reading and writing fields."""
+    """Effect of an operation besides reading and writing fields."""
 
     TAKE = "moves on in the packet"
     FAIL = "may end the parser with an error"
@@ -61,7 +61,10 @@ def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
 
 
 class Operation:
-    """One step of a block. A class that lacks one of its declarations raises TypeError where it is defined."""
+    """Step of a block.
+
+    A class that lacks one of its declarations raises TypeError where it is defined.
+    """
 
     __slots__ = ()
     _constants: ClassVar[tuple[str, ...]] = ("effects",)
@@ -75,12 +78,12 @@ class Operation:
     @property
     @abstractmethod
     def reads(self) -> tuple[Read, ...]:
-        """What is evaluated. Indices in what is written are read, too, and not listed here."""
+        """Expressions that are evaluated; indices in what is written are read, too, and not listed here."""
 
     @property
     @abstractmethod
     def writes(self) -> tuple[Written, ...]:
-        """What may be changed."""
+        """Places that may be changed."""
 
     @abstractmethod
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
@@ -143,7 +146,7 @@ class SetInvalid(Operation):
 
 @dataclass(slots=True, eq=False)
 class CopyHeader(Operation):
-    """All fields, and the validity."""
+    """Copy of all fields and the validity of a header."""
 
     dst: HeaderRef
     src: HeaderRef
@@ -183,7 +186,7 @@ class CopyUnion(Operation):
 
 @dataclass(slots=True, eq=False)
 class CopyStack(Operation):
-    """All elements, and where `next` is."""
+    """Copy of all elements of a stack, and of the position of `next`."""
 
     dst: StackRef
     src: StackRef
@@ -305,7 +308,7 @@ class CompositeOperation(Operation, abstract=True):
     @property
     @abstractmethod
     def arguments(self) -> list[Argument]:
-        """Those that its text has."""
+        """Arguments in its text."""
 
 
 @dataclass(slots=True, eq=False)
@@ -449,7 +452,7 @@ class ExternOperation(Operation, abstract=True):
     @property
     @abstractmethod
     def arguments(self) -> list[Argument]:
-        """Those of the primitive."""
+        """Arguments of the primitive."""
 
     @classmethod
     @abstractmethod

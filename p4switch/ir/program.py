@@ -1,4 +1,4 @@
-"""What a program consists of: control-flow graphs over scalar storage, tables, objects with state.
+"""Contents of a program: control-flow graphs over scalar storage, tables, objects with state.
 
 Structs, tuples, generics, sub-parsers, sub-controls, functions and the directions of parameters are gone. Storage is
 header instances (real ones, locals of header type, and the metadata instances) with scalar fields. Code is basic

@@ -1,4 +1,4 @@
-"""What a tool has to know: a method for each expression, for each operation of P4-16, and one for those of externs."""
+"""Visitors for tools: a method for each expression, for each operation of P4-16, and one for those of externs."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ class OperationVisitor(Generic[Result]):
     def extern(self, op: operations.ExternOperation) -> Result: ...
 
     def composite(self, op: operations.CompositeOperation) -> Result:
-        """Called only by what looks at programs between passes."""
+        """Visit a composite operation, which exists only between passes."""
         raise AssertionError(f"a pass spells {op.name} out before a tool sees the program")

@@ -1,4 +1,4 @@
-"""Which controller may write: roles and elections (specification, "Client Arbitration and Controller Replication").
+"""Arbitration of controllers: roles and elections ("Client Arbitration and Controller Replication").
 
 No gRPC and no threads in here: whoever calls holds one lock for all of it. Roles have no configuration: each has access
 to everything, and each has its own primary.
@@ -18,7 +18,10 @@ MAX_ROLE_NAME = 256
 
 @dataclass(eq=False)
 class Controller:
-    """One stream. `send` takes a StreamMessageResponse."""
+    """Stream of a controller.
+
+    `send` takes a StreamMessageResponse.
+    """
 
     send: Callable[[Message], None]
     role: str | None = None  # None: it has not introduced itself
@@ -33,12 +36,17 @@ class _Role:
 
 
 class Arbitration:
+    """Roles of one device, and the controllers of each."""
+
     def __init__(self, device_id: int) -> None:
         self._device_id = device_id
         self._roles: dict[str, _Role] = {"": _Role()}
 
     def update(self, controller: Controller, message: Message) -> None:
-        """A MasterArbitrationUpdate of a controller. Raises P4RuntimeError, which ends its stream."""
+        """Process a MasterArbitrationUpdate of a controller.
+
+        Raises P4RuntimeError, which ends its stream.
+        """
         name = message.role.name
         election_id = _number(message.election_id) if message.HasField("election_id") else None
         if controller.role is None:
@@ -77,7 +85,7 @@ class Arbitration:
             self._notify(name, role, controller)
 
     def leave(self, controller: Controller) -> None:
-        """Its stream ended."""
+        """Remove a controller whose stream ended."""
         if controller.role is None:
             return
         role = self._roles[controller.role]
@@ -89,7 +97,7 @@ class Arbitration:
             del self._roles[controller.role]
 
     def check(self, role_name: str, election_id: Message) -> None:
-        """Raises P4RuntimeError (NOT_FOUND, PERMISSION_DENIED) unless this is the primary's."""
+        """Raise P4RuntimeError (NOT_FOUND, PERMISSION_DENIED) unless the ids are the primary's."""
         role = self._roles.get(role_name)
         if role is None:
             not_found(f"role {role_name!r} is not known")
@@ -97,9 +105,11 @@ class Arbitration:
             denied("only the primary controller may do this")
 
     def is_primary(self, controller: Controller) -> bool:
+        """Return whether a controller is the primary of its role."""
         return controller.role is not None and self._roles[controller.role].primary is controller
 
     def primaries(self) -> list[Controller]:
+        """Return the primary of each role that has one."""
         return [role.primary for role in self._roles.values() if role.primary is not None]
 
     def _notify_all(self, name: str, role: _Role) -> None:

@@ -6,22 +6,25 @@ from __future__ import annotations
 
 
 def size(width: int) -> int:
-    """Bytes of a field of `width` bits."""
+    """Return the bytes of a field of `width` bits."""
     return (width + 7) // 8
 
 
 def canonical(value: int) -> bytes:
-    """The shortest string that holds an unsigned value: at least one byte."""
+    """Return the shortest string that holds an unsigned value: at least one byte."""
     return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
 
 
 def shortest(value: bytes) -> bytes:
-    """`canonical` of an unsigned value already in bytes."""
+    """Return the `canonical` form of an unsigned value already in bytes."""
     return value.lstrip(b"\0") or b"\0"
 
 
 def parse(value: bytes, width: int) -> int:
-    """The unsigned value of a string of any length. Raises ValueError if it is empty or wider than `width` bits."""
+    """Return the unsigned value of a string of any length.
+
+    Raises ValueError if it is empty or wider than `width` bits.
+    """
     if not value:
         raise ValueError("empty byte string")
     number = int.from_bytes(value, "big")
@@ -31,7 +34,7 @@ def parse(value: bytes, width: int) -> int:
 
 
 def parse_signed(value: bytes, width: int) -> int:
-    """As `parse`, of a two's complement value."""
+    """Return the two's complement value of a string; as `parse`."""
     if not value:
         raise ValueError("empty byte string")
     number = int.from_bytes(value, "big", signed=True)
@@ -41,6 +44,6 @@ def parse_signed(value: bytes, width: int) -> int:
 
 
 def canonical_signed(value: int) -> bytes:
-    """The shortest two's complement string."""
+    """Return the shortest two's complement string."""
     bits = (value if value >= 0 else ~value).bit_length() + 1
     return value.to_bytes(size(bits), "big", signed=True)

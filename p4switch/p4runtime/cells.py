@@ -22,7 +22,10 @@ _T = TypeVar("_T")
 
 
 class CellStore:
-    """Of one switch. What reads takes the data plane's `lock`, for a part of the cells at a time."""
+    """Cells of one switch.
+
+    Readers take the data plane's `lock`, for a part of the cells at a time.
+    """
 
     def __init__(self, pipeline: Pipeline, switch: Switch, lock: AbstractContextManager[object]) -> None:
         self._pipeline = pipeline
@@ -33,6 +36,7 @@ class CellStore:
     # -- counters ---------------------------------------------------------------------------------------------------
 
     def write_counter(self, kind: int, message: Message) -> Undo:
+        """Set a counter's cells and return how to undo it."""
         cells = _cells(self._pipeline.counters, message.counter_id, "counter")
         _modify_only(kind, cells)
         check_counter(message.data, cells.name)
@@ -41,6 +45,7 @@ class CellStore:
                       lambda i, value: self._switch.counter_write(cells.name, i, *value))
 
     def read_counters(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of counters that a query selects."""
         found = _selected(self._pipeline.counters, query.counter_id, query, "counter")
         for cells, index, value in self._values(found, self._switch.counter_read):
             message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
@@ -51,6 +56,7 @@ class CellStore:
     # -- meters -----------------------------------------------------------------------------------------------------
 
     def write_meter(self, kind: int, message: Message) -> Undo:
+        """Set a meter's cells and return how to undo it."""
         cells = _cells(self._pipeline.meters, message.meter_id, "meter")
         _modify_only(kind, cells)
         no_colour_counters(message, "counter_data", cells.name)
@@ -71,6 +77,7 @@ class CellStore:
         return lambda: put(iter(old))
 
     def read_meters(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of meters that a query selects."""
         no_colour_counters(query, "counter_data", "meters")
         found = _selected(self._pipeline.meters, query.meter_id, query, "meter")
         for cells, index, rates in self._values(found, lambda name, i: self._rates.get((name, i))):
@@ -83,6 +90,7 @@ class CellStore:
     # -- registers --------------------------------------------------------------------------------------------------
 
     def write_register(self, kind: int, message: Message) -> Undo:
+        """Set a register's cells and return how to undo it."""
         cells = _cells(self._pipeline.registers, message.register_id, "register")
         _modify_only(kind, cells)
         new = p4data.decode(cells.type_spec, self._pipeline.p4info.type_info, message.data)
@@ -90,6 +98,7 @@ class CellStore:
                       lambda i, value: self._switch.register_write(cells.name, i, value))
 
     def read_registers(self, query: Message) -> Iterator[Message]:
+        """Yield the cells of registers that a query selects."""
         types = self._pipeline.p4info.type_info
         found = _selected(self._pipeline.registers, query.register_id, query, "register")
         encoders: dict[int, Callable[[bytes], Message]] = {}
@@ -102,7 +111,7 @@ class CellStore:
 
     def _values(self, found: Iterator[tuple[Cells, int]],
                 read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
-        """Messages are made of them while packets go on."""
+        """Yield the cells with their values, read in parts between which packets go on."""
         while part := list(itertools.islice(found, _AT_ONCE)):
             with self._lock:
                 values = [read(cells.name, index) for cells, index in part]
@@ -123,7 +132,7 @@ def _modify_only(kind: int, cells: Cells) -> None:
 
 
 def _indices(cells: Cells, message: Message) -> range:
-    """One index, or all of them where the message has none."""
+    """Return the index, or all of them if the message has none."""
     if not message.HasField("index"):
         return range(cells.size)
     index = message.index.index
@@ -135,7 +144,7 @@ def _indices(cells: Cells, message: Message) -> range:
 
 
 def _write(indices: range, new: _T | None, read: Callable[[int], _T], write: Callable[[int, _T], None]) -> Undo:
-    """Writes `new`, if it is not None, to each cell."""
+    """Write `new`, if it is not None, to each cell, and return how to undo it."""
     if new is None:
         return lambda: None
     old = [(i, read(i)) for i in indices]
@@ -158,11 +167,12 @@ def _selected(all_cells: Mapping[int, Cells], ident: int, query: Message, what: 
 
 
 def set_counter(data: Message, packets_and_bytes: tuple[int, int]) -> None:
-    """P4Runtime's counters are signed, the engine's are not: what is beyond stays at the highest."""
+    """Set a counter, clipped to P4Runtime's signed numbers; the engine's are unsigned."""
     data.SetInParent()
     data.packet_count, data.byte_count = (min(value, _MAX_COUNT) for value in packets_and_bytes)
 
 
 def check_counter(data: Message, where: str) -> None:
+    """Raise P4RuntimeError (INVALID_ARGUMENT) for counter data that no counter can have."""
     if data.packet_count < 0 or data.byte_count < 0:
         invalid(f"{where}: counter: packets and bytes must not be negative")

@@ -24,15 +24,16 @@ class Client(Protocol):
     device_id: int
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
-        """Verifies and commits; what was written before is gone."""
+        """Verify and commit a pipeline; earlier entries are lost."""
 
     def write(self, updates: Sequence[Message]) -> None:
-        """One batch of Update messages."""
+        """Write one batch of Update messages."""
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
-        """Entities that the queries select."""
+        """Yield the entities that the queries select."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the connection."""
 
 
 def _pipeline_request(device_id: int, p4info: Message, device_config: bytes) -> Message:
@@ -52,17 +53,20 @@ class LocalClient:
         self.device_id = device.device_id
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        """Verify and commit a pipeline."""
         self._device.set_forwarding_pipeline_config(_pipeline_request(self.device_id, p4info, device_config))
 
     def write(self, updates: Sequence[Message]) -> None:
+        """Write one batch of Update messages."""
         self._device.write(p4runtime_pb2.WriteRequest(device_id=self.device_id, updates=updates))
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        """Yield the entities that the queries select."""
         for response in self._device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
             yield from response.entities
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Close the client, which holds nothing."""
 
 
 class GrpcClient:
@@ -99,7 +103,10 @@ class GrpcClient:
         self.close()
 
     def open(self, role: str = "") -> None:
-        """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
+        """Connect and become primary.
+
+        Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary.
+        """
         with self._unless_closed():
             # The call waits for the server itself. A thread that asked for the channel's state would outlive `close`,
             # and one that still does so when Python ends aborts it.
@@ -142,11 +149,14 @@ class GrpcClient:
             self._incoming.put(self._cancelled() if self._closed else _error(error))
 
     def send(self, request: Message) -> None:
-        """A StreamMessageRequest: packet-out, digest acknowledgement."""
+        """Send a StreamMessageRequest: packet-out, digest acknowledgement."""
         self._outgoing.put(request)
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The next StreamMessageResponse; None if there is none in time. Raises P4RuntimeError if the stream ended."""
+        """Return the next StreamMessageResponse; None if there is none in time.
+
+        Raises P4RuntimeError if the stream ended.
+        """
         try:
             message = self._incoming.get(timeout=timeout_s)
         except queue.Empty:
@@ -156,6 +166,7 @@ class GrpcClient:
         return message
 
     def close(self) -> None:
+        """End the stream and the channel."""
         with self._lock:
             self._closed = True
         self._outgoing.put(None)
@@ -166,7 +177,7 @@ class GrpcClient:
         self._channel.close()
 
     def call(self, method: str, request: Message, response: Any) -> Message:
-        """A unary RPC, by name; `response` is its response class."""
+        """Call a unary RPC by name; `response` is its response class."""
         call = self._channel.unary_unary(
             _SERVICE + method, request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
@@ -175,17 +186,20 @@ class GrpcClient:
             return call(request, timeout=self._timeout_s)
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        """Verify and commit a pipeline."""
         request = _pipeline_request(self.device_id, p4info, device_config)
         request.election_id.CopyFrom(self._election_id)
         self.call("SetForwardingPipelineConfig", request, p4runtime_pb2.SetForwardingPipelineConfigResponse)
 
     def write(self, updates: Sequence[Message]) -> None:
+        """Write one batch of Update messages."""
         request = p4runtime_pb2.WriteRequest(
             device_id=self.device_id, election_id=self._election_id, updates=updates
         )
         self.call("Write", request, p4runtime_pb2.WriteResponse)
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        """Yield the entities that the queries select."""
         call = self._channel.unary_stream(
             _SERVICE + "Read", request_serializer=p4runtime_pb2.ReadRequest.SerializeToString,
             response_deserializer=p4runtime_pb2.ReadResponse.FromString,
@@ -208,7 +222,7 @@ class GrpcClient:
 
 
 def _error(error: Any) -> P4RuntimeError:
-    """A gRPC error with what P4Runtime put into its details."""
+    """Return a gRPC error with P4Runtime's details."""
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_DETAILS:
             errors = []

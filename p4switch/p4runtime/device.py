@@ -126,7 +126,10 @@ class _State:
         }
 
     def write(self, update: Message) -> Undo:
-        """Raises P4RuntimeError; nothing is changed then."""
+        """Write an update and return how to undo it.
+
+        Raises P4RuntimeError; nothing is changed then.
+        """
         kind = update.entity.WhichOneof("entity")
         if update.type == _Update.UNSPECIFIED:
             invalid("update: the type is missing")
@@ -143,7 +146,10 @@ class _State:
             raise P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, str(error)) from error
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """Entities that a query selects; None for each that was looked at in vain. Raises P4RuntimeError."""
+        """Yield entities that a query selects; None for each that was looked at in vain.
+
+        Raises P4RuntimeError.
+        """
         kind = query.WhichOneof("entity")
         reader = self.cell_readers.get(kind) or self.readers.get(kind)
         if reader is None:
@@ -155,7 +161,7 @@ class _State:
 
 
 class Device:
-    """One P4Runtime device.
+    """P4Runtime device.
 
     `build` makes a fresh engine `Switch` of BMv2 JSON; `install` is told the switch that packets shall go through from
     now on. Where the switch exists already and runs the program to come, `build` just returns it, and there is no
@@ -188,7 +194,11 @@ class Device:
     # -- the pipeline -----------------------------------------------------------------------------------------------
 
     def set_forwarding_pipeline_config(self, request: Message) -> Message:
-        """Raises P4RuntimeError: INVALID_ARGUMENT (config that cannot be realized), NOT_FOUND (COMMIT of nothing)."""
+        """Set, verify or commit a pipeline.
+
+        Raises P4RuntimeError: INVALID_ARGUMENT (config that cannot be realized), NOT_FOUND (COMMIT of
+        nothing).
+        """
         self._check_device(request.device_id)
         action = request.action
         if action == _SetRequest.COMMIT:
@@ -232,7 +242,10 @@ class Device:
         self._running, self._saved = state, None
 
     def get_forwarding_pipeline_config(self, request: Message) -> Message:
-        """No config in the response: none was set. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the pipeline; without a config in the response none was set.
+
+        Raises P4RuntimeError (NOT_FOUND).
+        """
         self._check_device(request.device_id)
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
         with self._control:
@@ -250,7 +263,7 @@ class Device:
     # -- entities ---------------------------------------------------------------------------------------------------
 
     def write(self, request: Message) -> Message:
-        """Applies the updates in their order.
+        """Apply the updates in their order.
 
         With CONTINUE_ON_ERROR each is tried; with the other two atomicities, the first error undoes what was done. With
         DATAPLANE_ATOMIC no packet sees a batch half done. Raises P4RuntimeError, with an error for each update.
@@ -280,7 +293,7 @@ class Device:
         return p4runtime_pb2.WriteResponse()
 
     def _in_parts(self, items: Iterable[_T], at_once: int | None) -> Generator[_T, None, None]:
-        """With the data plane's lock held while one is worked on; after a part of them packets go on.
+        """Yield items with the data plane's lock held while one is worked on; packets go on between parts.
 
         `at_once` is how many are a part; None: all of them.
         """
@@ -300,7 +313,9 @@ class Device:
             time.sleep(self._pause_s)
 
     def read(self, request: Message) -> Iterator[Message]:
-        """ReadResponse messages. Raises P4RuntimeError after the last of them, with an error for each query.
+        """Yield ReadResponse messages.
+
+        Raises P4RuntimeError after the last of them, with an error for each query.
 
         What controllers wrote is read without a write in between. Packets do come in between, so that counters of one
         response may be of different moments, and so do writes to cells (counters, meters, registers), of which there
@@ -328,7 +343,10 @@ class Device:
             raise batch_error("read", _errors(len(request.entities), errors, False))
 
     def _read(self, found: Iterator[Message | None], into: list[Message]) -> None:
-        """Everything that is not None, in parts between which the data plane goes on. Raises P4RuntimeError."""
+        """Collect everything that is not None, in parts between which the data plane goes on.
+
+        Raises P4RuntimeError.
+        """
         while True:
             looked, before = 0, len(into)
             with self._lock:
@@ -353,7 +371,10 @@ class Device:
         return state
 
     def capabilities(self, request: Message) -> Message:
-        """Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the API version.
+
+        Raises P4RuntimeError (NOT_FOUND).
+        """
         if request.device_id:
             self._check_device(request.device_id)
         return p4runtime_pb2.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
@@ -361,7 +382,7 @@ class Device:
     # -- streams ----------------------------------------------------------------------------------------------------
 
     def poll(self) -> list[Message]:
-        """StreamMessageResponse messages that are due: digest lists, idle time-outs."""
+        """Return the StreamMessageResponse messages that are due: digest lists, idle time-outs."""
         idle: list[Message] = []
         with self._control:
             state = self._running
@@ -382,21 +403,30 @@ class Device:
 
     @property
     def has_timeouts(self) -> bool:
-        """Whether `poll` may have something to say without anything else happening."""
+        """True if `poll` may have messages without anything else happening."""
         state = self._running
         return state is not None and (state.digests.enabled or state.tables.has_idle_timeouts)
 
     def acknowledge(self, ack: Message) -> None:
-        """For a DigestListAck. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
+        """Process a DigestListAck.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION).
+        """
         with self._control:
             self._packets().digests.acknowledge(ack)
 
     def packet_in(self, frame: bytes) -> Message:
-        """The StreamMessageResponse for a frame that left by the CPU port. Raises ValueError if it is too short."""
+        """Return the StreamMessageResponse for a frame that left by the CPU port.
+
+        Raises ValueError if it is too short.
+        """
         return p4runtime_pb2.StreamMessageResponse(packet=packet_io.packet_in(self._packets().pipeline, frame))
 
     def packet_out(self, message: Message) -> bytes:
-        """The frame to put into the CPU port. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
+        """Return the frame to put into the CPU port.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION).
+        """
         return packet_io.packet_out(self._packets().pipeline, message)
 
     def _packets(self) -> _State:
@@ -407,7 +437,7 @@ class Device:
     # -- ports ------------------------------------------------------------------------------------------------------
 
     def set_port_up(self, port: int, up: bool) -> None:
-        """Members that watch a port that is down are left out of their groups; backup replicas take over."""
+        """Set a port up or down: groups exclude members that watch one that is down, and backup replicas take over."""
         with self._control, self._lock:
             if up == (port not in self._down):
                 return
@@ -423,7 +453,7 @@ class Device:
 
 def _until_error(found: Iterator[Message | None], position: int,
                  errors: list[tuple[int, P4RuntimeError]]) -> Iterator[Message]:
-    """All up to the first error, which is put into `errors`."""
+    """Yield all up to the first error, which is put into `errors`."""
     try:
         yield from (message for message in found if message is not None)
     except P4RuntimeError as error:
@@ -431,7 +461,10 @@ def _until_error(found: Iterator[Message | None], position: int,
 
 
 def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: bool) -> list[Message]:
-    """One p4.v1.Error for each member of a batch. ABORTED: it was undone, or not tried, because another failed."""
+    """Return one p4.v1.Error for each member of a batch.
+
+    ABORTED: it was undone, or not tried, because another failed.
+    """
     if all_or_none:
         other = p4runtime_pb2.Error(canonical_code=code_pb2.ABORTED, message="another update of the batch failed")
     else:
@@ -443,7 +476,10 @@ def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: b
 
 
 def _carry_over(old: _State, new: _State) -> None:
-    """Writes everything that `old` holds into `new`. Raises P4RuntimeError (INVALID_ARGUMENT) where it does not fit."""
+    """Write everything that `old` holds into `new`.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT) if it does not fit.
+    """
     queries = [p4runtime_pb2.Entity(**{kind: {}}) for kind in (
         "action_profile_member", "action_profile_group", "value_set_entry", "counter_entry", "meter_entry",
         "register_entry", "digest_entry")]
@@ -459,7 +495,7 @@ def _carry_over(old: _State, new: _State) -> None:
 
 
 def _put(state: _State, entity: Message) -> None:
-    """INSERT, or MODIFY what always exists."""
+    """Insert an entity, or modify one that always exists."""
     always = entity.WhichOneof("entity") in ("counter_entry", "meter_entry", "register_entry", "value_set_entry")
     always = always or entity.table_entry.is_default_action
     try:

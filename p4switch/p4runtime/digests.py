@@ -36,6 +36,8 @@ class _Stream:
 
 
 class DigestStore:
+    """Digests of one device: configurations, waiting data, and unacknowledged lists."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, clock_ns: Callable[[], int]) -> None:
         self._pipeline = pipeline
         self._switch = switch
@@ -44,7 +46,7 @@ class DigestStore:
         self._lost = 0
 
     def note_lost(self, lost: int) -> None:
-        """`lost`: digests that the switch has not kept so far, because nothing asked for them for long."""
+        """Log `lost` digests that the switch has not kept so far, because nothing asked for them for long."""
         if lost > self._lost:
             _LOG.warning("%d digests were lost: nobody had asked the switch for those before", lost - self._lost)
         self._lost = lost
@@ -56,6 +58,7 @@ class DigestStore:
         return stream
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Configure a digest and return how to undo it."""
         stream = self._stream(message.digest_id)
         name = stream.info.name
         if kind == p4runtime_pb2.Update.INSERT and stream.config is not None:
@@ -83,16 +86,20 @@ class DigestStore:
 
     @property
     def enabled(self) -> bool:
-        """Whether a controller listens to any."""
+        """True if a controller listens to any digest."""
         return any(stream.config is not None for stream in self._streams.values())
 
     def read(self, query: Message) -> Iterator[Message]:
+        """Yield the configurations that a query selects."""
         for stream in [self._stream(query.digest_id)] if query.digest_id else self._streams.values():
             if stream.config is not None:
                 yield p4runtime_pb2.DigestEntry(digest_id=stream.info.id, config=stream.config)
 
     def acknowledge(self, ack: Message) -> None:
-        """Raises P4RuntimeError (INVALID_ARGUMENT) for an unknown digest; an unknown list is none of our business."""
+        """Acknowledge a list; an unknown one is ignored.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT) for an unknown digest.
+        """
         stream = self._stream(ack.digest_id)
         self._forget(stream, ack.list_id)
 
@@ -102,7 +109,7 @@ class DigestStore:
         stream.unacknowledged.difference_update(data)
 
     def poll(self, learnt: Iterable[tuple[int, bytes]], now_ns: int) -> list[Message]:
-        """DigestList messages that are due, with what the switch has learnt since."""
+        """Return DigestList messages that are due, with what the switch has learnt since."""
         lists = []
         for stream in self._streams.values():
             self._expire(stream, now_ns)
@@ -117,7 +124,7 @@ class DigestStore:
 
     @staticmethod
     def _expire(stream: _Stream, now_ns: int) -> None:
-        """As PI: a sweep each time-out, and a list that two sweeps have seen is forgotten.
+        """Forget lists as PI does: a sweep each time-out, and a list that two sweeps have seen is forgotten.
 
         So what stays unacknowledged may be sent again one to two time-outs after it was sent.
         """

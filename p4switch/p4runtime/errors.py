@@ -28,23 +28,24 @@ class P4RuntimeError(Exception):
         return "; ".join([f"{code_name(self.code)}: {self.message}", *failed])
 
     def status(self) -> Message:
-        """As google.rpc.Status, what gRPC carries in `grpc-status-details-bin`."""
+        """Return the error as google.rpc.Status, which gRPC carries in `grpc-status-details-bin`."""
         status = status_pb2.Status(code=self.code, message=self.message)
         for error in self.errors:
             status.details.add().Pack(error)
         return status
 
     def as_error(self) -> Message:
-        """As the `p4.v1.Error` of one update."""
+        """Return the error as the `p4.v1.Error` of one update."""
         return p4runtime_pb2.Error(canonical_code=self.code, message=self.message, space=SPACE)
 
 
 def code_name(code: int) -> str:
+    """Return the name of a canonical code."""
     return str(code_pb2.Code.Name(code)) if code in code_pb2.Code.values() else str(code)
 
 
 def batch_error(operation: str, errors: Sequence[Message]) -> P4RuntimeError:
-    """The error of a batch of which at least one member failed."""
+    """Return the error of a batch of which at least one member failed."""
     return P4RuntimeError(code_pb2.UNKNOWN, f"{operation} failed for {sum(e.canonical_code != 0 for e in errors)} "
                           f"of {len(errors)}", errors)
 
@@ -54,32 +55,40 @@ def _refuse(code: int, message: str) -> NoReturn:
 
 
 def invalid(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code INVALID_ARGUMENT."""
     _refuse(code_pb2.INVALID_ARGUMENT, message)
 
 
 def not_found(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code NOT_FOUND."""
     _refuse(code_pb2.NOT_FOUND, message)
 
 
 def already_exists(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code ALREADY_EXISTS."""
     _refuse(code_pb2.ALREADY_EXISTS, message)
 
 
 def denied(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code PERMISSION_DENIED."""
     _refuse(code_pb2.PERMISSION_DENIED, message)
 
 
 def exhausted(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code RESOURCE_EXHAUSTED."""
     _refuse(code_pb2.RESOURCE_EXHAUSTED, message)
 
 
 def out_of_range(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code OUT_OF_RANGE."""
     _refuse(code_pb2.OUT_OF_RANGE, message)
 
 
 def precondition(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code FAILED_PRECONDITION."""
     _refuse(code_pb2.FAILED_PRECONDITION, message)
 
 
 def unimplemented(message: str) -> NoReturn:
+    """Raise P4RuntimeError with the code UNIMPLEMENTED."""
     _refuse(code_pb2.UNIMPLEMENTED, message)

@@ -20,7 +20,10 @@ _MOST_CALLS = 4096  # of a table, that are kept to be shared
 
 
 def number(value: bytes, of: Value, where: str) -> int:
-    """A byte string as a number that fits. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    """Return a byte string as a number that fits.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT).
+    """
     try:
         return parse(value, of.bits)
     except ValueError as error:
@@ -28,17 +31,20 @@ def number(value: bytes, of: Value, where: str) -> int:
 
 
 def fixed(value: bytes, of: Value, where: str) -> bytes:
-    """As `number`, in the engine's form."""
+    """Return a byte string in the engine's form; as `number`."""
     return number(value, of, where).to_bytes(of.size, "big")
 
 
 def decode_match(table: Table, matches: Sequence[Message]) -> tuple[KeyField, ...]:
-    """The engine's key of a table entry. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    """Return the engine's key of a table entry.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT).
+    """
     return _decode(table.name, table.fields, matches, table.position, table.anything, table.required)
 
 
 def decode_member(name: str, fields: Sequence[Field], matches: Sequence[Message]) -> tuple[KeyField, ...]:
-    """As `decode_match`, for a member of a value set."""
+    """Return the engine's key of a member of a value set; as `decode_match`."""
     return _decode(name, fields, matches, {f.id: i for i, f in enumerate(fields)}, tuple(f.anything for f in fields),
                    frozenset(i for i, f in enumerate(fields) if f.kind == "exact"))
 
@@ -95,7 +101,7 @@ def _decode_field(f: Field, match: Message, where: str) -> KeyField:
 
 
 def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message) -> None:
-    """Adds the canonical FieldMatch messages of a key to the repeated field `into`."""
+    """Add the canonical FieldMatch messages of a key to the repeated field `into`."""
     for f, part in zip(fields, key, strict=True):
         first, second = part
         if first is None or (f.kind != "exact" and part == f.anything):
@@ -119,7 +125,7 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
 
 
 def decode_action(table: Table, action: Message, *, default: bool = False) -> Call:
-    """An action that the table may have; one object for all equal ones, of all devices that run the program.
+    """Return an action that the table may have; equal ones of all devices with the program share one object.
 
     Raises P4RuntimeError (INVALID_ARGUMENT, PERMISSION_DENIED).
     """
@@ -142,6 +148,7 @@ def _decode_action(table: Table, action: Message, default: bool) -> Call:
 
 
 def decode_call(action: Action, params: Sequence[Message], where: str) -> Call:
+    """Return an action with its data in the engine's form. Raises P4RuntimeError (INVALID_ARGUMENT)."""
     expected = len(action.params)
     args: list[bytes | None] = [None] * expected
     for param in params:
@@ -158,7 +165,7 @@ def decode_call(action: Action, params: Sequence[Message], where: str) -> Call:
 
 
 def encode_action(call: Call, into: Message) -> None:
-    """Fills an Action message."""
+    """Fill an Action message."""
     into.action_id = call.action.id
     for param, arg in zip(call.action.params, call.args, strict=True):
         into.params.append(p4runtime_pb2.Action.Param(param_id=param.id, value=shortest(arg)))

@@ -1,5 +1,6 @@
-"""The P4Runtime and P4Info protobuf messages, as `p4runtime_pb2`, `p4data_pb2`, `p4info_pb2` and `p4types_pb2`;
-and PI's `P4DeviceConfig`, which that package does not have.
+"""Protobuf messages of P4Runtime and P4Info, as `p4runtime_pb2`, `p4data_pb2`, `p4info_pb2` and `p4types_pb2`.
+
+PI's `P4DeviceConfig`, which that package does not have, is there, too.
 
 The published `p4runtime` package carries code generated for protobuf 3, which protobuf 4 and later refuse to import.
 The file descriptors inside that code are good, so the message classes are made from them, in protobuf's own pool:
@@ -35,7 +36,7 @@ _DESCRIPTOR = re.compile(r"""(?:serialized_pb=|AddSerializedFile\()(b'(?:[^'\\]|
 
 
 def _descriptor_bytes(path: Path) -> bytes:
-    """The serialized file descriptor in a module that protoc generated, whichever version of protoc it was."""
+    """Return the serialized file descriptor in a module that any version of protoc generated."""
     # Not by parsing the module: that takes a tenth of a second and ten megabytes.
     found = _DESCRIPTOR.search(path.read_text("utf-8"))
     if found is None:
@@ -69,7 +70,7 @@ p4runtime_pb2: Any = _load("p4/v1/p4runtime.proto")
 
 
 def _device_config() -> Any:
-    """The class of `p4.tmp.P4DeviceConfig`, from its file descriptor unless the process has it already."""
+    """Return the class of `p4.tmp.P4DeviceConfig`, from its file descriptor unless the process has it already."""
     pool = descriptor_pool.Default()
     try:
         descriptor = pool.FindMessageTypeByName("p4.tmp.P4DeviceConfig")
@@ -94,9 +95,12 @@ def _device_config() -> Any:
 
 
 P4DeviceConfig: Any = _device_config()
-"""What PI, and so BMv2, takes around a program as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
+"""Wrapper of a program that PI, and so BMv2, takes as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
 
 
 def parse_p4info(text: str) -> Message:
-    """P4Info from its text form (`.txtpb`). Raises google.protobuf.text_format.ParseError."""
+    """Return P4Info from its text form (`.txtpb`).
+
+    Raises google.protobuf.text_format.ParseError.
+    """
     return text_format.Parse(text, p4info_pb2.P4Info())

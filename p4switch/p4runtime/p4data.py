@@ -13,11 +13,13 @@ from p4switch.p4runtime.messages import Message, p4data_pb2
 
 MAX_DEPTH = 32
 MAX_LEAVES = 4096
-"""Of a type: it is walked through for every value, and may name parts that name each other."""
+"""Most parts of a type, which is walked through for every value and may have nested parts."""
 
 
 def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
-    """What makes the P4Data of a value: the type is looked at once. `types` is P4Info's type_info.
+    """Return an encoder of values as P4Data, which examines the type once.
+
+    `types` is P4Info's type_info.
 
     Raises P4RuntimeError (UNIMPLEMENTED).
     """
@@ -31,7 +33,7 @@ def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
 
 
 def _encoder(spec: Message, types: Message) -> tuple[Callable[[bytes], Message], int]:
-    """With the length of a value in bytes."""
+    """Return an encoder, and the length of a value in bytes."""
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")
     if (members := _members(spec, types)) is not None:
@@ -67,7 +69,10 @@ def _encoder_of_members(
 
 
 def decode(spec: Message, types: Message, value: Message) -> bytes:
-    """The engine's bytes of a P4Data. Raises P4RuntimeError (INVALID_ARGUMENT, OUT_OF_RANGE, UNIMPLEMENTED)."""
+    """Return the engine's bytes of a P4Data.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT, OUT_OF_RANGE, UNIMPLEMENTED).
+    """
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")
     given = value.WhichOneof("data")
@@ -94,7 +99,7 @@ def decode(spec: Message, types: Message, value: Message) -> bytes:
 
 
 def check(spec: Message, types: Message) -> None:
-    """Raises P4RuntimeError (UNIMPLEMENTED) for a type that cannot be represented."""
+    """Raise P4RuntimeError (UNIMPLEMENTED) for a type that cannot be represented."""
     spec = _resolve(spec, types)
     members = _members(spec, types)
     if members is None:
@@ -105,7 +110,7 @@ def check(spec: Message, types: Message) -> None:
 
 
 def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
-    """The widths of a type's leaves in bits, None for those that cannot be represented.
+    """Return the widths of a type's leaves in bits, None for those that cannot be represented.
 
     Whatever else is done with a type, this comes first. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is not
     declared, that contains itself, or that is too large.
@@ -141,7 +146,7 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
 
 
 def _resolve(spec: Message, types: Message) -> Message:
-    """Follows `type` declarations to what they stand for; `leaves` has seen that there is an end."""
+    """Return what `type` declarations stand for; `leaves` has checked that there is an end."""
     while spec.WhichOneof("type_spec") == "new_type":
         new_type = types.new_types[spec.new_type.name]
         if new_type.WhichOneof("representation") != "original_type":
@@ -160,7 +165,7 @@ def _members(spec: Message, types: Message) -> list[Message] | None:
 
 
 def _leaf(spec: Message, types: Message) -> tuple[int, bool]:
-    """Bits, and whether they are two's complement."""
+    """Return the bits of a leaf, and whether they are two's complement."""
     kind = spec.WhichOneof("type_spec")
     if kind == "bool":
         return 1, False

@@ -14,7 +14,10 @@ from p4switch.p4runtime.pipeline import Pipeline, Value
 
 
 def packet_in(pipeline: Pipeline, frame: bytes) -> Message:
-    """The PacketIn for a frame that left by the CPU port. Raises ValueError if it is shorter than the header."""
+    """Return the PacketIn for a frame that left by the CPU port.
+
+    Raises ValueError if it is shorter than the header.
+    """
     values = pipeline.packet_in or ()
     bits = sum(v.width for v in values)
     length = (bits + 7) // 8
@@ -30,7 +33,10 @@ def packet_in(pipeline: Pipeline, frame: bytes) -> Message:
 
 
 def packet_out(pipeline: Pipeline, message: Message) -> bytes:
-    """The frame to put into the CPU port. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    """Return the frame to put into the CPU port.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT).
+    """
     values = pipeline.packet_out or ()
     return b"".join((_header(values, message.metadata), message.payload))
 

@@ -1,4 +1,4 @@
-"""What a forwarding pipeline offers its controller: P4Info joined with the BMv2 JSON that realizes it.
+"""Pipeline of a controller: P4Info joined with the BMv2 JSON that realizes it.
 
 P4Info says what a controller sees (ids, types, sizes); the JSON says what the data plane does (field widths, match
 kinds, initial entries). A `Pipeline` is never changed once made, so all devices that run one program share one.
@@ -39,11 +39,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field(Value):
+    """Key field of a table or value set."""
+
     kind: str  # the controller's match kind: exact, lpm, ternary, range, optional
     engine_kind: str  # the data plane's: BMv2 JSON has an optional field as a ternary one
 
     @property
     def maximum(self) -> int:
+        """Largest value of the field."""
         return (1 << self.width) - 1
 
     @property
@@ -61,6 +64,8 @@ class Field(Value):
 
 @dataclass(frozen=True, slots=True)
 class Action:
+    """Action of a program."""
+
     id: int
     name: str
     params: tuple[Value, ...]
@@ -77,6 +82,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ActionRef:
+    """Action among those of a table, and where it may be used."""
+
     action: Action
     in_entries: bool
     as_default: bool
@@ -84,6 +91,8 @@ class ActionRef:
 
 @dataclass(frozen=True, slots=True)
 class InitialEntry:
+    """Entry that the program itself has."""
+
     key: tuple[KeyField, ...]
     priority: int
     call: Call
@@ -92,6 +101,8 @@ class InitialEntry:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
+    """Action profile or selector."""
+
     id: int
     name: str
     size: int
@@ -105,6 +116,8 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """Table of a program."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -126,6 +139,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class MeterKind:
+    """Type of a meter: its unit and rates."""
+
     two_rates: bool
     three_colours: bool
 
@@ -143,6 +158,8 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
+    """Value set of a parser."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -151,6 +168,8 @@ class ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
+    """Digest of a program."""
+
     id: int
     name: str
     type_spec: Message
@@ -158,6 +177,8 @@ class Digest:
 
 @dataclass(slots=True)
 class Pipeline:
+    """Objects of a program that a controller can reach."""
+
     p4info: Message
     program: bytes  # the BMv2 JSON
     device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it
@@ -176,7 +197,10 @@ class Pipeline:
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
-    """Joins the two. Raises P4RuntimeError (INVALID_ARGUMENT) where they do not fit each other."""
+    """Return the pipeline of both.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT) if they do not fit each other.
+    """
     return _load(p4info.SerializeToString(deterministic=True), device_config)
 
 
@@ -197,7 +221,7 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
 
 
 def _program(device_config: bytes) -> bytes:
-    """The BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig (the rest of which is of no use here)."""
+    """Return the BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig, whose rest is not used."""
     if device_config.lstrip()[:1] in (b"{", b"["):
         return device_config
     try:
@@ -224,7 +248,7 @@ class _Loader:
         self._rest()
 
     def _actions(self) -> None:
-        """The width of a parameter is the same in every copy that the compiler made of an action."""
+        """Load the actions; a parameter has the same width in every copy that the compiler made of an action."""
         by_name: dict[str, dict[str, Any]] = {}
         for action in self.json_actions.values():
             by_name.setdefault(action["name"], action)
@@ -313,7 +337,7 @@ class _Loader:
 
     def _entries(self, table: dict[str, Any], fields: Sequence[Field], actions: Mapping[str, Action],
                  is_const: bool) -> tuple[InitialEntry, ...]:
-        """Low priorities win in BMv2 JSON, high ones in P4Runtime: the order is turned round."""
+        """Return initial entries; BMv2's low priorities win, P4Runtime's high ones, so the order is reversed."""
         entries = table.get("entries") or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
         # Negative numbers are priorities that the program gives, their sign changed.
@@ -355,13 +379,13 @@ class _Loader:
             )
 
     def _check_digest(self, name: str, widths: list[int | None], learn_list: dict[str, Any]) -> None:
-        """What the data plane sends has to be what P4Info says, or nobody could read it."""
+        """Check that the data plane sends a digest of P4Info's format, which a controller can read."""
         sent = [self.widths.get(tuple(e["value"])) for e in learn_list["elements"] if e.get("type") == "field"]
         if None not in widths and None not in sent and len(sent) == len(learn_list["elements"]) and sent != widths:
             invalid(f"digest {name}: {_bits(widths)} in P4Info, {_bits(sent)} in the BMv2 JSON")
 
     def _array(self, kind: str, info: Message) -> dict[str, Any]:
-        """The array of the JSON, which has to be as large as P4Info's."""
+        """Return the array of the JSON, which has to be as large as P4Info's."""
         name = info.preamble.name
         data: dict[str, Any] | None = next(
             (a for a in self.program.get(f"{kind}_arrays") or [] if a["name"] == name and not a.get("is_direct")), None
@@ -411,7 +435,7 @@ def _expect(present: bool, what: str) -> None:
 
 
 def _value(info: Message, width: int, where: str) -> Value:
-    """Of a key field, a parameter or a packet metadata field of P4Info, which has `width` bits in the data plane."""
+    """Return a key field, parameter or packet metadata field of P4Info, which has `width` bits in the data plane."""
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")
@@ -429,7 +453,7 @@ def _meter_kind(spec: Message) -> MeterKind:
 
 
 def _initial_key(f: Field, part: dict[str, Any]) -> KeyField:
-    """A key field of an entry in the JSON."""
+    """Return a key field of an entry in the JSON."""
     def fixed(number: int) -> bytes:
         return (number & f.maximum).to_bytes(f.size, "big")
 
@@ -453,7 +477,7 @@ def _number(text: str | int | bool) -> int:
 
 
 def _field_widths(program: dict[str, Any]) -> dict[tuple[str, str], int]:
-    """Bits of every field of every header instance; fields of variable length are left out."""
+    """Return the bits of every field of every header instance, without fields of variable length."""
     types = {t["name"]: [(f[0], f[1]) for f in t["fields"] if f[1] != "*"] for t in program["header_types"]}
     return {(header["name"], name): int(width)
             for header in program["headers"] for name, width in types[header["header_type"]]}

@@ -13,11 +13,15 @@ class Ports:
         self._down = down
 
     def parse(self, port: bytes | int, where: str) -> int:
-        """Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return a port as a number.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         try:
             return parse(port if isinstance(port, bytes) else canonical(port), self._width)
         except (ValueError, OverflowError):
             invalid(f"{where}: port {port!r}; expected a number of at most {self._width} bits")
 
     def is_up(self, port: int | None) -> bool:
+        """Return whether a port is up; None is always up."""
         return port not in self._down

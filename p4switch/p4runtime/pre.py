@@ -19,6 +19,8 @@ MAX_SESSION = 0x7FFF
 
 
 class ReplicationStore:
+    """Multicast groups and clone sessions of one device."""
+
     def __init__(self, switch: Switch, ports: Ports) -> None:
         self._switch = switch
         self._ports = ports
@@ -26,6 +28,7 @@ class ReplicationStore:
         self._sessions: dict[int, Message] = {}
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Write a group or session and return how to undo it."""
         which = message.WhichOneof("type")
         if which == "multicast_group_entry":
             group = message.multicast_group_entry
@@ -79,7 +82,10 @@ class ReplicationStore:
         return self._ports.parse(getattr(replica, kind), where)
 
     def _replicas(self, entry: Message) -> Sequence[tuple[int, int]]:
-        """Port and instance of each replica, or of its first backup whose port is up. None up: the replica's own."""
+        """Return port and instance of each replica, or of its first backup whose port is up.
+
+        None up: the replica's own.
+        """
         result = []
         for replica in entry.replicas:
             choices = [(self._port(replica, ""), replica.instance)]
@@ -100,13 +106,14 @@ class ReplicationStore:
             entries[ident] = entry
 
     def ports_changed(self) -> None:
-        """Ports went up or down: sets everything that has backups anew."""
+        """Set everything with backups again after ports went up or down."""
         for entries in (self._groups, self._sessions):
             for ident, entry in list(entries.items()):
                 if any(replica.backup_replicas for replica in entry.replicas):
                     self._set(entries, ident, entry)
 
     def read(self, query: Message) -> Iterator[Message]:
+        """Yield the groups or sessions that a query selects."""
         which = query.WhichOneof("type")
         if which == "multicast_group_entry":
             ident, entries = query.multicast_group_entry.multicast_group_id, self._groups

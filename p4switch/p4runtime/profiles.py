@@ -36,6 +36,8 @@ class Weighted:
 
 @dataclass(slots=True)
 class Member:
+    """Member of an action profile."""
+
     call: Call
     handle: int
     users: int = 0  # groups and table entries
@@ -43,6 +45,8 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
+    """Group of an action selector."""
+
     members: tuple[Weighted, ...]
     max_size: int
     handle: int
@@ -51,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class OneShot:
-    """What a table entry says in an ActionProfileActionSet."""
+    """Contents of an ActionProfileActionSet in a table entry."""
 
     calls: tuple[Call, ...]
     members: tuple[Weighted, ...]
@@ -59,7 +63,7 @@ class OneShot:
 
 @dataclass(slots=True)
 class OneShotGroup:
-    """What the engine holds of a OneShot."""
+    """State of the engine for a OneShot."""
 
     what: OneShot
     handles: list[int]
@@ -76,6 +80,8 @@ class _State:
 
 
 class ProfileStore:
+    """Members and groups of the action profiles of one device."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, ports: Ports) -> None:
         self._pipeline = pipeline
         self._switch = switch
@@ -91,6 +97,7 @@ class ProfileStore:
     # -- members ----------------------------------------------------------------------------------------------------
 
     def write_member(self, kind: int, message: Message) -> Undo:
+        """Write a member and return how to undo it."""
         state = self._state(message.action_profile_id)
         ident = message.member_id
         where = f"{state.info.name}: member {ident}"
@@ -141,6 +148,7 @@ class ProfileStore:
         member.call = call
 
     def read_members(self, query: Message) -> Iterator[Message]:
+        """Yield the members that a query selects."""
         for state in self._selected(query.action_profile_id, query.member_id):
             for ident, member in _one_or_all(state.members, query.member_id):
                 message = p4runtime_pb2.ActionProfileMember(action_profile_id=state.info.id, member_id=ident)
@@ -157,6 +165,7 @@ class ProfileStore:
     # -- groups -----------------------------------------------------------------------------------------------------
 
     def write_group(self, kind: int, message: Message) -> Undo:
+        """Write a group and return how to undo it."""
         state = self._state(message.action_profile_id)
         ident = message.group_id
         where = f"{state.info.name}: group {ident}"
@@ -247,7 +256,7 @@ class ProfileStore:
         group.members = members
 
     def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
-        """One handle for each unit of weight, without members whose watched port is down."""
+        """Return one handle for each unit of weight, without members whose watched port is down."""
         return [handles[m.member] for m in members if self._ports.is_up(m.port) for _ in range(m.weight or 1)]
 
     @staticmethod
@@ -259,6 +268,7 @@ class ProfileStore:
             state.members[m.member].users += 1
 
     def read_groups(self, query: Message) -> Iterator[Message]:
+        """Yield the groups that a query selects."""
         for state in self._selected(query.action_profile_id, query.group_id):
             for ident, group in _one_or_all(state.groups, query.group_id):
                 message = p4runtime_pb2.ActionProfileGroup(
@@ -275,7 +285,10 @@ class ProfileStore:
             invalid(f"{state.info.name}: table entries with action sets exist; members and groups cannot be mixed in")
 
     def use_member(self, profile: Profile, ident: int) -> int:
-        """The engine's handle of a member that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the engine's handle of a member that a table entry now refers to.
+
+        Raises P4RuntimeError (NOT_FOUND).
+        """
         member = self._states[profile.id].members.get(ident)
         if member is None:
             not_found(f"{profile.name}: member {ident} does not exist")
@@ -283,6 +296,7 @@ class ProfileStore:
         return member.handle
 
     def use_group(self, profile: Profile, ident: int) -> int:
+        """Return the engine's handle of a group that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
         group = self._states[profile.id].groups.get(ident)
         if group is None:
             not_found(f"{profile.name}: group {ident} does not exist")
@@ -290,13 +304,15 @@ class ProfileStore:
         return group.handle
 
     def drop_member(self, profile: Profile, ident: int) -> None:
+        """Release a member that a table entry referred to."""
         self._states[profile.id].members[ident].users -= 1
 
     def drop_group(self, profile: Profile, ident: int) -> None:
+        """Release a group that a table entry referred to."""
         self._states[profile.id].groups[ident].users -= 1
 
     def decode_one_shot(self, profile: Profile, calls: Sequence[Call], message: Message) -> OneShot:
-        """Checks an ActionProfileActionSet whose actions are `calls`."""
+        """Check an ActionProfileActionSet whose actions are `calls`, and return it."""
         where = f"{profile.name}: action set"
         if not profile.with_selector:
             invalid(f"{where}: needs an action selector")
@@ -310,7 +326,10 @@ class ProfileStore:
         return OneShot(tuple(calls), members)
 
     def use_one_shot(self, profile: Profile, what: OneShot, freed: int = 0) -> OneShotGroup:
-        """Makes the members and the group. `freed` is the size of the set that this one is about to replace."""
+        """Make the members and the group.
+
+        `freed` is the size of the set that this one is about to replace.
+        """
         state = self._states[profile.id]
         if state.members or state.groups:
             invalid(f"{profile.name}: members or groups exist; action sets cannot be mixed in")
@@ -330,6 +349,7 @@ class ProfileStore:
         return group
 
     def drop_one_shot(self, profile: Profile, group: OneShotGroup) -> None:
+        """Remove the members and the group of an action set."""
         state = self._states[profile.id]
         del state.one_shots[group.handle]
         state.weight -= _size(profile, group.what.members)
@@ -338,7 +358,7 @@ class ProfileStore:
             self._switch.member_delete(profile.name, handle)
 
     def ports_changed(self) -> None:
-        """Watched ports went up or down: sets every group that watches one anew."""
+        """Set every group that watches a port again after ports went up or down."""
         for state in self._states.values():
             for ident, group in state.groups.items():
                 if any(m.port is not None for m in group.members):
@@ -350,7 +370,7 @@ class ProfileStore:
 
 
 def encode_one_shot(what: OneShot, into: Message) -> None:
-    """Fills an ActionProfileActionSet."""
+    """Fill an ActionProfileActionSet."""
     into.SetInParent()
     for call, m in zip(what.calls, what.members, strict=True):
         action = into.action_profile_actions.add(weight=m.weight)
@@ -359,6 +379,7 @@ def encode_one_shot(what: OneShot, into: Message) -> None:
 
 
 def one_shot_size(profile: Profile, what: OneShot) -> int:
+    """Return the size of an action set, as the profile counts it."""
     return _size(profile, what.members)
 
 

@@ -52,12 +52,15 @@ class P4RuntimeServer:
         self.port = 0
 
     def start(self) -> None:
-        """Raises UserError if the address cannot be listened at."""
+        """Start the server.
+
+        Raises UserError if the address cannot be listened at.
+        """
         self._thread.start()
         self._wait_for(self._start())
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """Ends all calls, those that are not done after `grace_s` too."""
+        """End all calls, also those that are not done after `grace_s`."""
         if self._thread.is_alive():
             self._wait_for(self._end(grace_s))
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -66,7 +69,7 @@ class P4RuntimeServer:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def publish(self, message: Message) -> None:
-        """A StreamMessageResponse for the primary controllers: packet-in, digest list, idle time-out."""
+        """Publish a StreamMessageResponse to the primary controllers: packet-in, digest list, idle time-out."""
         with self._lock:
             for controller in self._arbitration.primaries():
                 controller.send(message)
@@ -74,7 +77,7 @@ class P4RuntimeServer:
     # -- the event loop ---------------------------------------------------------------------------------------------
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """The result of what is to run in the event loop, from another thread."""
+        """Return the result of a coroutine in the event loop, from another thread."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _work(self, function: Callable[..., _T], *arguments: object) -> _T:
@@ -93,8 +96,9 @@ class P4RuntimeServer:
         self._server = server
 
     async def _end(self, grace_s: float) -> None:
-        """Ends all calls, and waits for what serves them: the server's own end does not, and what it leaves would say
-        so on stderr when it is thrown away.
+        """End all calls, and wait for the tasks that serve them.
+
+        The server's own end does not, and what it leaves would say so on stderr when it is thrown away.
         """
         if self._server is not None:
             await self._server.stop(grace_s)
@@ -201,7 +205,10 @@ class P4RuntimeServer:
             self._arbitration.leave(controller)
 
     def _stream_request(self, controller: Controller, request: Message) -> None:
-        """Raises P4RuntimeError for what ends the stream: a bad arbitration update."""
+        """Process a request.
+
+        Raises P4RuntimeError for what ends the stream: a bad arbitration update.
+        """
         kind = request.WhichOneof("update")
         with self._lock:
             if kind == "arbitration":
@@ -231,6 +238,7 @@ class Outgoing:
         self._lost = 0
 
     def put(self, message: Message) -> None:
+        """Queue a message for the controller."""
         if self._waiting.qsize() < MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
             self._waiting.put_nowait(message)
             return
@@ -239,7 +247,7 @@ class Outgoing:
         self._lost += 1
 
     def end(self) -> None:
-        """After what waits now."""
+        """End after the messages that wait now."""
         self._waiting.put_nowait(None)
 
     async def __aiter__(self) -> AsyncIterator[Message]:

@@ -16,7 +16,7 @@ _TIMEOUT_S = 600
 
 
 def environment() -> Path:
-    """The Python of the environment, which is made under the cache folder when it is first asked for.
+    """Return the Python of the environment, which is made under the cache folder at the first call.
 
     Raises UserError where it cannot be made, for want of a network or of the venv module.
     """
@@ -53,7 +53,10 @@ def _reason(error: Exception) -> str:
 
 
 def run(address: str, device_id: int, election_id: int = 1) -> int:
-    """The interactive shell at a P4Runtime server; returns its exit status. Raises UserError as `environment` does."""
+    """Run the interactive shell at a P4Runtime server and return its exit status.
+
+    Raises UserError as `environment` does.
+    """
     command = [str(environment()), "-I", "-m", "p4runtime_sh", "--grpc-addr", address, "--device-id", str(device_id),
                "--election-id", f"{election_id >> 64},{election_id & (1 << 64) - 1}"]
     return subprocess.run(command, check=False).returncode

@@ -35,11 +35,15 @@ MeterRates: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class MemberRef:
+    """Reference of a table entry to a member."""
+
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRef:
+    """Reference of a table entry to a group."""
+
     id: int
 
 
@@ -48,6 +52,8 @@ Target: TypeAlias = Call | MemberRef | GroupRef | OneShot
 
 @dataclass(slots=True)
 class Entry:
+    """Table entry as a controller wrote it."""
+
     target: Target
     group: OneShotGroup | None = None  # of a one-shot target
     handle: int = -1
@@ -70,6 +76,8 @@ class _State:
 
 
 class TableStore:
+    """Tables of one device: entries, default actions, direct counters and meters."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch, profiles: ProfileStore, clock_ns: Callable[[], int],
                  tick_ns: int) -> None:
         self._switch = switch
@@ -90,6 +98,7 @@ class TableStore:
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Write an entry or a default action and return how to undo it."""
         state = self._state(message.table_id)
         info = state.info
         if message.is_const:
@@ -187,7 +196,7 @@ class TableStore:
         return lambda: self._add(state, key, entry, counter)
 
     def _modify(self, state: _State, entry: Entry | None, message: Message) -> Undo:
-        """A full snapshot, but an action left out stays, and so does a counter (specification, "TableEntry")."""
+        """Modify an entry by a full snapshot; an omitted action or counter stays (specification, "TableEntry")."""
         info = state.info
         if entry is None:
             not_found(f"{info.name}: the entry does not exist")
@@ -274,7 +283,7 @@ class TableStore:
         return invalid(f"{info.name}: expected {expected} of {info.profile.name}, not {kind or 'nothing'}")
 
     def _use(self, info: Table, entry: Entry, freed: int = 0) -> EngineTarget:
-        """Takes hold of what an entry's target refers to; `_drop` lets go of it."""
+        """Take hold of what an entry's target refers to; `_drop` releases it."""
         target = entry.target
         if isinstance(target, Call):
             return ("action", target.action.name, target.args)
@@ -312,7 +321,10 @@ class TableStore:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """None stands for an entry that was looked at and is not meant. Nothing may be written before the end."""
+        """Yield entries; None stands for one that was looked at and does not match.
+
+        Nothing may be written before the end.
+        """
         if query.table_id:
             states = [self._state(query.table_id)]
         else:
@@ -398,6 +410,7 @@ class TableStore:
     # -- direct counters and meters ---------------------------------------------------------------------------------
 
     def write_direct_counter(self, kind: int, message: Message) -> Undo:
+        """Set a direct counter and return how to undo it."""
         info, entry = self._direct(kind, message.table_entry)
         if not info.has_counter:
             invalid(f"{info.name}: the table has no direct counter")
@@ -410,6 +423,7 @@ class TableStore:
         return lambda: self._switch.direct_counter_write(info.name, entry.handle, *old)
 
     def write_direct_meter(self, kind: int, message: Message) -> Undo:
+        """Set a direct meter and return how to undo it."""
         info, entry = self._direct(kind, message.table_entry)
         if info.meter is None:
             invalid(f"{info.name}: the table has no direct meter")
@@ -431,6 +445,7 @@ class TableStore:
         return state.info, entry
 
     def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
+        """Yield direct counters that a query selects; None for entries looked at in vain."""
         for found in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
             if found is None:
                 yield None
@@ -441,6 +456,7 @@ class TableStore:
             yield message
 
     def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
+        """Yield direct meters that a query selects; None for entries looked at in vain."""
         no_colour_counters(query, "counter_data", "direct meters")
         for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
             if found is None:
@@ -484,7 +500,7 @@ class TableStore:
     # -- reconciliation ---------------------------------------------------------------------------------------------
 
     def carried(self) -> Iterator[Message]:
-        """All that a controller wrote or could have written: entries that are not constant, changed default actions."""
+        """Yield all that a controller wrote or could have written: non-constant entries, changed default actions."""
         for state in self._states.values():
             info = state.info
             query = p4runtime_pb2.TableEntry(table_id=info.id)
@@ -499,7 +515,7 @@ class TableStore:
                 yield self._default_message(state)
 
     def forget_initial_entries(self, of: TableStore) -> None:
-        """Removes the program's own entries, unless constant, from the tables that `of` has too."""
+        """Remove the program's own entries, unless constant, from the tables that `of` has too."""
         for ident, state in self._states.items():
             if ident in of._states and not state.info.is_const:
                 for key in [key for key, entry in state.entries.items() if not entry.is_const]:
@@ -512,11 +528,11 @@ class TableStore:
 
     @property
     def has_idle_timeouts(self) -> bool:
-        """Whether any table has them."""
+        """True if any table has idle time-outs."""
         return any(state.info.idle_timeout for state in self._states.values())
 
     def idle_entries(self) -> Iterator[Message | None]:
-        """Entries that no packet hit for their time-out, since the last notification if there was one; None for others.
+        """Yield entries that no packet hit for their time-out, since the last notification if any; None for others.
 
         Nothing may be written before it has come to its end.
         """
@@ -542,7 +558,7 @@ def _profile(info: Table) -> Profile:
 
 
 def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
-    """Entries that the match and the priority of a query leave; None for each of the others that is looked at."""
+    """Yield entries that match the key and the priority of a query; None for each other that is looked at."""
     if not query.match:
         for found in state.entries.items():
             yield found if query.priority in (0, found[0][1]) else None

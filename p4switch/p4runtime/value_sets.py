@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class ValueSetStore:
+    """Value sets of one device."""
+
     def __init__(self, pipeline: Pipeline, switch: Switch) -> None:
         self._switch = switch
         self._infos = pipeline.value_sets
@@ -27,6 +29,7 @@ class ValueSetStore:
         return info
 
     def write(self, kind: int, message: Message) -> Undo:
+        """Write the members of a value set and return how to undo it."""
         info = self._info(message.value_set_id)
         if kind != p4runtime_pb2.Update.MODIFY:
             invalid(f"{info.name}: a value set always exists; expected MODIFY")
@@ -44,6 +47,7 @@ class ValueSetStore:
         self._members[info.id] = members
 
     def read(self, query: Message) -> Iterator[Message]:
+        """Yield the value sets that a query selects."""
         for info in [self._info(query.value_set_id)] if query.value_set_id else self._infos.values():
             message = p4runtime_pb2.ValueSetEntry(value_set_id=info.id)
             for member in self._members[info.id]:

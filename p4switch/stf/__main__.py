@@ -1,4 +1,4 @@
-"""`python -m p4switch.stf PATH...`"""
+"""Command `python -m p4switch.stf PATH...`."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ Write = tuple[str, int, int]  # register, index, value
 
 
 def is_wide(bits: int) -> bool:
-    """Whether BMv2's interface cannot write all of a register's cell of `bits` bits: it takes 64."""
+    """Return whether BMv2's interface, which takes 64 bits, cannot write all of a register's cell of `bits` bits."""
     return bits > 64
 
 
 def with_inputs(document: dict[str, Any], timed: bool, deep: bool, writes: Sequence[Write]) -> dict[str, Any]:
-    """`document` with the actions that a test needs.
+    """Return `document` with the actions that a test needs.
 
     `timed`: a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. `deep`: each packet finds DEPTH[0]
     cells in its queue, and leaves as many behind. Write n is done by the first packet after PENDING[n] has become 1.
@@ -106,7 +106,7 @@ class _Editor:
         return ["p4cc", name]
 
     def before(self, pipeline: str, steps: Sequence[tuple[Any, list[dict[str, Any]]]]) -> None:
-        """Puts actions before those of the pipeline, each done "always" or under an expression."""
+        """Put actions before those of the pipeline, each done "always" or under an expression."""
         chosen = next(p for p in self.document["pipelines"] if p["name"] == pipeline)
         following = chosen["init_table"]
         for condition, primitives in reversed(steps):

@@ -38,7 +38,7 @@ def _tool(name: str) -> str:
 
 
 def require() -> None:
-    """Raises UserError if BMv2's tools are not there."""
+    """Raise UserError if BMv2's tools are missing."""
     for name in ("simple_switch", "simple_switch_CLI"):
         _tool(name)
 
@@ -80,7 +80,7 @@ class _Cli:
 
 
 class Bmv2Switch:
-    """As much of the engine's `Switch` as packet tests need."""
+    """Part of the engine's `Switch` that packet tests need."""
 
     def __init__(self, cli: _Cli, document: dict[str, Any]) -> None:
         self.cli = cli
@@ -219,7 +219,7 @@ def _data(args: Sequence[bytes]) -> str:
 
 
 class Feed:
-    """What the ports' input files get, so that simple_switch handles one packet after the other, when it is told to.
+    """Input of the ports' files, so that simple_switch handles one packet after the other, when it is told to.
 
     simple_switch handles the earliest of the next packets of all files, and has to know them all (or that a file has
     ended). Then it waits for the next packet of the same file. So packet n is handled, and none after it, once each
@@ -236,7 +236,7 @@ class Feed:
         self._released = 0
 
     def release(self) -> None:
-        """Lets the next packet be handled."""
+        """Let the next packet be handled."""
         now, self._released = self._released, self._released + 1
         for port, writer in list(self._writers.items()):
             waiting = self._waiting[port]
@@ -250,7 +250,7 @@ class Feed:
                 self._writers.pop(port).close()
 
     def close(self) -> None:
-        """After the last packet."""
+        """End the input after the last packet."""
         while self._writers:
             self._writers.popitem()[1].close()
 
@@ -283,7 +283,7 @@ class _Runner(Runner):
         self.switch.depth_set(self.depth)  # type: ignore[attr-defined]
 
     def run(self, commands: Iterable[Command]) -> None:
-        """As `Runner.run`, but that nothing is compared yet: what was sent is only known when simple_switch has ended.
+        """Run the commands without comparisons: what was sent is only known when simple_switch has ended.
 
         Any other command waits until the packets before it have been handled; the ones after it have not.
         """
@@ -316,7 +316,7 @@ class _Runner(Runner):
         return self._folder / f"pcap{port}_out.pcap"
 
     def collect(self) -> None:
-        """Reads what was sent; simple_switch must have ended."""
+        """Read what was sent; simple_switch must have ended."""
         for port in self._writers:
             out = self._output(port)
             if out.is_file() and out.stat().st_size:
@@ -325,7 +325,7 @@ class _Runner(Runner):
 
 
 def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
-    """The program with what the test needs in it."""
+    """Return the program with what the test needs in it."""
     used = {command.name for command in commands}
     registers = Names.of(document).registers
     wide: list[Write] = []
@@ -348,7 +348,10 @@ def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str
 
 
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
-    """Runs a test on BMv2. Raises UserError where it does not hold."""
+    """Run a test on BMv2.
+
+    Raises UserError if it does not hold.
+    """
     document = _prepared(document, commands)
     ports = sorted({int(c.args.split()[0]) for c in commands if c.name in ("packet", "expect")})
     with tempfile.TemporaryDirectory(prefix="p4cc-stf-") as name:
@@ -387,7 +390,10 @@ def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> 
 
 
 def _open_pipes(ports: Sequence[int], switch: LoggedProcess, folder: Path) -> dict[int, Any]:
-    """Writers to the input files. simple_switch opens them one after the other, and waits for each one's header."""
+    """Return writers to the input files.
+
+    simple_switch opens them one after the other, and waits for each one's header.
+    """
     writers: dict[int, Any] = {}
     for port in ports:
         writers[port] = PcapWriter(_open_pipe(folder / f"pcap{port}_in.pcap", switch, folder), linktype=1)
@@ -397,7 +403,7 @@ def _open_pipes(ports: Sequence[int], switch: LoggedProcess, folder: Path) -> di
 
 
 def _open_pipe(path: Path, switch: LoggedProcess, folder: Path) -> BinaryIO:
-    """Opens a pipe for writing once simple_switch has opened it for reading."""
+    """Open a pipe for writing once simple_switch has opened it for reading."""
     clock = AwakeClock()
     while clock.seconds() < _START_S and not switch.over():
         try:

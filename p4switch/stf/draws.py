@@ -15,12 +15,15 @@ from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
-"""Of a place in the source, whose name follows."""
+"""Prefix of a register for a place in the source, whose name follows."""
 DRAW_BITS = 64
 
 
 def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
-    """`document` with registers in the place of the draws that `commands` name. Raises StfError for unknown ones."""
+    """Return `document` with registers in place of the draws that `commands` name.
+
+    Raises StfError for unknown ones.
+    """
     wanted = [command for command in commands if command.name == "random"]
     named = {command.args.rpartition(" ")[0] or command.args: command for command in wanted}
     if not named:
@@ -45,7 +48,7 @@ def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[st
 
 
 def _draws(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The draws of a program, with their places: `FILE:LINE`."""
+    """Yield the draws of a program, with their places: `FILE:LINE`."""
     for action in document["actions"]:
         for primitive in action["primitives"]:
             if primitive["op"] == Random.primitive:

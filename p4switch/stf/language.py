@@ -24,7 +24,10 @@ class StfError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `args` is what follows its name, spaces and comments removed."""
+    """Command of a test.
+
+    `args` is what follows its name, spaces and comments removed.
+    """
 
     line: int
     name: str
@@ -56,7 +59,7 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def parse(text: str) -> list[Command]:
-    """The commands of a test. A line that does not start with a command continues the one before.
+    """Return the commands of a test; a line that does not start with a command continues the one before.
 
     Raises StfError.
     """
@@ -79,23 +82,23 @@ def parse(text: str) -> list[Command]:
 
 
 def _is_meant_as_command(word: str) -> bool:
-    """Whether a line that begins so is a command with a slip, and does not continue the line before."""
+    """Return whether a line that begins with this word is a misspelt command, and no continuation."""
     letters = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
     return bool(letters) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
 
 
 def plain(name: str) -> str:
-    """A name without the quotes that it may have."""
+    """Return a name without quotes."""
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
 
 
 def words(text: str) -> list[str]:
-    """What stands between blanks. Those of a name in quotes do not count."""
+    """Return the words between blanks, without splitting names in quotes."""
     return re.findall(_WORD, text)
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """The first of `words`, or nothing, and what follows it."""
+    """Return the first of `words`, or nothing, and the rest."""
     found = re.match(_WORD, text)
     return ("", text) if found is None else (found[0], text[found.end() :].strip())
 
@@ -108,7 +111,7 @@ def number(command: Command, text: str) -> int:
 
 
 def digits(command: Command, text: str) -> tuple[int, int, int]:
-    """Value, mask and bits a digit of a number in which `*` is any digit; mask 0 bits a digit for decimal."""
+    """Return value, mask and bits a digit of a number in which `*` is any digit; mask 0 bits a digit for decimal."""
     bits = {"0x": 4, "0b": 1, "0o": 3}.get(text[:2].lower())
     if bits is None:
         return number(command, text), 0, 0

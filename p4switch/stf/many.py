@@ -23,12 +23,14 @@ from p4switch.stf.runner import Runner
 from p4switch.trace import Decoder, Trace
 
 TIME_LIMIT_S = 60.0
-"""Of one test, compilation included; see `AwakeClock`."""
+"""Time limit of one test, compilation included; see `AwakeClock`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How tests are run. `program`: instead of the .p4 beside each test. `switch` is "builtin" or "bmv2".
+    """Options of tests.
+
+    `program`: instead of the .p4 beside each test. `switch` is "builtin" or "bmv2".
 
     `trace`: keep what happened to each packet, not only of tests that fail; `coverage`: what the packets reached. Both
     are of the built-in switch alone.
@@ -48,7 +50,7 @@ _DEFAULT = Options()
 
 @dataclass(slots=True)
 class Outcome:
-    """What there is to tell of a test besides its error, with the lines of the packets in the test."""
+    """Outcome of a test besides its error, with the lines of the packets in the test."""
 
     said: list[tuple[int, str]] = field(default_factory=list)  # by the program
     traces: dict[int, Trace] = field(default_factory=dict)
@@ -63,7 +65,9 @@ def run_test(
     tell: Callable[[int, str], object] = lambda line, text: None,
     defines: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs the test in file `test` on the P4 program in file `program`. Raises UserError where it does not hold.
+    """Run the test in file `test` on the P4 program in file `program`.
+
+    Raises UserError if it does not hold.
 
     `tell` gets what the program says on the built-in switch, with the line of the packet.
     """
@@ -130,12 +134,15 @@ class Result:
 
     @property
     def said(self) -> Sequence[tuple[int, str]]:
-        """By the program, with the line of the packet."""
+        """Messages of the program, with the line of the packet."""
         return self.outcome.said
 
 
 def find_tests(paths: Iterable[str | Path]) -> list[Path]:
-    """The `.stf` files in `paths`, files or folders. Raises UserError for a path without any."""
+    """Return the `.stf` files in `paths`, files or folders.
+
+    Raises UserError for a path without any.
+    """
     tests: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -168,7 +175,7 @@ def _child(test: Path, options: Options, pipe: Connection) -> None:
 def run_tests(
     tests: Sequence[Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, options: Options = _DEFAULT
 ) -> Iterator[Result]:
-    """Runs tests, each in a process of its own, `jobs` at a time; results come as they finish."""
+    """Run tests, each in a process of its own, `jobs` at a time; yield results as they finish."""
     context = multiprocessing.get_context("fork")
     clock = AwakeClock()
     waiting = list(reversed(tests))
@@ -215,7 +222,7 @@ def run_folder(
     options: Options = _DEFAULT,
     each: Callable[[Result], object] = lambda result: None,
 ) -> bool:
-    """Runs the tests in `paths`.
+    """Run the tests in `paths`.
 
     Prints what programs say, each failure in a line and how its packet differs, then `N passed, M failed`. `each` gets
     every result after that. True if all passed.
@@ -235,7 +242,7 @@ def run_folder(
 
 
 def junit(results: Sequence[Result]) -> bytes:
-    """The results in JUnit's XML, as test runners and CI read it."""
+    """Return the results in JUnit's XML, as test runners and CI read it."""
     suite = Element(
         "testsuite", name="p4cc stf", tests=str(len(results)), failures=str(sum(r.cause is not None for r in results)),
         time=f"{sum(r.seconds for r in results):.3f}",
@@ -256,7 +263,7 @@ def junit(results: Sequence[Result]) -> bytes:
 
 
 def _prepare(switch: str) -> None:
-    """Loads once what every test needs, before the processes are forked."""
+    """Load once what every test needs, before the processes are forked."""
     import p4switch.compiler.bmv2
     import p4switch.compiler.frontend
     import p4switch.compiler.p4info  # noqa: F401

@@ -1,4 +1,4 @@
-"""What a packet test can refer to in a program: tables, keys, actions, counters, registers, meters, value sets."""
+"""Names of a program for packet tests: tables, keys, actions, counters, registers, meters, value sets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Table:
 
 @dataclass(slots=True)
 class Names:
-    """What a test can refer to, from the BMv2 JSON."""
+    """Names that a test can refer to, from the BMv2 JSON."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     counters: dict[str, str] = field(default_factory=dict)  # -> table of a direct one, or ""
@@ -68,7 +68,7 @@ class Names:
 
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
-    """The one of `known` that is `name` or ends in it."""
+    """Return the one of `known` that is `name` or ends in it."""
     name, known = plain(name), list(known)
     if name in known:
         return name
@@ -81,7 +81,10 @@ def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
 
 
 def key_position(command: Command, table: Table, name: str) -> int:
-    """The position of key `name`. Stack elements may be written `stack$0`, validity `header.$valid$` or `valid`."""
+    """Return the position of key `name`.
+
+    Stack elements may be written `stack$0`, validity `header.$valid$` or `valid`.
+    """
     name = plain(name)
     element = re.sub(r"\$(\d+)", r"[\1]", name)
     validity = re.sub(r"\.?\$?valid\$?$", ".isValid()", element)
@@ -99,7 +102,7 @@ def pack(value: int, width: int) -> bytes:
 
 
 def key_field(command: Command, key: Key, text: str) -> tuple[bytes | None, bytes | int]:
-    """A key as the engine takes it."""
+    """Return a key in the engine's form."""
     width, full = key.width, (1 << key.width) - 1
     found = re.fullmatch(rf"\s*({NUMBER})\s*(?:(/|&&&|\.\.|->)\s*({NUMBER}))?", text)
     assert found is not None
@@ -128,7 +131,7 @@ def key_field(command: Command, key: Key, text: str) -> tuple[bytes | None, byte
 
 
 def no_match(key: Key) -> tuple[bytes | None, bytes | int]:
-    """What a key matches that the test does not mention."""
+    """Return the match of a key that the test does not mention."""
     zero = pack(0, key.width)
     if key.kind == "lpm":
         return zero, 0

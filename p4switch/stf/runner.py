@@ -55,7 +55,9 @@ class Runner:
         tell: Callable[[int, str], object] = lambda line, text: None,
         decoder: Decoder | None = None,
     ) -> None:
-        """`tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed.
+        """Create the runner.
+
+        `tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed.
 
         With a `decoder`, `traces` has what the traced switch did with each packet, by the test's lines.
         """
@@ -79,13 +81,19 @@ class Runner:
         self.members: dict[str, list[list[tuple[bytes, bytes]]]] = {}  # of value sets
 
     def run(self, commands: Iterable[Command]) -> None:
-        """Raises StfError where the test does not hold."""
+        """Run a test.
+
+        Raises StfError if it does not hold.
+        """
         for command in commands:
             self.carry_out(command)
         self.check()
 
     def carry_out(self, command: Command) -> None:
-        """Raises StfError where the command cannot be carried out."""
+        """Execute a command.
+
+        Raises StfError if that is impossible.
+        """
         try:
             getattr(self, "_" + command.name)(command)
         except (ValueError, OverflowError) as error:
@@ -109,7 +117,7 @@ class Runner:
             )
 
     def _layouts(self, command: Command, outputs: int) -> list[Layout]:
-        """Of the frames that left because of a packet; keeps its trace."""
+        """Return the layouts of the frames that left because of a packet, and keep its trace."""
         if self._decoder is None:
             return [_UNKNOWN] * outputs
         trace = self.traces[command.line] = Trace(self._decoder(self.switch.traced()[0]))
@@ -121,7 +129,7 @@ class Runner:
         self.expected.setdefault(port, []).append((command, data.upper() or None))
 
     def packet_of(self, command: Command) -> tuple[int, bytes]:
-        """The port and data of a `packet` command."""
+        """Return the port and data of a `packet` command."""
         port, data = self._port_and_data(command)
         self.mentioned.add(port)
         try:
@@ -158,7 +166,10 @@ class Runner:
         return value
 
     def check(self) -> None:
-        """Compares what was sent with what was expected. Raises UserError."""
+        """Compare what was sent with what was expected.
+
+        Raises UserError.
+        """
         for port in sorted({*self.mentioned, *(self.sent if self.nothing_else else ())}):
             expected, sent = self.expected.get(port, []), self.sent.get(port, [])
             if expected and all(pattern is None for _, pattern in expected):
@@ -205,7 +216,7 @@ class Runner:
         self.switch.table_set_default(table.name, self._target(table, action, args))
 
     def _target(self, table: Table, action: str, args: list[bytes]) -> tuple[str, str, list[bytes]] | tuple[str, int]:
-        """What an entry leads to: the action, or in tables with an action profile or selector a member with it."""
+        """Return the target of an entry: the action, or with an action profile or selector a member with it."""
         if not table.profile:
             return "action", action, args
         return "member", self.switch.member_add(table.profile, action, args)
@@ -386,7 +397,7 @@ class Runner:
         self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
 
     def _set_meter(self, command: Command, name: str, indices: Iterable[int], rates: Sequence[str]) -> None:
-        """Rates are units per microsecond, as for simple_switch_CLI: committed, then peak, each `rate:burst`."""
+        """Set a meter's rates in units per microsecond as simple_switch_CLI: committed and peak, each `rate:burst`."""
         meter = find(command, "meter", name, self.names.meters)
         if len(rates) != 2:
             raise StfError(command.line, "expected two rates: committed and peak, each RATE:BURST")
@@ -404,7 +415,7 @@ class Runner:
 
 
 def _pieces(packed: bytes, widths: Sequence[int]) -> list[bytes]:
-    """The fields of a number that has them one behind the other, each with its bits."""
+    """Return the fields of a number that has them in sequence, each with its bits."""
     number, left = int.from_bytes(packed, "big"), sum(widths)
     pieces = []
     for width in widths:
@@ -428,7 +439,7 @@ def _compare(command: Command, port: int, pattern: str, sent: Sent) -> None:
 
 
 def _fields(pattern: str, sent: Sent, exact: bool) -> list[str]:
-    """How the frame differs, where it is known what it is made of."""
+    """Return how the frame differs, if its composition is known."""
     if not sent.layout.fields or not re.fullmatch(r"(?:[0-9A-F*]{2})*", pattern):
         return []
     expected = bytes.fromhex(pattern.replace("*", "0"))

@@ -31,7 +31,7 @@ def generate(
     most: int | None = None,
     seconds: float = 60.0,
 ) -> tuple[Code, Result]:
-    """Tests for the program in file `path` until all statements are covered, for `seconds` at most, from now on.
+    """Return tests for the program in file `path` that cover all statements, within `seconds` from now on.
 
     `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold.
     Raises CompileError and UserError.
@@ -64,7 +64,7 @@ def write(
     result: Result,
     defines: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Writes the tests as STF files, and a pytest module for them, into `folder`; returns the STF files.
+    """Write the tests as STF files, and a pytest module for them, into `folder`; return the STF files.
 
     Packets that break assertions of the program are files of their own, `...-assert-N.stf`, which no module runs.
     """

@@ -1,4 +1,4 @@
-"""What a user says of packets: `ipv4.protocol == 6 and tcp.dst_port in (80, 443)`.
+"""Assumptions of a user about packets: `ipv4.protocol == 6 and tcp.dst_port in (80, 443)`.
 
 Names are fields of headers as in `HEADER.FIELD`, of metadata as in `standard_metadata.FIELD`, or headers, which stand
 for whether they are valid. The syntax is Python's.
@@ -26,7 +26,10 @@ _BINARY: dict[type, str] = {
 
 
 def assumption(text: str, code: Code) -> Callable[[Machine], Scalar]:
-    """What `text` says of the packet in a machine. Raises UserError for what it does not understand."""
+    """Return the condition of `text` on the packet in a machine.
+
+    Raises UserError for what it does not understand.
+    """
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:

@@ -40,14 +40,14 @@ class Code:
         self._cases: dict[ir.Select, rules.Rules] = {}
 
     def entries(self, table: ir.Table) -> tuple[list[ir.Entry], rules.Rules]:
-        """The constant entries of `table`, and their keys, in the order in which they are looked at."""
+        """Return the constant entries of `table`, and their keys, in the order in which they are looked at."""
         if table not in self._entries:
             entries = rules.in_order(table)
             self._entries[table] = entries, rules.of_entries(table, entries)
         return self._entries[table]
 
     def cases(self, select: ir.Select) -> rules.Rules:
-        """The cases of `select` that are no value sets."""
+        """Return the cases of `select` that are no value sets."""
         if select not in self._cases:
             self._cases[select] = rules.of_cases(select)
         return self._cases[select]
@@ -65,12 +65,12 @@ class Code:
         return [self.location(1 << n) for n in range(bits.bit_length()) if bits >> n & 1]
 
     def place(self, span: int) -> str:
-        """`FILE:LINE` of what stands at `span`."""
+        """Return `FILE:LINE` of `span`."""
         found = self.lowered.source.source.locate(span)
         return f"{Path(found.file).name}:{found.line}"
 
     def bit(self, span: int | None) -> int:
-        """The statement at `span`, as a set."""
+        """Return the statement at `span`, as a set."""
         if span is None:
             return 0
         return 1 << self._numbers.setdefault(span, len(self._numbers))
@@ -79,7 +79,7 @@ class Code:
         return functools.reduce(operator.or_, map(self.bit, spans), 0)
 
     def assertion(self, span: int | None) -> int:
-        """What stands for breaking the assertion at `span`, in sets of statements; 0 if it is none."""
+        """Return the bit for a violation of the assertion at `span`, in sets of statements; 0 if it is none."""
         return 0 if span is None else self._asserts.get(span, 0)
 
     @property
@@ -87,7 +87,7 @@ class Code:
         return sum(self._asserts.values())
 
     def usable(self, table: ir.Table, refused: str) -> list[int]:
-        """The actions of `table` without the annotation `refused`."""
+        """Return the actions of `table` without the annotation `refused`."""
         found = next(t for t in self.lowered.tables if t.ir is table)
         return [i for i, ref in enumerate(found.refs) if all(a.name != refused for a in ref.annotations)]
 
@@ -98,15 +98,15 @@ class Code:
                     self._asserts[op.span] = 1 << len(self._numbers) + len(self._asserts)
 
     def own(self, block: ir.Block | None) -> int:
-        """The statements in `block`."""
+        """Return the statements in `block`."""
         return 0 if block is None else self._own.get(block, 0)
 
     def reach(self, block: ir.Block | None) -> int:
-        """The statements in `block` and in what can follow it, in later pipelines, too."""
+        """Return the statements in `block` and in what can follow it, in later pipelines, too."""
         return 0 if block is None else self._reach.get(block, 0)
 
     def open(self, valid: Iterable[str]) -> int:
-        """The statements that a parsed packet may come to with the headers `valid`, those of the parser left out."""
+        """Return the statements that a parsed packet may reach with the headers `valid`, except those of the parser."""
         known = self._settled.intersection(valid)
         if known not in self._open:
             found = self.assertions | self._bits(op.span for op in self.program.deparsers[0].body.ops)
@@ -121,7 +121,7 @@ class Code:
         return self._open[known]
 
     def _blocks(self, start: ir.Block, valid: frozenset[str]) -> Iterator[ir.Block]:
-        """The blocks from `start` on, but for those that a condition on the headers shuts out."""
+        """Yield the blocks from `start` on, except those that a condition on the headers excludes."""
         waiting, seen = [start], {start}
         while waiting:
             block = waiting.pop()
@@ -133,7 +133,7 @@ class Code:
             seen.update(following)
 
     def _holds(self, condition: ir.Expr, valid: frozenset[str]) -> bool | None:
-        """Whether `condition` holds with the settled headers `valid`; None: they do not decide it."""
+        """Return whether `condition` holds with the settled headers `valid`; None: they do not decide it."""
         if isinstance(condition, ir.Valid) and condition.header.name in self._settled:
             return condition.header.name in valid
         if isinstance(condition, ir.Op) and condition.op == "!":
@@ -146,14 +146,14 @@ class Code:
         return None
 
     def _operations(self) -> list[ir.Operation]:
-        """Those of the pipelines and their actions."""
+        """Return the operations of the pipelines and their actions."""
         pipelines = [block for start in (self.ingress, self.egress) for block in reverse_postorder(start)]
         actions = [a for block in pipelines if isinstance(block.end, ir.Apply) for a in block.end.table.actions]
         blocks = [*pipelines, *(block for action in actions for block in reverse_postorder(action.body))]
         return [op for block in blocks for op in block.ops]
 
     def _never_changed(self) -> frozenset[str]:
-        """The headers that are valid all the way if the parser makes them so, and else never."""
+        """Return the headers that are valid all the way if the parser makes them so, and else never."""
         if not self.effects.isdisjoint({ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE}):
             return frozenset()
         groups = {u.name: members for u, members in self.program.unions}

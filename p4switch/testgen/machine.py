@@ -39,7 +39,7 @@ _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match 
 
 @functools.cache
 def unknown_values(number: int, bits: int) -> tuple[int, ...]:
-    """What the undefined value `number` of a run is in each environment: zero in the first one.
+    """Return the undefined value `number` of a run in each environment: zero in the first one.
 
     Each bit is set somewhere, and those of seven values in a row, beginning with a multiple of seven, differ somewhere.
     """
@@ -137,7 +137,7 @@ class Machine:
         return Scalar(number, variable)
 
     def undefined(self, bits: int) -> Scalar:
-        """What a test cannot set: another value in each environment."""
+        """Return what a test cannot set: another value in each environment."""
         self._unknowns += 1
         values = unknown_values(self._unknowns, bits)
         if not self.symbolic:
@@ -156,14 +156,14 @@ class Machine:
             self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did), left))
 
     def require(self, condition: Scalar) -> None:
-        """Stops a run in which `condition` does not hold."""
+        """Stop a run in which `condition` does not hold."""
         if condition.formula is not None:
             self.decide("required", condition.formula)
         if not condition.number:
             raise StopError("an input is out of its range")
 
     def pin(self, value: Scalar) -> int:
-        """The number of `value`, which is the same from here on."""
+        """Return the number of `value`, which is fixed from here on."""
         if value.formula is not None and self.symbolic:
             self.out.decisions.append(Decision(value.formula == value.number))
         self.out.signature.append(value.number)
@@ -176,7 +176,7 @@ class Machine:
 
     @staticmethod
     def grown(length: Scalar, count: int) -> Scalar:
-        """`length`, which has 32 bits, of a packet that has `count` bytes more."""
+        """Return `length`, which has 32 bits, of a packet that has `count` bytes more."""
         return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
 
     def _whole_packet(self) -> None:
@@ -218,7 +218,7 @@ class Machine:
         return Scalar(number, z3.Extract(low + count - 1, low, whole) if count < 8 * len(octets) else whole)
 
     def need(self, count: int) -> None:
-        """Makes sure that `count` bits more are there; a short packet is an alternative."""
+        """Check that `count` bits more are there; a short packet is an alternative."""
         key = ("short", self.passes, self._extracts)
         self._extracts += 1
         end = self.packet.position + count
@@ -267,7 +267,7 @@ class Machine:
     # Checksums
 
     def _gathered(self, inputs: list[Any], rest: list[Scalar] | None) -> tuple[int, int, list[tuple[Any, int]] | None]:
-        """The number, bits and, if all of it is known, the formulas of the data of a checksum or hash."""
+        """Return the number, bits and, if all of it is known, the formulas of the data of a checksum or hash."""
         number = bits = 0
         parts: list[tuple[Any, int]] | None = [] if self.symbolic else None
         expressions: list[ir.Expr] = []
@@ -300,7 +300,7 @@ class Machine:
         return Scalar(result)
 
     def verify_checksums(self, rest: list[Scalar]) -> None:
-        """Whether one is wrong is a value of the packet, and no decision."""
+        """Verify the checksums; whether one is wrong is a value of the packet, and no decision."""
         wrong = 0
         formulas: list[Any] = []
         for checksum in self.program.checksums:
@@ -327,7 +327,7 @@ class Machine:
                 self.assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
 
     def _applies(self, checksum: ir.Checksum, reach: int) -> bool:
-        """Whether the condition holds; `reach` are the statements behind that depend on it."""
+        """Return whether the condition holds; `reach` are the statements behind that depend on it."""
         value, own = self.value(checksum.condition), self.code.bit(checksum.span)
         gained = 0 if value.number else own
         self.flip(("checksum", checksum.span), value, gained, gained | reach)
@@ -338,7 +338,7 @@ class Machine:
     # Code
 
     def follow(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
-        """Follows `block` to its end; `behind` are the statements that can come then, of which it does not know."""
+        """Follow `block` to its end; `behind` are the statements that can come then, of which it does not know."""
         saved, self._params = self._params, params
         while block is not None:
             self._ahead = self.code.reach(block) | behind
@@ -428,7 +428,7 @@ class Machine:
         self.decide(outcome, holds, tuple(ways))
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
-        """Whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
+        """Return whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
 
         Not `asked`: an earlier case has them, so that the set may have them or not.
         """
@@ -481,7 +481,7 @@ class Machine:
         return end.default if number is None else end.on.get(number, end.default)
 
     def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
-        """Of the direct meter of the entry that was hit; constant entries have no rates."""
+        """Return the colour of the direct meter of the entry that was hit; constant entries have no rates."""
         numbers = [k.number for k in keys]
         ours = (e for e in self.out.entries if e.table is table)
         found = next((e for e in ours if _fits([n for _, n in e.keys], numbers)), None)
@@ -498,7 +498,7 @@ class Machine:
         return colour
 
     def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
-        """The statements of action `index` of the table, and what can be reached through it."""
+        """Return the statements of action `index` of the table, and what can be reached through it."""
         if any(isinstance(label, bool) for label in end.on):
             target = next((b for label, b in end.on.items() if label is hit), end.default)
         else:
@@ -549,7 +549,7 @@ class Machine:
         return found, args
 
     def _unset(self, table: ir.Table, keys: list[Scalar], count: int) -> tuple[int, ...]:
-        """The keys that a test cannot set. Runs without formulas take them over."""
+        """Return the keys that a test cannot set; runs without formulas take them over."""
         key = ("unset", table.name, count)
         if self.symbolic:
             names = Variables()
@@ -572,7 +572,7 @@ class Machine:
         return args
 
     def _default(self, table: ir.Table, end: ir.Apply) -> tuple[ir.Action, list[Scalar]] | None:
-        """Another default action than the program's, for actions that no entry can have."""
+        """Return another default action than the program's, for actions that no entry can have."""
         if table.default_const or table.profile is not None or table.default is None:
             return None
         by_entry = table.keys and table.entries is None and table.name not in self._never_hit
@@ -616,21 +616,21 @@ class Machine:
         return table.actions.index(call.action), args
 
     def _entry_taken(self, rules: Rules, index: int, keys: list[Scalar]) -> Any:
-        """The formula that the entry is hit; of the number of entries: that none is."""
+        """Return the formula that the entry is hit; of the number of entries: that none is."""
         return (rules.missed if index == len(rules) else rules.taken)(index, keys, self._deadline)
 
     # What operations do to headers
 
     def width_of(self, header: str, name: str, t: types.Type) -> int:
-        """The bits of a field; of a varbit those that it has now, or had when its header was valid."""
+        """Return the bits of a field; of a varbit those that it has now, or had when its header was valid."""
         return self.store.get((header, f"{name}#"), ZERO).number if isinstance(t, types.Varbit) else width(t)
 
     def bytes_in(self, header: str) -> int:
-        """The length of the header in a packet."""
+        """Return the length of the header in a packet."""
         return sum(self.width_of(header, f, t) for f, t in flat_fields(self.headers[header])) // 8
 
     def grow(self, count: int) -> None:
-        """The packet has `count` bytes more, as the switch keeps count."""
+        """Add `count` bytes to the packet's length, as the switch counts it."""
         self.length = self.grown(self.length, count)
 
     def set_valid(self, name: str) -> None:
@@ -641,30 +641,30 @@ class Machine:
         self.valid.add(name)
 
     def forget(self, name: str) -> None:
-        """The values of a header's fields. How long a varbit was is kept."""
+        """Forget the values of a header's fields; the length of a varbit is kept."""
         for key in [k for k in self.store if k[0] == name and not k[1].endswith("#")]:
             del self.store[key]
 
     # What externs ask for
 
     def number(self, number: int, t: types.Type | None = None) -> Scalar:
-        """A value that no input decides, cut to the width of `t`."""
+        """Return a value that no input decides, cut to the width of `t`."""
         return Scalar(number if t is None else number & (1 << width(t)) - 1)
 
     def resized(self, expr: ir.Expr, t: types.Type) -> Scalar:
-        """The value of `expr`, cut or filled up with zeros to the width of `t`."""
+        """Return the value of `expr`, cut or filled up with zeros to the width of `t`."""
         value, bits = self.value(expr), width(t)
         z = None if value.formula is None else resize(formula(value, expr.type), bits)
         return Scalar(value.number & (1 << bits) - 1, z)
 
     def inside(self, index: ir.Expr, size: int, problem: str) -> int:
-        """The number of `index`. Stops a run in which it is not below `size`, with `problem` as the reason."""
+        """Return the number of `index`; stop a run in which it is not below `size`, with `problem` as the reason."""
         value = self.value(index)
         self.below(value, size, width(index.type), problem)
         return self.pin(value)
 
     def flip(self, site: Any, condition: Scalar, own: int, reach: int) -> None:
-        """Notes which way `condition` goes; `own` and `reach` are the statements of the other way."""
+        """Record which way `condition` goes; `own` and `reach` are the statements of the other way."""
         if condition.formula is not None:
             z, negated = condition.formula, z3.Not(condition.formula)
             holds, other = (z, negated) if condition.number else (negated, z)
@@ -672,12 +672,12 @@ class Machine:
             self.decide((site, condition.number), holds, (way,))
 
     def fail(self, span: int | None) -> None:
-        """Ends a run in which an assertion does not hold; `span`: the run is a packet that breaks the program."""
+        """End a run in which an assertion does not hold; `span`: the run is a packet that breaks the program."""
         self.out.failed = span
         raise StopError("an assertion of the program does not hold")
 
     def hashed(self, calculation: ir.Calculation, key: Any) -> int:
-        """The number of a hash. What comes of other data is left to chance: it is an alternative at `key`."""
+        """Return the number of a hash; other data are an alternative at `key`, whose result is left to chance."""
         number, bits, parts = self._gathered(calculation.inputs, None)
         if parts and any(not z3.is_bv_value(z) for z, _ in parts):
             data = _joined(parts)
@@ -692,7 +692,7 @@ class Machine:
         return result
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, span: int | None) -> Scalar:
-        """A random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""
+        """Return a random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""
         if is_signed(t) or width(t) > DRAW_BITS or span is None:  # v1model does not say what it is
             return self.undefined(width(t))
         least, most = self.value(low), self.value(high)
@@ -713,7 +713,7 @@ class Machine:
         return typed(Scalar(drawn.number, z), t)
 
     def below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
-        """Stops a run in which `value` is not below `limit`; one in which it is is an alternative."""
+        """Stop a run in which `value` is not below `limit`; one in which it is is an alternative."""
         if value.formula is not None and limit < 1 << bits:
             inside = z3.ULT(value.formula, limit)
             if value.number < limit:
@@ -771,7 +771,7 @@ class Machine:
         return typed(self.undefined(width(t)), t)
 
     def value(self, expr: ir.Expr) -> Scalar:
-        """The value of `expr` now."""
+        """Return the present value of `expr`."""
         if isinstance(expr, ir.FieldRef):
             return self._load(expr.header, expr.name, expr.type)
         if isinstance(expr, ir.Const):
@@ -804,7 +804,7 @@ class Machine:
 
 
 def _joined(parts: list[tuple[Any, int]]) -> Any:
-    """One bit vector of several."""
+    """Return one bit vector of several."""
     return z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
 
 
@@ -813,5 +813,5 @@ def _between(rng: random.Random, least: int, most: int) -> int:
 
 
 def _fits(pattern: Sequence[int | None], numbers: Sequence[int]) -> bool:
-    """Whether an entry with the keys `pattern` is hit."""
+    """Return whether an entry with the keys `pattern` is hit."""
     return all(wanted is None or wanted == number for wanted, number in zip(pattern, numbers, strict=True))

@@ -140,7 +140,7 @@ class Operations(ir.OperationVisitor[None]):
             m.packet.position += bits
 
     def _target(self, header: ir.HeaderRef) -> str:
-        """The header that is extracted to; `next` of a stack moves on."""
+        """Return the header that is extracted to; `next` of a stack advances."""
         m = self._machine
         if header.where != "next":
             return m.resolve(header)
@@ -151,7 +151,7 @@ class Operations(ir.OperationVisitor[None]):
         return elements[index] + (f".{header.member}" if header.member else "")
 
     def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
-        """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
+        """Return the bits of a varbit; none, some, too many and parts of bytes are alternatives."""
         m = self._machine
         if value.formula is not None:
             z = value.formula

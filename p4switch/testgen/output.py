@@ -19,7 +19,10 @@ _RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is gre
 
 
 def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str:
-    """The STF of a test; `new` are the statements that it covers first, `if_zero` where what is undefined is zero."""
+    """Return the STF of a test.
+
+    `new` are the statements that it covers first, `if_zero` where what is undefined is zero.
+    """
     run = test.run
     lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
     lines += [f"# covers {Path(place.file).name}:{place.line} where what is undefined is zero" for place in if_zero]
@@ -32,7 +35,7 @@ def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str
 
 
 def setup(run: Run) -> list[str]:
-    """The commands before the packet: clock, queue, draws, registers, meters, value sets, entries, where copies go."""
+    """Return the commands before the packet: clock, queue, draws, registers, meters, value sets, entries, copies."""
     lines = [] if run.clock is None else [f"clock {run.clock}"]
     lines += [] if run.depth is None else [f"queue {run.depth}"]
     lines += [f"random {place} {number}" for place, number in sorted(run.draws.items())]
@@ -93,7 +96,7 @@ def _masked(data: bytes, mask: bytes) -> str:
 
 
 def pytest_module(program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str]) -> str:
-    """A pytest module for the STF files `names` beside it; the paths are relative to it.
+    """Return a pytest module for the STF files `names` beside it; the paths are relative to it.
 
     Behind `include` it searches p4cc's own programs, wherever these are.
     """

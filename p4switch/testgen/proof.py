@@ -1,4 +1,4 @@
-"""Which statements no packet can reach, proven: all paths of a program at once, as formulas.
+"""Proofs of unreachable statements: all paths of a program at once, as formulas.
 
 Where paths join, a value is a formula over all of them. What tests may choose is free: bytes of the packet, entries,
 what registers hold, clocks. So is what this module does not follow: hashes, elements of stacks that are found at run
@@ -37,7 +37,10 @@ Place = tuple[str, str]
 
 @dataclass(slots=True)
 class State:
-    """Of the packet on all paths that come here: `guard` says which inputs do. Headers not in `valid` are not valid."""
+    """State of the packet on all paths to a place.
+
+    `guard` says which inputs lead there. Headers not in `valid` are not valid.
+    """
 
     guard: Any
     store: dict[Place, Scalar] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From a block to another one; `span` and `text` say what decides."""
+    """Edge from a block to another; `span` and `text` say what decides."""
 
     source: ir.Block
     guard: Any
@@ -123,7 +126,7 @@ class Prover:
         code.lowered.package.prove(self)
 
     def unreachable(self, wanted: int) -> list[Unreachable]:
-        """Those of the statements `wanted` that nothing reaches, as far as there is time to prove it."""
+        """Return the statements of `wanted` that nothing reaches, as far as there is time to prove it."""
         found = []
         for number in range(wanted.bit_length()):
             bit = 1 << number
@@ -135,7 +138,7 @@ class Prover:
         return found
 
     def _followed(self, bit: int) -> bool:
-        """Whether `_where` has the statement's guards in all blocks that it stands in."""
+        """Return whether `_where` has the statement's guards in all its blocks."""
         return bit in self._where and all(block in self._guards for block in self._blocks.get(bit, []))
 
     def _never(self, guards: list[Any]) -> bool:
@@ -152,7 +155,7 @@ class Prover:
         return bool(solver.check() == z3.unsat)
 
     def _reason(self, bit: int) -> str:
-        """The decisions next to the statement that are reached and never lead to it."""
+        """Return the nearest reached decisions that never lead to the statement."""
         waiting = list(self._blocks.get(bit, []))
         seen = set(waiting)
         reasons: list[str] = []
@@ -206,7 +209,7 @@ class Prover:
             state.store[_STANDARD, name] = self.free(t)
 
     def carry_over(self, state: State, condition: Any) -> None:
-        """Metadata that packets may bring along where `condition` holds (None: they never do)."""
+        """Carry over metadata that packets may bring along where `condition` holds (None: they never do)."""
         if condition is None:
             return
         for fields in self.program.field_lists:
@@ -239,13 +242,13 @@ class Prover:
         return self.free(types.BOOL).formula
 
     def forget(self, state: State, header: str) -> None:
-        """Whether `header` is valid, and what is in it, is free."""
+        """Make validity and contents of `header` free."""
         state.valid[header] = self.flag()
         for name, t in flat_fields(self.headers[header]):
             state.store[header, name] = self.free(t)
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
-        """What `blocks` may change is free: metadata that they write, all headers, all standard metadata."""
+        """Make free what `blocks` may change: metadata that they write, all headers, all standard metadata."""
         for name, _ in self.program.metadata[0].fields:
             self.free_standard(state, name)
         for header in self.headers:
@@ -261,7 +264,7 @@ class Prover:
                     self.assign(place, self.free(place.type), state)
 
     def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
-        """`new` where `condition` holds, else what there is."""
+        """Store `new` where `condition` holds, else what there is."""
         old = store.get(at)
         if z3.is_true(condition):
             store[at] = new
@@ -295,13 +298,13 @@ class Prover:
     # Code
 
     def through(self, start: ir.Block, state: State) -> State:
-        """What comes out at the end of a parser or pipeline, however it ends."""
+        """Return the state at the end of a parser or pipeline, however it ends."""
         self.ends = []
         out = self._graph(start, state)
         return self.joined([out, *self.ends])
 
     def _graph(self, start: ir.Block, state: State) -> State:
-        """What comes out at the end of code.
+        """Return the state at the end of code.
 
         A loop is followed once, as any of its rounds: its head starts with what the rounds before may have left.
         """
@@ -336,7 +339,7 @@ class Prover:
         self._guards.setdefault(block, []).append(guard)
 
     def _skip(self, blocks: Iterable[ir.Block]) -> None:
-        """Nothing comes to `blocks` here, nor to the actions of their tables."""
+        """Mark `blocks`, and the actions of their tables, as not reached here."""
         for block in _with_actions(blocks):
             self._note(block, _NEVER)
             for span in _spans(block):
@@ -346,7 +349,7 @@ class Prover:
         self._where.setdefault(self.code.bit(span), []).append(guard)
 
     def _following(self, block: ir.Block, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
-        """Where it goes on, None for the end, with the decision that takes it there."""
+        """Yield the successors, None for the end, with the decision that leads there."""
         end = block.end
         if isinstance(end, ir.Goto):
             yield end.target, state, None, "nothing leads on"
@@ -380,7 +383,7 @@ class Prover:
         state.guard = _and(state.guard, _not(fails))
 
     def _fail(self, state: State, errors: list[str]) -> None:
-        """The parser ends with one of the errors."""
+        """End the parser with one of the errors."""
         self.one_of([self.program.errors.index(name) for name in errors], "parser_error", state)
         self.ends.append(state)
 
@@ -415,13 +418,13 @@ class Prover:
             yield target, joined, table.span, f"what table {table.name} does never leads on to it; it is declared"
 
     def _meter_result(self, table: ir.Table) -> ir.FieldRef | None:
-        """What the direct meter of `table` writes."""
+        """Return the field that the direct meter of `table` writes."""
         result = next((m.result for m in self.program.meters if table.meter and m.name == table.meter), None)
         assert result is None or isinstance(result, ir.FieldRef)
         return result
 
     def _outcomes(self, table: ir.Table, state: State) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
-        """Actions with their data, whether they are hits, and under which condition."""
+        """Yield actions with their data, whether they are hits, and under which condition."""
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
             keys = [self.value(k.target, state) for k in table.keys]
@@ -462,11 +465,11 @@ class Prover:
         return Scalar(number)
 
     def require(self, condition: ir.Expr, state: State) -> None:
-        """Only packets go on for which `condition` holds."""
+        """Restrict the state to packets for which `condition` holds."""
         state.guard = _and(state.guard, _bool(self.value(condition, state)))
 
     def fail_unless(self, condition: ir.Expr, error: ir.Expr, state: State) -> None:
-        """The parser ends with `error` for packets for which `condition` does not hold."""
+        """End the parser with `error` for packets for which `condition` does not hold."""
         holds = _bool(self.value(condition, state))
         failed = state.under(_not(holds))
         failed.store[_STANDARD, "parser_error"] = self.value(error, state)
@@ -474,12 +477,12 @@ class Prover:
         state.guard = _and(state.guard, holds)
 
     def leave(self, state: State) -> None:
-        """No packet goes on: the pipeline ends here."""
+        """End the pipeline here for all packets."""
         self.ends.append(state.under(_ALWAYS))
         state.guard = _NEVER
 
     def anything_in(self, op: ir.Operation, state: State) -> None:
-        """What `op` writes is free."""
+        """Make free what `op` writes."""
         for written in op.writes:
             if isinstance(written, ir.FieldRef | ir.LastField | ir.ElemField):
                 self.assign(written, self.free(written.type), state)
@@ -491,7 +494,7 @@ class Prover:
                     self.forget(state, header)
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, state: State) -> Scalar:
-        """A number of type `t` from `low` to `high`, any number where the bounds are not known."""
+        """Return a number of type `t` from `low` to `high`, any number if the bounds are not known."""
         least, most = self.value(low, state), self.value(high, state)
         known = least.formula is None and most.formula is None and least.number <= most.number
         if not known or is_signed(low.type) or not width(low.type) == width(t) <= _WIDEST_DRAWN:
@@ -501,7 +504,7 @@ class Prover:
         return Scalar(0, z3.If(inside, drawn, formula(least, low.type)))
 
     def make_valid(self, header: str, state: State) -> None:
-        """Fields of a header that becomes valid hold anything."""
+        """Make a header valid; its fields hold anything."""
         before = state.valid.get(header, _NEVER)
         for sibling in self.siblings.get(header, ()):
             state.valid[sibling] = _NEVER
@@ -525,7 +528,7 @@ class Prover:
             state.store[header, name] = self.free(t)
 
     def each(self, ref: ir.HeaderRef, state: State, act: Callable[[str, State], None]) -> None:
-        """`act` on a header; on all of a stack it may happen to any of them."""
+        """Call `act` on a header; of a stack on all that it may be."""
         if not ref.stack:
             act(ref.name, state)
             return
@@ -533,11 +536,11 @@ class Prover:
             self.forget(state, header)
 
     def headers_of(self, ref: ir.Reference) -> list[str]:
-        """All headers that `ref` may mean."""
+        """Return all headers that `ref` may mean."""
         return [ref.name] if isinstance(ref, ir.HeaderRef) and not ref.stack else self._members(_root(ref))
 
     def _members(self, name: str) -> list[str]:
-        """The headers in a stack or union."""
+        """Return the headers in a stack or union."""
         unions = {u.name: members for u, members in self.program.unions}
         return [h for e in self._stacks.get(name, [name]) for h in unions.get(e, [e])]
 
@@ -605,7 +608,7 @@ class Prover:
 
 
 def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
-    """`blocks`, and those of the actions of tables that they apply, each once."""
+    """Return `blocks`, and those of the actions of tables that they apply, each once."""
     found: dict[ir.Block, None] = {}
     for block in blocks:
         found[block] = None
@@ -616,17 +619,17 @@ def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
 
 
 def _root(ref: ir.Reference) -> str:
-    """The stack or union that `ref` is, or is an element of."""
+    """Return the stack or union that `ref` is, or is an element of."""
     return ref.stack if isinstance(ref, ir.HeaderRef) else ref.name
 
 
 def _loop(head: ir.Block) -> list[ir.Block]:
-    """The blocks that follow `head` and lead back to it."""
+    """Return the blocks that follow `head` and lead back to it."""
     return [block for block in reverse_postorder(head) if head in reverse_postorder(block)]
 
 
 def _spans(block: ir.Block) -> list[Any]:
-    """Of the statements in `block`."""
+    """Return the spans of the statements in `block`."""
     spans = [op.span for op in block.ops]
     return [*spans, block.end.span] if isinstance(block.end, ir.Branch) else spans
 
@@ -640,7 +643,7 @@ def _same(a: Scalar | None, b: Scalar | None) -> bool:
 
 
 def _one_of_data(calls: list[tuple[Any, ir.ActionCall]]) -> list[Scalar]:
-    """The data of an action: those of the call whose condition holds."""
+    """Return the data of an action: those of the call whose condition holds."""
     data = _constants(calls[0][1])
     kinds = [t for _, t in calls[0][1].action.params]
     for condition, call in calls[1:]:
@@ -656,7 +659,7 @@ def _constants(call: ir.ActionCall) -> list[Scalar]:
 
 
 def _matching(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
-    """Whether the keys match a case of a select."""
+    """Return whether the keys match a case of a select."""
     result = _ALWAYS
     for value, (k, m), e in zip(keys, case, exprs, strict=True):
         full = (1 << width(e.type)) - 1

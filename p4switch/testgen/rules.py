@@ -26,18 +26,18 @@ class Pattern(NamedTuple):
         return self.low <= number & self.mask <= self.high
 
     def excludes(self, other: Pattern, full: int) -> bool:
-        """Whether no key fits both. Says no where a range meets a mask that leaves out more than low bits."""
+        """Return whether no key fits both; False if a range meets a mask that excludes more than low bits."""
         if self.low == self.high and other.low == other.high:
             return bool((self.low ^ other.low) & self.mask & other.mask)
         return self.low > other.most(full) or other.low > self.most(full)
 
     def most(self, full: int) -> int:
-        """The largest key that fits."""
+        """Return the largest key that fits."""
         return self.high | full & ~self.mask
 
 
 class Rules:
-    """Of each rule the patterns of its keys, which have the types `kinds`."""
+    """Patterns of the keys of each rule; the keys have the types `kinds`."""
 
     def __init__(self, kinds: Sequence[types.Type], rules: Sequence[tuple[Pattern, ...]]) -> None:
         self._kinds = kinds
@@ -56,7 +56,7 @@ class Rules:
         return len(self._rules)
 
     def first(self, numbers: Sequence[int]) -> int:
-        """The rule that is taken for the keys `numbers`; the number of rules if none fits."""
+        """Return the rule for the keys `numbers`; the number of rules if none fits."""
         exact = self._exact.get(tuple(numbers), len(self))
         for index in self._loose:
             if index > exact:
@@ -66,18 +66,18 @@ class Rules:
         return exact
 
     def always(self, index: int) -> bool:
-        """Whether the rule fits all keys."""
+        """Return whether the rule fits all keys."""
         rule = self._rules[index]
         return all(p.low == 0 and p.high == p.mask & full for p, full in zip(rule, self._full, strict=True))
 
     def possible(self, index: int, keys: Sequence[Scalar]) -> bool:
-        """Whether the rule fits the keys that no input decides."""
+        """Return whether the rule fits the keys that no input decides."""
         return all(
             key.formula is not None or p.fits(key.number) for p, key in zip(self._rules[index], keys, strict=True)
         )
 
     def fits(self, index: int, keys: Sequence[Scalar]) -> Any:
-        """The formula that the rule fits, whatever is before it."""
+        """Return the formula that the rule fits, whatever precedes it."""
         terms: list[Any] = []
         for p, key, t, full in zip(self._rules[index], keys, self._kinds, self._full, strict=True):
             if key.formula is None:
@@ -96,12 +96,18 @@ class Rules:
         return z3.And(*terms) if terms else z3.BoolVal(True)
 
     def taken(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """The formula that the rule is the first one that fits. Raises TimeoutError when the time is `over`."""
+        """Return the formula that the rule is the first one that fits.
+
+        Raises TimeoutError when the time is `over`.
+        """
         earlier = self._negated([i for i in range(index) if not self._exclude(i, index)], keys, over)
         return z3.And(*earlier, self.fits(index, keys)) if earlier else self.fits(index, keys)
 
     def missed(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """The formula that no rule before that one fits. Raises TimeoutError when the time is `over`."""
+        """Return the formula that no rule before that one fits.
+
+        Raises TimeoutError when the time is `over`.
+        """
         earlier = self._negated(range(index), keys, over)
         return z3.And(*earlier) if earlier else z3.BoolVal(True)
 
@@ -115,13 +121,13 @@ class Rules:
         return result
 
     def _exclude(self, one: int, other: int) -> bool:
-        """Whether no keys fit both rules."""
+        """Return whether no keys fit both rules."""
         pairs = zip(self._rules[one], self._rules[other], self._full, strict=True)
         return any(a.excludes(b, full) for a, b, full in pairs)
 
 
 def of_entries(table: ir.Table, entries: Sequence[ir.Entry]) -> Rules:
-    """The keys of `entries`, which are in the order in which they are looked at."""
+    """Return the rules of `entries`, which are in the order in which they are looked at."""
     kinds = [key.target.type for key in table.keys]
     return Rules(kinds, [tuple(map(_entry_pattern, table.keys, entry.keys)) for entry in entries])
 
@@ -138,7 +144,7 @@ def _entry_pattern(key: ir.Key, wanted: Any) -> Pattern:
 
 
 def of_cases(select: ir.Select) -> Rules:
-    """The cases of `select` that are no value sets."""
+    """Return the rules of the cases of `select` that are no value sets."""
     full = [(1 << width(key.type)) - 1 for key in select.keys]
     rules = [
         tuple(_masked(value, f if mask is None else mask, f) for (value, mask), f in zip(case, full, strict=True))
@@ -153,12 +159,12 @@ def _masked(value: int, mask: int, full: int) -> Pattern:
 
 
 def in_order(table: ir.Table) -> list[ir.Entry]:
-    """The constant entries of `table`: the first that fits is hit."""
+    """Return the constant entries of `table`: the first that fits is hit."""
     return sorted(table.entries or (), key=lambda entry: (-_prefix_bits(table, entry), entry.priority))
 
 
 def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
-    """The length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
+    """Return the length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
     kinds = [k.match_kind for k in table.keys]
     if "lpm" not in kinds or any(k in ("ternary", "range", "optional") for k in kinds):
         return 0

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Inputs:
-    """What a run depends on: numbers by name, and choices of entries. What is not given is drawn from `seed`."""
+    """Inputs of a run: numbers by name, and choices of entries.
+
+    What is not given is drawn from `seed`.
+    """
 
     def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
         self.seed = seed
@@ -52,14 +55,19 @@ class Alternative:
     by_chance: bool = False
 
     def condition(self) -> Any:
-        """`formula`, made. Raises TimeoutError if there is no time left to make it."""
+        """Return the formula of the alternative.
+
+        Raises TimeoutError if there is no time left to make it.
+        """
         return self.formula() if callable(self.formula) else self.formula
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
-    in another context. `open`: the statements that those headers leave open.
+    """Decision of a run.
+
+    `context`: the headers that were valid then, and what the last table did. The same place is worth another
+    try in another context. `open`: the statements that those headers leave open.
     """
 
     formula: Any  # holds in this run; None: not of inputs
@@ -79,7 +87,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Run:
-    """What happened. `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold."""
+    """Result of a run.
+
+    `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold.
+    """
 
     inputs: Inputs
     decisions: list[Decision] = field(default_factory=list)

@@ -107,11 +107,11 @@ class Search:
         return self._over() or enough or (self._most is None and not self._wanted())
 
     def _wanted(self) -> int:
-        """The statements not yet covered, and the assertions not yet broken."""
+        """Return the statements not yet covered, and the assertions not yet broken."""
         return (self.code.all & ~self._covered & ~self._unreachable) | (self.code.assertions & ~self._violated)
 
     def run(self) -> Result:
-        """Runs until all is covered, the number of tests or the time is reached, or nothing is left to try."""
+        """Run until all is covered, the number of tests or the time is reached, or nothing is left to try."""
         for fresh in range(_FRESH):
             self._try(Inputs(self._seed + 1000 * fresh))
             self._gained = self.result.runs
@@ -141,7 +141,7 @@ class Search:
         return result
 
     def _begin_anew(self) -> None:
-        """Forgets what was tried. What is in the heaps waits until nothing else is left."""
+        """Forget what was tried; what is in the heaps waits until nothing else is left."""
         for heap, later in zip(self._heaps, self._later, strict=True):
             later += heap
             heap.clear()
@@ -149,7 +149,7 @@ class Search:
             tried.clear()
 
     def _prove(self) -> None:
-        """Leaves out what no packet can reach, once."""
+        """Exclude what no packet can reach, once."""
         wanted = self.code.all & ~self._covered & ~self._touched
         if self._proven or self._most is not None or not wanted:
             return
@@ -169,7 +169,7 @@ class Search:
     # Alternatives
 
     def _worth(self, way: Alternative, decision: Decision) -> tuple[int, int, int]:
-        """Smaller is better: places that were tried less often in this context come first.
+        """Return the worth of a way, smaller is better: places that were tried less often in this context first.
 
         Where that was in vain because of what had happened before, it counts for less: another path may do.
         """
@@ -190,8 +190,10 @@ class Search:
                 rounds[key] += 1
 
     def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
-        """Of several ways of the same worth one heap has the newest first, of a loop's rounds the earliest; the other
-        one those that leave the newest run as early as they can. What the one is slow to find the other often has.
+        """Offer a way to both heaps, of which one finds quickly what the other is slow to find.
+
+        Of several ways of the same worth one heap has the newest first, of a loop's rounds the earliest; the
+        other one those that leave the newest run as early as they can.
         """
         number = next(self._count)
         worth = self._worth(way, run.decisions[position])
@@ -199,7 +201,7 @@ class Search:
             heapq.heappush(heap, (worth, age, number, run, position, way, effort))
 
     def _next(self) -> None:
-        """Asks the next question of the heap whose turn it is, or takes from it what is none any more."""
+        """Ask the next question of the heap whose turn it is, or remove from it what is none any more."""
         heap = self._heaps[self._turn] or self._heaps[1 - self._turn]
         worth, age, number, run, i, way, effort = heapq.heappop(heap)
         decision = run.decisions[i]
@@ -244,7 +246,7 @@ class Search:
             self._vain[key] += 1
 
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
-        """What other decisions of the run could do to reach what no test has covered, by their positions."""
+        """Return what other decisions of the run could do to reach uncovered statements, by their positions."""
         missing = self.code.all & ~self._covered & ~self._unreachable & ~chosen.own
         found: dict[int, Alternative] = {}
         for i, decision in enumerate(run.decisions):

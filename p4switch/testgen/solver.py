@@ -47,7 +47,7 @@ class Solver:
         by_any_path: bool = False,
         effort: int = 0,
     ) -> Inputs | None:
-        """Inputs that take `run` to its decision at `position`, and there the other `way`; None: none were found.
+        """Return inputs that take `run` to its decision at `position`, and there the other `way`; None: not found.
 
         `wishes`: what other decisions of the run may do, too, by their positions, as far as it goes together.
         `by_any_path`: what stands against `way` on the path is given up; it may lead elsewhere.
@@ -104,7 +104,7 @@ class Solver:
         return inputs
 
     def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
-        """Inputs of which one number alone is another, so that `way` holds. What leads there may hold no longer."""
+        """Yield inputs that differ in one number, so that `way` holds; the path to it may change."""
         try:
             wanted = way.condition()
         except TimeoutError:
@@ -122,11 +122,11 @@ class Solver:
                 yield inputs
 
     def has_more(self, effort: int) -> bool:
-        """Whether a question that was too hard with `effort` may have more resources."""
+        """Return whether a question that was too hard with `effort` may have more resources."""
         return bool(_RESOURCES * _MORE**effort < _MOST)
 
     def related(self, path: Mapping[int, Any], goals: Sequence[Any]) -> dict[int, Any]:
-        """Those of `path` that inputs connect with `goals`: the others hold for the inputs that are there.
+        """Return those of `path` that inputs connect with `goals`: the others hold for the present inputs.
 
         Those with something that a test cannot set have to hold for other values of it, too, and are kept.
         """
@@ -145,12 +145,12 @@ class Solver:
         return {k: f for k, f in path.items() if k in found}
 
     def _undefined(self, formula: Any) -> bool:
-        """Whether inputs have no say in `formula`: it goes on holding where what is undefined stays as it is."""
+        """Return whether inputs do not affect `formula`: it still holds if undefined values stay."""
         names = self._variables.of(formula)
         return bool(names) and all(name.startswith("?") for name in names)
 
     def _everywhere(self, run: Run, formula: Any) -> list[Any]:
-        """`formula` for each value of what a test cannot set."""
+        """Return `formula` for each value of what a test cannot set."""
         used = [(v, values) for v, values in run.environment.values() if v.decl().name() in self._variables.of(formula)]
         if not used:
             return [formula]
@@ -162,7 +162,7 @@ class Solver:
     def _model(
         self, must: Sequence[Any], may: Sequence[tuple[int, Any]], resources: int
     ) -> tuple[z3.CheckSatResult, Any]:
-        """Whether there is a model of all of `must`, and one that has as much of `may` as goes together."""
+        """Return whether there is a model of all of `must`, and one with as much of `may` as possible."""
         solver = z3.SolverFor("QF_BV")
         solver.set("rlimit", resources)
         solver.add(*must)
@@ -194,7 +194,7 @@ class Solver:
         return z3.unknown, None
 
     def _factors(self, run: Run, must: Sequence[Any]) -> dict[str, Any]:
-        """Inputs that decide one factor of each product: once they are numbers, the rest is much easier to solve."""
+        """Return inputs that decide one factor of each product: as numbers they make the rest much easier to solve."""
         names: set[str] = set()
         waiting, seen = list(must), set()
         while waiting:

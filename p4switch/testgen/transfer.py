@@ -1,4 +1,4 @@
-"""What the operations of P4-16 itself do to the packets of a `State`, as formulas."""
+"""Effects of the operations of P4-16 itself on the packets of a `State`, as formulas."""
 
 from __future__ import annotations
 

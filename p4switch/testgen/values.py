@@ -28,7 +28,7 @@ ZERO = Scalar(0)
 
 
 def formula(value: Scalar, t: types.Type) -> Any:
-    """The formula of `value`, a constant where it has none."""
+    """Return the formula of `value`, a constant if it has none."""
     if value.formula is not None:
         return value.formula
     if isinstance(t, types.Bool):
@@ -38,19 +38,19 @@ def formula(value: Scalar, t: types.Type) -> Any:
 
 
 def typed(value: Scalar, t: types.Type) -> Scalar:
-    """`value`, bits of a packet or an input, as a value of type `t`: the formula of a bool is a bool, too."""
+    """Return `value`, bits of a packet or an input, as a value of type `t`: the formula of a bool is a bool, too."""
     if isinstance(t, types.Bool) and z3.is_bv(value.formula):
         return Scalar(value.number, value.formula == 1)
     return value
 
 
 def as_bits(z: Any) -> Any:
-    """A bit vector, of one bit where `z` is a bool."""
+    """Return a bit vector, of one bit if `z` is a bool."""
     return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
 
 
 def operate(expr: ir.Op, args: list[Scalar]) -> Scalar:
-    """The value of `expr`, whose operands are `args`. Division by zero gives 0, which P4 leaves undefined."""
+    """Return the value of `expr` with the operands `args`; division by zero, undefined in P4, gives 0."""
     kinds = [a.type for a in expr.args]
     try:
         number = evaluate(INTEGERS, expr, [wrap(a.number, k) for a, k in zip(args, kinds, strict=True)])

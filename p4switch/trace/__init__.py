@@ -1,6 +1,6 @@
-"""What a pipeline did with a packet: events, and three ways to write them down.
+"""Trace of a packet in a pipeline: events, and three ways to write them down.
 
-    traced = build_traced(json)
+traced = build_traced(json)
     switch = load().Switch(str(traced.library))
     switch.set_tracing(True)
     switch.process(port, frame)
@@ -46,19 +46,19 @@ class Trace(Sequence[Event]):
         return len(self._events)
 
     def of(self, kind: type[_Kind]) -> list[_Kind]:
-        """The events of one kind, a class of `p4switch.trace.events`."""
+        """Return the events of one kind, a class of `p4switch.trace.events`."""
         return [event for event in self._events if isinstance(event, kind)]
 
     def text(self) -> str:
-        """A line an event, without colours."""
+        """Return a line for each event, without colours."""
         return "\n".join(map(plain, self._events))
 
     def json_lines(self) -> str:
-        """A JSON object a line."""
+        """Return a JSON object for each line."""
         return "\n".join(map(json_line, self._events))
 
     def log(self) -> str:
-        """As simple_switch with `--log-console -L trace`, without its times."""
+        """Return the log as simple_switch with `--log-console -L trace`, without its times."""
         return "\n".join(line for event in self._events for line in log_lines(event))
 
     def __str__(self) -> str:

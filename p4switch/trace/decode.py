@@ -1,4 +1,4 @@
-"""From what a traced pipeline tells (p4_trace_event) to events with the names of the P4 source."""
+"""Decoding of a traced pipeline's reports (p4_trace_event) to events with the names of the P4 source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ASKS = {
 
 @dataclass
 class _Packet:
-    """What a packet has asked for, and where."""
+    """Requests of a packet, and their places."""
 
     asked: dict[str, Place | None] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ class Decoder:
         return ev.Extracted(**common, header=self.names.header(header), fields=fields, bytes=size)
 
     def _fields(self, header: Header, data: bytes, varbytes: int) -> Iterator[tuple[Any, int, int]]:
-        """Fields, values and widths of a header as it lies in memory."""
+        """Yield fields, values and widths of a header as it lies in memory."""
         whole, total = int.from_bytes(data, "big"), 8 * len(data)
         for f in header.type.fields:
             width = 8 * varbytes if f.varbit else f.width
@@ -278,7 +278,7 @@ class Decoder:
 
 
 def _key_field(f: KeyField, words: tuple[int, ...]) -> int:
-    """A field of a packed key."""
+    """Return a field of a packed key."""
     if f.width <= 64:
         return words[f.word] >> f.shift & ((1 << f.width) - 1)
     value = 0

@@ -1,4 +1,4 @@
-"""How a packet that left differs from the one expected, field by field."""
+"""Differences between the packet that left and the expected one, field by field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Layout(NamedTuple):
 
 
 def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout]]:
-    """Each frame that left, with the headers that it was put together of."""
+    """Yield each frame that left, with the headers that the deparser emitted."""
     emitted: dict[tuple[int, int], list[tuple[str, int]]] = {}
     for event in events:
         key = event.packet, event.copy
@@ -29,7 +29,7 @@ def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout
 
 
 def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> list[str]:
-    """A line a field that is other than expected. Bits that are 0 in `mask` do not matter; those behind its end do.
+    """Return a line for each differing field; bits that are 0 in `mask` do not matter, those behind its end do.
 
     Bytes behind the headers are named by their number in the payload; lengths are compared last.
     """

@@ -1,4 +1,4 @@
-"""What happens to a packet in a pipeline, one class a kind of event.
+"""Events of a packet in a pipeline, one class for each kind.
 
 `packet` numbers the frames that a switch received, from 0; `copy` the copies that a packet made of one, 0 is itself.
 `time` is the switch's clock, in its ticks. `place` is where in the P4 source; of a clone, digest, resubmission,
@@ -44,7 +44,7 @@ class KeyValue(NamedTuple):
 
 
 def hexadecimal(value: int, width: int) -> str:
-    """As many digits as the width has; decimal digits of one are the same in both."""
+    """Return a number in hexadecimal with the digits of its width; one decimal digit is the same in both."""
     return f"0x{value:0{max((width + 3) // 4, 1)}x}" if width > 1 else str(value)
 
 
@@ -160,7 +160,7 @@ class Metered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternTold(Event):
-    """What an extern of one's own did to a cell of its object, in its own words."""
+    """Message of a foreign extern about a cell of its object."""
 
     extern: str
     index: int
@@ -169,7 +169,7 @@ class ExternTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged(Event):
-    """What the program says by log_msg, or an assertion of its that failed."""
+    """Message of the program by log_msg, or an assertion that failed."""
 
     text: str
     failed: bool

@@ -15,7 +15,7 @@ def _digits(value: int, width: int) -> str:
 
 
 def _bare(match: str) -> str:
-    """Without the 0x of hexadecimal numbers, as simple_switch writes them."""
+    """Return hexadecimal numbers without 0x, as simple_switch writes them."""
     return match.replace("0x", "")
 
 
@@ -94,7 +94,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
 
 
 def log_line(event: ev.Event, text: str) -> str:
-    """With the numbers of the packet and of the copy, as simple_switch begins a line after its time and level."""
+    """Return a line with the numbers of the packet and of the copy, as simple_switch's after time and level."""
     return f"[{event.packet}.{event.copy}] [cxt 0] {text}"
 
 

@@ -1,4 +1,4 @@
-"""How the P4 source names what the BMv2 JSON names."""
+"""Names in the P4 source of what the BMv2 JSON names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SourceNames:
         self._emitted = {name for deparser in program.json.deparsers for name in deparser.order}
 
     def header(self, header: Header) -> str:
-        """Local variables that are headers, and metadata, keep the JSON's name."""
+        """Return the name of a header; local variables and metadata keep the JSON's name."""
         if header.metadata:
             return header.name
         if header.name.startswith(_METADATA):
@@ -39,7 +39,7 @@ class SourceNames:
         return f"{self.header(header)}.{name}"
 
     def dotted(self, name: str) -> str:
-        """Of "header.field" of the JSON."""
+        """Return the source's name of "header.field" of the JSON."""
         header, _, field = name.rpartition(".")
         found = self._program.headers.get(header)
         return self.field(found, field) if found is not None else name
@@ -54,7 +54,7 @@ class SourceNames:
         return text(element), width
 
     def digest_element(self, digest: str, element: ir.Expr) -> tuple[str, int]:
-        """As `element`, of what a digest has: members of its struct, which p4cc's compiler names after the digest."""
+        """Return an element of a digest, a member of its struct, which p4c names after the digest; as `element`."""
         name, width = self.element(element)
         before, found, member = name.rpartition(f"{digest}.")
         return (member if found and (not before or before.endswith(".")) else name), width

@@ -15,7 +15,7 @@ Form = Literal["text", "json", "log"]
 
 
 def show(events: Iterable[Event], form: Form = "text", console: Console | None = None) -> None:
-    """Lines for people, in colours where the console has them; JSON objects; or lines as simple_switch's."""
+    """Print events: lines for people, coloured if the console has colours; JSON objects; or simple_switch's lines."""
     console = console or Console(soft_wrap=True, highlight=False)
     for event in events:
         if form == "text":

@@ -100,13 +100,13 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
 
 
 def _where(place: Place | None) -> str:
-    """FILE:LINE, cut at the left where it is long."""
+    """Return FILE:LINE, cut at the left if it is long."""
     where = str(place) if place is not None else ""
     return where if len(where) <= _WIDTH else f"…{where[1 - _WIDTH :]}"
 
 
 def styled(event: ev.Event) -> Text:
-    """One line: packet, place in the source, what happened."""
+    """Return one line: packet, place in the source, what happened."""
     number = f"{event.packet}.{event.copy}" if event.copy else str(event.packet)
     line = Text.assemble((f"{number:>5} ", "dim"), (f"{_where(event.place):<{_WIDTH}} ", "dim blue"))
     for part in _LINES[type(event)](event):
@@ -138,13 +138,13 @@ def _json(value: Any) -> Any:
 
 
 def json_line(event: ev.Event) -> str:
-    """An object with `event` (the class of it) and its fields; numbers of P4 are hexadecimal strings."""
+    """Return an object with `event` (its class) and its fields; numbers of P4 are hexadecimal strings."""
     members = {f.name: _json(getattr(event, f.name)) for f in fields(event)}
     return json.dumps({"event": type(event).__name__, **members})
 
 
 def from_json_line(line: str) -> ev.Event:
-    """The event that `json_line` wrote; its place has no text."""
+    """Return the event that `json_line` wrote; its place has no text."""
     members = json.loads(line)
     kind = getattr(ev, members.pop("event"))
     hints = get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""What a traffic manager is told, wherever it runs.
+"""Settings of a traffic manager, wherever it runs.
 
 The keys are the same in a scenario, in the file of a switch process, and as keyword arguments of `Fabric.add_switch`.
 """
@@ -35,10 +35,10 @@ class TrafficManager(Table):
     cell_bytes: Annotated[Bytes, Field(le=1 << 16)] = 80  # unit of the depths that programs see; 0: packets
 
     def traffic(self) -> dict[str, Any]:
-        """Of these settings alone: keyword arguments of `Fabric.add_switch` and `Live.set_traffic`."""
+        """Return these settings as keyword arguments of `Fabric.add_switch` and `Live.set_traffic`."""
         return {name: getattr(self, name) for name in TrafficManager.model_fields}
 
 
 def dscp_classes(priority_of_dscp: Mapping[int, int]) -> list[int]:
-    """The PFC class of each of the 64 DSCPs: what 802.1Qbb's pauses name is what a frame came with."""
+    """Return the PFC class of each of the 64 DSCPs: 802.1Qbb's pauses name the class of arrival."""
     return [priority_of_dscp.get(dscp, 0) for dscp in range(64)]

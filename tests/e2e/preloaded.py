@@ -1,4 +1,4 @@
-"""What each `p4cc run` loads: imported once by the process that runs are forked from."""
+"""Modules that each `p4cc run` loads, imported once by the process that runs are forked from."""
 
 from harness.worlds.native_hosts import use_native_hosts
 

@@ -56,7 +56,7 @@ def _main(arguments: tuple[str, ...], cwd: Path | None, stdout: Path, stderr: Pa
 
 @cache
 def run(*arguments: str, report: bool = False) -> tuple[Result, ...]:
-    """The results of `p4cc run ARGUMENTS`, made once a process; a report takes longer than most of the runs."""
+    """Return the results of `p4cc run ARGUMENTS`, made once a process; a report takes longer than most of the runs."""
     folder = TemporaryDirectory()
     _folders.append(folder)
     target = Path(folder.name) / "out"

@@ -204,7 +204,7 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
-    """What to type for a run whose switches lose 5% of what comes in and of what goes out, and the folder of one."""
+    """Return the arguments of a run whose switches lose 5% of arriving and leaving packets, and the folder of one."""
     folder = tmp_path_factory.mktemp("lossy")
     workload = """
         payload = "data"

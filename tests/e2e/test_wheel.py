@@ -29,7 +29,7 @@ def done(command: list[str], cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` folder of an environment with the wheel; what p4cc stands on is that of this one."""
+    """Return the `bin` folder of an environment with the wheel; p4cc's dependencies are those of this one."""
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", ignore=NOT_SOURCES)
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"]

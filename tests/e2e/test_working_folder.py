@@ -62,7 +62,7 @@ workload.size_bytes = [20000, 30000]
 
 
 def modules() -> set[str]:
-    """The names by which modules are imported: Python's, those of installed packages, p4cc's."""
+    """Return the names by which modules are imported: Python's, those of installed packages, p4cc's."""
     names = {name for name in sys.stdlib_module_names if not name.startswith("_")}
     names |= set(metadata.packages_distributions())
     names |= {"harness", "host_agents", "p4cc", "p4src", "p4switch", "topologies", "wireformats", "mininet"}
@@ -71,7 +71,7 @@ def modules() -> set[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, made: Path) -> Path:
-    """A folder full of files that leave a mark when they are run."""
+    """Return a folder full of files that leave a mark when they are run."""
     mark = tmp_path / "marks"
     mark.mkdir()
     own = tmp_path / "folder"
@@ -99,7 +99,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def program() -> str:
-    """The command as it is installed."""
+    """Return the command as it is installed."""
     found = Path(sys.executable).with_name("p4cc")
     if not found.is_file():
         pytest.skip("p4cc is not installed as a command")

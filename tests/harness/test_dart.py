@@ -89,7 +89,7 @@ def load(rng: random.Random, hosts: int, messages: int, span_ns: int = 60_000) -
 
 @dataclass
 class Outcome:
-    """What a run shows of its order, its tokens and its tables."""
+    """Order, tokens and tables of a run."""
 
     recording: Recording
     disorder: int  # packets out of order, NAKs, packets sent again
@@ -176,7 +176,7 @@ def test_as_printed_the_same_messages_arrive_out_of_order() -> None:
 
 
 def test_in_the_middle_of_a_run_entries_are_held_and_tokens_are_under_way() -> None:
-    """What is asserted of the end of a run is not so by itself."""
+    """The assertions about the end of a run do not hold by themselves."""
     outcome = carried_out(planned(load(random.Random(ORDER_SEED), 8, 120), limit_ns=40_000))
     assert outcome.recording.ended == "limit"
     assert outcome.counts["allocated"] - outcome.counts["freed"] == outcome.held > 0
@@ -239,8 +239,10 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
 
 
 def test_each_sender_has_its_share_within_a_loaded_rtt_and_its_own_packet_gap() -> None:
-    """Twelve join one by one, and leave one by one. Who sends at 1/n hears of it with the ACK of its next packet, which
-    waits n packets' times for its turn; after a join that ACK waits in the queue, too.
+    """Twelve join one by one, and leave one by one.
+
+    Who sends at 1/n hears of it with the ACK of its next packet, which waits n packets' times for its turn;
+    after a join that ACK waits in the queue, too.
     """
     count, step_ns, packet_ns = 12, 150_000, 1518 * 8 / 10
     flows = [Flow(1 + i, 0, 2**39, i * step_ns, stop_ns=(count + 1 + i) * step_ns) for i in range(count)]
@@ -294,9 +296,11 @@ def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: b
 
 
 def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
-    """III-D: limits are advertised to all members, "even before the other senders' packets arrive". Here the next one
-    starts 6.25 us later, when alone a message of 8 KB is nearly over; at a sixteenth each its six packets take five
-    gaps of 19.4 us. Whoever is told only while it sends something else starts at line rate, as III-A has it.
+    """III-D: limits are advertised to all members, "even before the other senders' packets arrive".
+
+    Here the next one starts 6.25 us later, when alone a message of 8 KB is nearly over; at a sixteenth each
+    its six packets take five gaps of 19.4 us. Whoever is told only while it sends something else starts at
+    line rate, as III-A has it.
     """
     members = tuple(range(1, 17))
     flows = [Flow(source, 0, 8_192, 100_000 + 6_250 * i, incast=(1, members)) for i, source in enumerate(members)]
@@ -318,9 +322,10 @@ def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
 
 
 def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
-    """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
-    others: A and B keep their halves, and C and E share what is left, where max-min fair rates are 3.33, 6.67, 3.33
-    and 3.33 Gb/s.
+    """III-C says that rates are correct in all cases.
+
+    A and B send to R1; A shares a link with C and E, which send to others: A and B keep their halves, and C
+    and E share what is left, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.
     """
     names = {"A": (0, 4), "C": (1, 5), "E": (2, 6), "B": (7, 4)}
     flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=5_000_000) for name, ends in names.items()]

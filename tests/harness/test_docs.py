@@ -1,4 +1,4 @@
-"""What the README, the documentation and the Makefile show works: commands, the scenario, links."""
+"""Commands, scenario and links of the README, the documentation and the Makefile."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_scenario_in_the_readme_can_be_run() -> None:
 
 
 def places(page: Path) -> set[str]:
-    """What `#` may lead to: headings, as GitHub and the site name them."""
+    """Return the places that `#` may lead to: headings, as GitHub and the site name them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower())) for heading in headings}

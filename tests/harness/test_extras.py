@@ -1,4 +1,4 @@
-"""What is not installed because nobody asked for it is named, with the command that brings it."""
+"""Messages about missing extras, with the command that installs them."""
 
 from __future__ import annotations
 

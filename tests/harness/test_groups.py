@@ -57,7 +57,7 @@ def test_two_tenants_with_different_protocols_share_a_network() -> None:
 
 
 def test_protocols_of_groups_react_by_their_own_signals() -> None:
-    """Of DCQCN's flows alone packets are answered by CNPs, and of HPCC's alone there is telemetry."""
+    """Only DCQCN's packets are answered by CNPs, and only HPCC's carry telemetry."""
     run = planned(
         {**OLD, "parameters": {"min_rate_bps": 1e9}}, programs={"ecn": {"kmin_bytes": 1000, "kmax_bytes": 2000}}
     )

@@ -101,7 +101,7 @@ with interruption.listening():
 
 
 def test_what_a_finalizer_has_lost_is_not_called_ignored() -> None:
-    """Of other errors in finalizers Python tells as ever."""
+    """Python reports other errors in finalizers as ever."""
     done = subprocess.run(
         [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=60, check=True
     )

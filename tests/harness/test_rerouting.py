@@ -1,4 +1,4 @@
-"""What a failure does: packets die, the controller writes other routes, and the old ones again."""
+"""Effects of a failure: packets are lost, the controller writes other routes, and the old ones again."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FLOWS = st.lists(
 
 
 def run(flows: list[tuple[int, int, int, int]], priority: int) -> tuple[Recording, int]:
-    """The most speculative packets that any scheduled one has waited for at a port, the one on the link included.
+    """Return the most speculative packets that any scheduled one has waited for at a port, that on the link included.
 
     A flow is (source, destination after the source, bytes, start in ns).
     """

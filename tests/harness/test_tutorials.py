@@ -96,7 +96,7 @@ class Reader:
 
     @contextmanager
     def _background(self, command: str, output: str) -> Iterator[str]:
-        """What it has told once that is what the page shows."""
+        """Yield the output once it is what the page shows."""
         self._logs += 1
         log = self._folder / f"background-{self._logs}.log"
         with log.open("w") as target:

@@ -1,4 +1,4 @@
-"""What the tests of s-PERC's hosts have in common: a switch on the way between two NICs, in Python."""
+"""Rig for s-PERC's hosts: a switch on the way between two NICs, in Python."""
 
 from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
@@ -69,7 +69,7 @@ class Switch:
 
 
 def nics(hook=None, protocol="sperc", parameters=None, queue_pairs=1, **config):
-    """A link between two NICs, and the first one's queue pairs, from 1 on."""
+    """Return a link between two NICs, and the first one's queue pairs, from 1 on."""
     a, b = pair(protocol, parameters, line_rate_bps=LINE, base_rtt_ns=RTT, **config)
     return Wire(a, b, hook=hook), [connect(a, b, qpn)[0] for qpn in range(1, queue_pairs + 1)]
 

@@ -34,7 +34,7 @@ def frps(link, side):
 
 
 def rated(frame, current_kbps, desired_kbps):
-    """The frame with other rates, as a contention point leaves it."""
+    """Return the frame with other rates, as a contention point leaves it."""
     frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
     return frame[: wire.AFTER_BTH] + accurate.FRP.encode(
         **{**frp, "current_rate": current_kbps, "desired_rate": desired_kbps}
@@ -129,12 +129,12 @@ def test_dr_is_how_a_rate_recovers():
 
 
 def short_circuit(qa, current_kbps, sequence=None):
-    """A notification from a switch, made of the newest FRP."""
+    """Deliver a notification from a switch, made from the newest FRP."""
     response(qa, current_kbps, sequence, short_circuit=1)
 
 
 def response(qa, current_kbps, sequence=None, short_circuit=0):
-    """An answer to the newest FRP."""
+    """Deliver an answer to the newest FRP."""
     body = accurate.FRP.encode(
         response=1, short_circuit=short_circuit, source_qp=7, current_rate=current_kbps, desired_rate=current_kbps
     )
@@ -280,7 +280,7 @@ def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
 
 
 def slow(now, frame):
-    """A contention point whose fair share is 0.1 Gb/s."""
+    """Return the frame behind a contention point whose fair share is 0.1 Gb/s."""
     return rated(frame, GBPS // 10, GBPS // 10) if is_frp(frame) and not Frp(frame).response else frame
 
 

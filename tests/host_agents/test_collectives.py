@@ -66,7 +66,7 @@ def left(made: list[Program]) -> list[np.ndarray]:
 
 
 def total_of(contents: list[np.ndarray]) -> np.ndarray:
-    """Sums wrap."""
+    """Return the sum of memories, in which lanes wrap."""
     return np.add.reduce([memory.astype(np.int32) for memory in contents], dtype=np.int32)
 
 
@@ -213,7 +213,7 @@ def test_a_sequence_stays_below_the_oldest_unanswered_one_and_the_window() -> No
 
 
 def answer(request: bytes) -> bytes:
-    """What the group makes of a read."""
+    """Return the group's answer to a read."""
     header = request[wire.AFTER_BTH : wire.AFTER_BTH + 16]
     return frame_to("10.0.0.2", 0xFB, header, source="239.1.0.1", payload=128)
 

@@ -44,7 +44,7 @@ ADDRESSES = tuple(parse_address(f"10.0.0.{i + 1}") for i in range(40))
 
 
 class Voice(Outlet):
-    """Of a queue pair with the NIC at `address`: remembers what was said."""
+    """Outlet of a queue pair with the NIC at `address`, which remembers what was sent."""
 
     def __init__(self, host: Host, address: int, traffic: Traffic | None = None, partition: int = 0xFFFF) -> None:
         super().__init__(host, traffic or Traffic())
@@ -100,7 +100,7 @@ class Receiver:
     def packet(
         self, sender: int, *, first: bool = False, last: bool = False, marked: bool = False, qp: int = 0, gap: int = 0
     ) -> int:
-        """A data packet is delivered, `gap` ns after the one before. Returns the n that its ACK tells."""
+        """Deliver a data packet `gap` ns after the one before, and return the n of its ACK."""
         self.pass_to(self.now_ns + gap)
         point = self.point(sender, qp)
         if first:
@@ -502,8 +502,10 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
-    """Joins, leaves, overlapping incasts, messages of one packet, announcements that are lost or late, senders that
-    fail, queue pairs that close; four queue pairs a sender.
+    """Sequences are random, with four queue pairs a sender.
+
+    They have joins, leaves, overlapping incasts, messages of one packet, announcements that are lost or late,
+    senders that fail, queue pairs that close.
     """
     rng = random.Random(seed)
     timeout_ns = 40 * PACKET_NS
@@ -526,7 +528,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
         assert receiver.told(*key)["n"] == max(1, model.n)
 
     def announced(key: tuple[int, int], group: int, members: set[int]) -> None:
-        """A message begins, with its announcement before its first packet; or behind it, on another path."""
+        """Begin a message, with its announcement before its first packet, or behind it, on another path."""
         late = rng.random() < 0.2
         if late:
             packet(key, first=True)
@@ -730,15 +732,16 @@ def test_tokens_are_for_short_messages_that_travel_alone(
 
 
 def made_queue(host: Host) -> SourceQueue:
-    """That the points of this host have made."""
+    """Return the queue that the points of this host have made."""
     queue = host.part("Dart's source queue", lambda: None)
     assert isinstance(queue, SourceQueue)
     return queue
 
 
 def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() -> None:
-    """Two pairs at line rate: together they release a packet's time worth of bytes more than the link takes. Then one
-    pair goes on at a half, and the other half of the link takes what was left.
+    """Two pairs at line rate release a packet's time worth of bytes more than the link takes.
+
+    Then one pair goes on at a half, and the other half of the link takes what was left.
     """
     host = Host(timers=TimerQueue())
     points = [sender(host=host)[0] for _ in range(2)]

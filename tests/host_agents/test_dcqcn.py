@@ -12,14 +12,14 @@ US = 1_000
 
 
 def reaction_point(protocol="dcqcn", **parameters):
-    """A reaction point on a NIC whose time the test drives by `at`."""
+    """Return a reaction point on a NIC whose time the test drives by `at`."""
     a, b = pair(protocol, parameters)
     qp, _ = connect(a, b)
     return a, qp.reaction_point
 
 
 def at(nic, now_ns):
-    """The NIC serves all timers up to now."""
+    """Let the NIC serve all timers up to now."""
     assert nic.next_frame(now_ns) is None
 
 
@@ -304,7 +304,7 @@ def test_a_limiter_with_steps_takes_the_next_smaller_one_and_keeps_the_current_r
 
 
 def cnps(arrivals, **parameters):
-    """Times at which CNPs leave a receiver of two flows, whose marked packets arrive at (time, flow)."""
+    """Return the times at which CNPs leave a receiver of two flows, whose marked packets arrive at (time, flow)."""
     a, b = pair("dcqcn", parameters)
     points = [connect(a, b, qpn)[1].notification_point for qpn in (1, 2)]
     sent = []

@@ -36,7 +36,7 @@ def split(frames):
 
 
 def sender(packets, name="eqds", **parameters):
-    """A sender that has sent all it may without hearing anything."""
+    """Return a sender that has sent all it may without an answer."""
     a, b = pair(name, parameters, reliability="selective-repeat", loss_packets=0)
     qa, qb = connect(a, b, 5)
     qa.post(packets * 1000)
@@ -173,7 +173,7 @@ def pulls(nic, until_ns):
 
 
 def receiver(demands, overhead_bytes=0, **parameters):
-    """A receiver with a queue pair for each demand (packets), all of which arrive at 0."""
+    """Return a receiver with a queue pair for each demand (packets), all of which arrive at 0."""
     a, b = pair("eqds", parameters, reliability="selective-repeat", frame_overhead_bytes=overhead_bytes)
     for n, packets in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)

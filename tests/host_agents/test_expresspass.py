@@ -58,7 +58,7 @@ def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceive
 
 
 def test_algorithm_1() -> None:
-    """w from 1/16 with target loss 1/8: an increase, a second one in a row, a loss of a half, an increase again."""
+    """With w = 1/16 and target loss 1/8: an increase, a second one in a row, a loss of a half, an increase again."""
     point, _ = receiver()
     shares, weights = [], []
     for loss in (0.0, 0.125, 0.5, 0.1):
@@ -100,7 +100,7 @@ def test_credits_leave_at_the_rate_from_request_to_stop() -> None:
 
 
 def test_what_data_tells_of_credits_is_what_was_lost() -> None:
-    """Of ten credits data comes for 1, 2, 5 and 10: six are lost. So the rate falls after the update period."""
+    """Data comes for 1, 2, 5 and 10 of ten credits: six are lost. So the rate falls after the update period."""
     point, voice = receiver(initial_rate=1.0, update_base_rtts=0.2)
     timers = voice.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
@@ -133,7 +133,7 @@ def test_a_link_that_charges_framing_carries_fewer_packets_and_credits(overhead_
 
 
 def test_of_a_link_that_charges_flits_a_credit_takes_one() -> None:
-    """Of its 62 to 70 bytes four to twelve would be left; all credits take the same."""
+    """Four to twelve of its 62 to 70 bytes would be left; all credits take the same."""
     point, voice = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), -58), initial_rate=1.0, credit_spread_bytes=8)
     for _ in range(3):
         point.on_control(0, *control(CREDIT_REQUEST, stop=0))

@@ -40,7 +40,7 @@ def test_no_frame_ends_a_host(cc: str) -> None:
 @pytest.mark.parametrize("cc", ["nscc", "rccc", "rccc+nscc", "swift"])
 @pytest.mark.parametrize("sleek_windows", [0.0, 1.5])
 def test_no_frame_ends_a_host_that_answers_by_bytes(cc: str, sleek_windows: float) -> None:
-    """Of packets on several paths, some lost and some trimmed; in the end there is silence."""
+    """Packets take several paths, some are lost and some trimmed; in the end there is silence."""
     rng = random.Random(f"{cc} {sleek_windows}")
     config = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek_windows": sleek_windows, "last_hop_dscp": 50}
     a, b = pair(cc, load_balancer="mixed", reliability="selective-repeat", **config)
@@ -132,8 +132,9 @@ def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("more", [0, 1_500_000])
 def test_what_somebody_else_acknowledged_is_sent_again(more: int) -> None:
-    """The third of three packets is lost, and a forged SACK names it: the sender has nothing in flight any more, or
-    sends on, past what the receiver keeps.
+    """The third of three packets is lost, and a forged SACK names it.
+
+    The sender has nothing in flight any more, or sends on, past what the receiver keeps.
     """
     a, b = pair("none", reliability="selective-repeat", rto_ns=50_000)
     qa, qb = connect(a, b)

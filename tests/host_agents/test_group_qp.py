@@ -35,7 +35,7 @@ class Net:
             nic.join(GROUP)
 
     def sent(self, nic, count=None):
-        """The frames of a NIC, until it has no more, or so many."""
+        """Return the frames of a NIC, until it has no more, or `count` of them."""
         frames = []
         while len(frames) != count:
             frame = nic.next_frame(self.now_ns)

@@ -131,7 +131,7 @@ class TestReps:
         assert self.sent(reps) == 0
 
     def test_an_ack_names_the_path_of_one_packet(self):
-        """What is sent before the next one goes on in turn, or a whole window would take one path."""
+        """Packets sent before the next ACK go on in turn, or a whole window would take one path."""
         reps = self.reps()
         for _ in range(4):
             self.sent(reps)

@@ -467,7 +467,7 @@ class TestScopes:
         assert a.next_frame(0)[wire.TOS] >> 5 == 3
 
     def test_a_limiter_that_waits_in_a_paused_class_leaves_it_for_that_of_the_next_queue_pair(self):
-        """What it was to send again is acknowledged in the meantime, so that its queue pair may be closed."""
+        """Its retransmissions are acknowledged in the meantime, so that its queue pair may be closed."""
         a, b = pair("dcqcn", cc_scope="pair", rto_ns=10_000)
         first, _ = connect(a, b)
         first.post(1000)

@@ -40,7 +40,7 @@ def ack(rp, delay_ns, marked=False, now_ns=1, acked_bytes=PACKET, rtt_known=True
 
 
 def settled(rp, bytes_squared):
-    """What the window is when so much increase was pending, once it is applied."""
+    """Return the window once the pending increase of that size is applied."""
     return pytest.approx(rp + bytes_squared / rp)
 
 
@@ -59,7 +59,7 @@ class TestStart:
 
 class TestFourCases:
     def test_unmarked_above_the_target_is_a_fair_increase(self):
-        """fi for each window of bytes, applied when more than eight packets were acknowledged."""
+        """It is fi for each window of bytes, applied when more than eight packets were acknowledged."""
         rp = point(100_000)
         ack(rp, TARGET_NS, acked_bytes=UPDATE_BYTES)
         assert rp.window_bytes == 100_000  # 8 packets are not more than 8

@@ -137,8 +137,10 @@ def test_where_all_pass_nothing_is_sent_again():
     share=st.sampled_from(("host", "off")),
 )
 def test_receivers_see_no_gap_duplicate_or_reordering(protocol, sizes, gap_ns, gbps, share):
-    """Whatever starts when; what the switch drops are the packets numbered from let_through on, and none that is
-    scheduled; of a host and epoch no more pass than its window, where weights have the numbers shared.
+    """The starts are arbitrary.
+
+    The switch drops the packets numbered from let_through on, and none that is scheduled; of a host and epoch
+    no more pass than its window, where weights have the numbers shared.
     """
     switch = Switch(gbps)
     parameters = EXACT | ({"weights": {"share": share}} if "weights" in protocol else {})
@@ -162,7 +164,7 @@ def test_without_a_response_it_starts_anew_with_what_is_not_acknowledged():
     lost = []
 
     def lose(now, frame):
-        """The first response, and all packets from the third on that came before."""
+        """Lose the first response, and all packets from the third on that came before."""
         if now < 3 * RTT and is_control(frame) and values(frame)["response"]:
             lost.append(frame)
             return None
@@ -193,7 +195,7 @@ def test_with_a_priority_of_their_own_scheduled_packets_wait_for_the_last_specul
     held = []
 
     def late(now, frame):
-        """A congested queue of the lower class: what passes in it takes 30 us more."""
+        """Delay what passes in a congested queue of the lower class by 30 us."""
         found = switch_of_it(now, frame)
         if found is not None and is_speculative(found):
             held.append(found)

@@ -1,5 +1,6 @@
-"""What a protocol may do with frames of the transport's: headers of its data packets, ACKs of its own, messages that
-travel alone, partition keys.
+"""Extent of a protocol's influence on frames of the transport.
+
+It may set headers of its data packets, ACKs of its own, messages that travel alone, partition keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must hold for every protocol that is registered, with and without its mechanisms."""
+"""Properties of every registered protocol, with and without its mechanisms."""
 
 import itertools
 

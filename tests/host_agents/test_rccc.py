@@ -39,7 +39,7 @@ def granted(frame):
 
 
 def cut(frame):
-    """A data frame that a switch has trimmed: the target stays."""
+    """Return a data frame that a switch has trimmed: the target stays."""
     out = bytearray(trimmed(frame)) + frame[wire.AFTER_BTH : wire.AFTER_BTH + 4]
     for place in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
         length = int.from_bytes(out[place : place + 2], "big") + 4
@@ -59,7 +59,7 @@ def nics(name="rccc", **parameters):
 
 
 def sender(packets, name="rccc", **parameters):
-    """A sender that has sent all it may without hearing anything."""
+    """Return a sender that has sent all it may without an answer."""
     a, b = nics(name, **parameters)
     qa, qb = connect(a, b, 5)
     qa.post(packets * 1000)
@@ -164,7 +164,7 @@ class TestSender:
 
 
 def requests(demands, **parameters):
-    """A receiver whose senders, one a queue pair, have asked for so many quanta at 0."""
+    """Return a receiver whose senders, one a queue pair, have asked for that many quanta at 0."""
     a, b = nics(**parameters)
     for n, quanta in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)
@@ -324,7 +324,7 @@ def test_with_nscc_it_asks_for_a_packet_more_than_the_window():
 
 
 class Ledger:
-    """What a sender's credit must be after each step, from what it sends and what pulls say."""
+    """Model of a sender's credit after each step, from what it sends and what pulls say."""
 
     def __init__(self, qa):
         self.point = qa.reaction_point

@@ -81,7 +81,7 @@ def test_a_bad_configuration(change, message):
 
 
 def test_types_of_parameters_are_those_that_compiled_hosts_keep():
-    """mypyc makes a `type` of every other, a `Literal` for instance, and then refuses all values."""
+    """Mypyc makes a `type` of every other annotation, a `Literal` for instance, and then refuses all values."""
     infos = [*protocols().values(), *mechanisms().values(), *load_balancers().values()]
     kept = {bool, int, float, str, NoneType}
     for info in infos:

@@ -28,7 +28,7 @@ def drain(nic, now_ns):
 
 
 def send(nic, count, now_ns=0):
-    """The next `count` data frames, and the time after them."""
+    """Return the next `count` data frames, and the time after them."""
     frames = []
     for _ in range(count):
         frames.append(nic.next_frame(now_ns))
@@ -376,7 +376,7 @@ class TestAcksByBytes:
 
 
 class TestNack:
-    """What a NACK says of the packet that was trimmed."""
+    """Content of a NACK about the trimmed packet."""
 
     @pytest.mark.parametrize("last_hop", [False, True])
     @pytest.mark.parametrize("mark", [False, True])
@@ -720,9 +720,10 @@ class TestSelectiveRepeat:
         seed=st.integers(0, 1 << 32),
     )
     def test_what_is_sent_again_is_what_was_lost(self, rate_bps, delay_ns, loss, ack_loss, protocol, seed):
-        """Each packet that is sent again was lost, or its own SACK was. Few of the losses that
-        later packets tell of are not real: two SACKs name a packet at least, and nearly all of
-        those in a row of new packets are named by 64.
+        """Each packet that is sent again was lost, or its own SACK was.
+
+        Few of the losses that later packets tell of are not real: two SACKs name a packet at least, and
+        nearly all of those in a row of new packets are named by 64.
         """
         a, b = pair(
             protocol, reliability="selective-repeat", line_rate_bps=rate_bps, base_rtt_ns=2 * delay_ns, rto_ns=1_000_000

@@ -256,6 +256,7 @@ def test_it_has_three_bits(retry_count: int) -> None:
 
 def test_what_is_taken_back_and_acknowledged_again_is_no_answer() -> None:
     """The receiver lacks a packet that somebody else acknowledged, and names one after it each time it is sent again.
+
     A protocol whose own packets are not answered asks between two time-outs.
     """
     a, b = pair("none", reliability="selective-repeat", rto_ns=RTO_NS, retry_count=7)

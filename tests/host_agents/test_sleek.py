@@ -53,7 +53,7 @@ class Rig:
         return sent
 
     def arrive(self, *numbers):
-        """These arrive, and are acknowledged."""
+        """Deliver these packets, which are acknowledged."""
         for number in numbers:
             self.now_ns += 1
             self.b.receive(self.now_ns, self.frames[number])

@@ -124,7 +124,7 @@ def test_the_mean_weight_is_that_of_the_time_for_which_the_flow_is_counted():
 
 
 def valued(sent):
-    """A frame's time and its values."""
+    """Return a frame's time and its values."""
     time_ns, frame = sent
     return time_ns, values(frame)
 

@@ -17,7 +17,7 @@ GROUP = 1
 
 
 def rows(share: float, cost: float, cycles: int, bucket: TokenBucket | None = None) -> list[tuple[str, int]]:
-    """What a sender of packets of this cost does in each cycle, and the whole tokens that it has then."""
+    """Return the actions of a sender of packets of this cost in each cycle, and its whole tokens then."""
     bucket = bucket or TokenBucket(share)
     found = []
     for cycle in range(cycles):
@@ -41,7 +41,7 @@ def test_figure_6_1_half_the_watermark_sends_half_as_often() -> None:
 
 
 def test_figure_6_4_the_tokens_of_each_cycle() -> None:
-    """What the figure's table has of a packet that costs 5 flits, and of one that costs four times as much."""
+    """The figure's table has a packet that costs 5 flits, and one that costs four times as much."""
     alone, among_four = rows(1.0, 5.0, 21), rows(1.0, 20.0, 21)
     assert [cycle for cycle, (action, _) in enumerate(alone) if action == "send"] == [0, 5, 10, 15, 20]
     assert [cycle for cycle, (action, _) in enumerate(among_four) if action == "send"] == [0, 20]
@@ -202,7 +202,7 @@ EXAMPLE = ThreeCpoParameters(wm_min=1.0, wm_max=100.0, wm_start=100.0, lat_thres
 
 
 def congested_rtts(*paid: float, latency: float = 15.0) -> list[tuple[float, float]]:
-    """The watermark, and the growth of its equivalent, after each RTT with so many tokens paid."""
+    """Return the watermark, and the growth of its equivalent, after each RTT with that many tokens paid."""
     watermark = Watermark(EXAMPLE)
     found = []
     for tokens in paid:

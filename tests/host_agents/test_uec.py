@@ -12,7 +12,7 @@ LINK_NS = 1_000
 
 
 def derived(rate_gbps, links):
-    """The values of a network by the simulator's symbols, in us and bytes, Kmin and Kmax in packets."""
+    """Return the values of a network by the simulator's symbols, in us and bytes, Kmin and Kmax in packets."""
     rate_bps = rate_gbps * 1e9
     rtt_ns = network_rtt_ns(rate_bps, links, links * LINK_NS, PACKET)
     # Reaction points know a base RTT in whole ns.

@@ -75,7 +75,7 @@ def test_ip_checksum_fails_for_any_changed_bit_of_the_header():
 
 
 def replies(a, b, frames):
-    """What `b` answers to `frames` of `a`."""
+    """Return the answers of `b` to `frames` of `a`."""
     for frame in frames:
         b.receive(1000, frame)
     out = []

@@ -59,7 +59,7 @@ def setup(hook=None, **config):
 
 
 def lost_from(place):
-    """A hook that loses what is wrapped and has this place or a later one."""
+    """Return a hook that loses wrapped packets from this place on."""
 
     def hook(now_ns, frame):
         wrapped = frame[wire.BTH] & 0xF0 == 0xF0

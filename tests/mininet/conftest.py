@@ -18,13 +18,13 @@ Both = Callable[..., tuple[tuple[Result, ...], tuple[Result, ...]]]
 
 @pytest.fixture(params=["builtin", pytest.param("bmv2", marks=needs_bmv2)])
 def switch(request: pytest.FixtureRequest) -> str:
-    """What `--switch` takes: the built-in switch, and BMv2 where it is installed."""
+    """Return what `--switch` takes: the built-in switch, and BMv2 where it is installed."""
     return str(request.param)
 
 
 @pytest.fixture(scope="session")
 def both(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Both:
-    """The results of `p4cc run ARGUMENTS` in the virtual and the Mininet world."""
+    """Return the results of `p4cc run ARGUMENTS` in the virtual and the Mininet world."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
 

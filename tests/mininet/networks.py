@@ -50,7 +50,7 @@ def p4cc(*arguments: str) -> str:
 
 
 def run_on(switch: str, *arguments: str, out: Path) -> Result:
-    """The run `p4cc run ARGUMENTS` on one kind of switch, all of which holds what it should, whatever its times are."""
+    """Return the run `p4cc run ARGUMENTS` on one kind of switch, whose checks hold, whatever its times are."""
     with alone():
         p4cc("run", *arguments, "--world", "mininet", "--switch", switch, "--no-report", "--out", str(out))
     (result,) = load_all(out)
@@ -105,7 +105,7 @@ class Running:
 
 @contextmanager
 def running(folder: Path, k: int = 2) -> Iterator[Running]:
-    """A run that is killed at the end of the block, if it is still there."""
+    """Yield a run that is killed at the end of the block, if it still exists."""
     with alone():
         run = Running(folder, k)
         try:
@@ -117,12 +117,12 @@ def running(folder: Path, k: int = 2) -> Iterator[Running]:
 
 
 def namespaces(state: State) -> set[str]:
-    """The network namespaces that a run's processes are in."""
+    """Return the network namespaces of a run's processes."""
     return {os.readlink(f"/proc/{process.pid}/ns/net") for process in state.processes}
 
 
 def nothing_left(path: Path, state: State, spaces: set[str]) -> list[str]:
-    """What there still is of a run that is over: processes, folder, namespaces (interfaces are nowhere else)."""
+    """Return what is left of a run that is over: processes, folder, namespaces (interfaces are nowhere else)."""
     left = [f"process {process.pid}" for process in state.processes if process.find() is not None]
     left += [str(path)] if path.exists() else []
     for pid in psutil.pids():

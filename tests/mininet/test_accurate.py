@@ -22,8 +22,9 @@ pytestmark = needs_mininet
 
 
 def rate_bps(samples: pd.DataFrame) -> float:
-    """Theil and Sen's slope of what was sent: the median over all pairs of samples, so that none that was taken late on
-    a busy machine counts for more than the others.
+    """Return Theil and Sen's slope of what was sent: the median over all pairs of samples.
+
+    So none that was taken late on a busy machine counts for more than the others.
     """
     ordered = samples.sort_values("time_ns")
     sent_bits = (ordered["throughput_bps"] * PERIOD_NS / 1e9).cumsum()

@@ -59,7 +59,7 @@ def stub(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[int, bmv2_process.Queue]]:
-    """What was set, by Thrift port."""
+    """Return what was set, by Thrift port."""
     told: dict[int, Mapping[int, bmv2_process.Queue]] = {}
     monkeypatch.setattr(bmv2_process, "set_queues", told.__setitem__)
     return told

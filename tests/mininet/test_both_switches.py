@@ -34,7 +34,7 @@ Runs = Callable[[str], Result]
 
 @pytest.fixture
 def runs(switch: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Runs:
-    """The run of a protocol on one of the switches, made once a test session, whichever of its processes asks first."""
+    """Return the run of a protocol on one of the switches, made once a test session by the first process that asks."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
 

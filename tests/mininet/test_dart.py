@@ -37,7 +37,7 @@ def figure_15(folder: Path) -> Path:
 
 
 def limits(result: Result, flow: str) -> pd.Series[float]:
-    """Of a flow's rate, in Gb/s, by time in ns."""
+    """Return the limits of a flow's rate, in Gb/s, by time in ns."""
     qp = int(result.flows.set_index("group")["qp"][flow])
     return result.rates[result.rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
 

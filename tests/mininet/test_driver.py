@@ -91,7 +91,7 @@ def test_frames_are_whole_and_have_an_icrc() -> None:
 
 
 def exchange(step_ns: int) -> tuple[Host, Host]:
-    """A message and its acknowledgements, looked at every so many ns of model time only."""
+    """Exchange a message and its acknowledgements, in steps of that many ns of model time."""
     a, b = pair()
     send(a, 20_000, 1000)
     for now_ns in range(0, 200_000, 100):

@@ -40,7 +40,7 @@ def test_percentiles_of_a_histogram() -> None:
 
 
 def judged(mean_ns: int, lost: dict[str, int], least_share: float = 1.0) -> dict[str, Any]:
-    """A round trip of two links of hosts, on which 1% of the frames bring all the lateness, and six of switches."""
+    """Return the fidelity of a round trip of two links of hosts, with 1% late frames, and six of switches."""
     hosts = fidelity.Lateness("hosts", 2, histogram(b0=99, b21=1), 100 * mean_ns)
     switches = fidelity.Lateness("switches", 6, histogram(b10=100), 100 * 1000)
     meter = fidelity.Meter([os.getpid()])
@@ -74,7 +74,7 @@ def test_no_queue_takes_up_much_lateness() -> None:
 
 
 def test_lateness_that_queues_take_up_does_not_count() -> None:
-    """Of flows that wait in queues for nine tenths of their time, a tenth can become longer."""
+    """Flows that wait in queues for nine tenths of their time can become longer by a tenth."""
     assert judged(200_000, {}, least_share=0.1)["kept_up"]
     assert judged(200_000, {}, least_share=0.1)["drift"] == pytest.approx(0.1 * judged(200_000, {})["drift"])
 

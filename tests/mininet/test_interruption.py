@@ -35,7 +35,7 @@ def test_a_signal_ends_it_in_one_line(tmp_path: Path, number: signal.Signals) ->
 
 
 def _command(process: psutil.Process) -> str:
-    """The command line of a process; "" once it has ended."""
+    """Return the command line of a process; "" once it has ended."""
     try:
         return " ".join(process.cmdline()) if process.is_running() else ""
     except (psutil.NoSuchProcess, psutil.ZombieProcess):

@@ -78,7 +78,7 @@ columns = ["let_through"]
 
 
 def nothing_is_left(result: Result) -> bool:
-    """The registers were read, and SumE, NumB and the interval are 0."""
+    """Return whether the registers were read, and SumE, NumB and the interval are 0."""
     (check,) = [check for check in result.summary["checks"] if "nothing is left" in check["name"]]
     return bool(check["holds"]) and check["detail"] == "0 everywhere"
 

@@ -64,7 +64,7 @@ def test_entries_with_an_optional_key(program: p4cc.Program) -> None:
 
 
 def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
-    """What is behind its end matters, in headers and in the payload."""
+    """Bytes behind its end matter, in headers and in the payload."""
     switch = p4cc.Switch(program)
     switch.table("t").default("forward", port=2)
     sent = switch.send(1, FRAME)
@@ -139,7 +139,7 @@ def test_what_fails_is_not_what_is_missing() -> None:
 
 
 class Clock:
-    """Of which time passes only while somebody sleeps; then `at` may happen, once."""
+    """Clock that advances only while somebody sleeps; then `at` may happen, once."""
 
     def __init__(self, due_s: float, at: Callable[[], object]) -> None:
         self.now_s, self._due_s, self._at = 0.0, due_s, at
@@ -156,7 +156,7 @@ class Clock:
 
 
 def test_a_trace_is_waited_for_only_where_something_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a packet that a switch in a process never saw it tells nothing."""
+    """A switch in a process reports nothing of a packet that it never saw."""
     file = tmp_path / "trace.jsonl"
     file.touch()
     with file.open() as trace:

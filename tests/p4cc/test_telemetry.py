@@ -16,7 +16,10 @@ FRONT = bytes(56)
 
 
 def ack(now_ns: int, *links: tuple[float, int, int, int], path_id: int = 1) -> Feedback:
-    """Of links as they are: rate, time in ns, bytes transmitted, bytes queued. As a switch writes it."""
+    """Return an ACK with links as they are: rate, time in ns, bytes transmitted, bytes queued.
+
+    As a switch writes it.
+    """
     feedback = Feedback()
     feedback.now_ns, feedback.path_id = now_ns, path_id
     feedback.int_hops, feedback.int_offset = len(links), len(FRONT)

@@ -1,4 +1,4 @@
-"""What traces tell of all that v1model does with packets beside tables: copies, rounds, digests, meters, counters."""
+"""Traces of all that v1model does with packets beside tables: copies, rounds, digests, meters, counters."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def line_of(text: str) -> int:
 
 
 def only(packets: p4cc.Packets, kind: type[events.Event], text: str) -> events.Event:
-    """The one event of a kind, which names the source line with `text`."""
+    """Return the one event of a kind, which names the source line with `text`."""
     (event,) = packets.trace.of(kind)
     assert event.place is not None
     assert (Path(event.place.file).name, event.place.line) == ("all.p4", line_of(text))

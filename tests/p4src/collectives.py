@@ -39,7 +39,10 @@ COMBINE[5] = np.bitwise_xor
 
 
 def combined(operator: int, contributions: Iterable[Sequence[int]]) -> tuple[Lanes, Lanes]:
-    """What numpy makes of 32-bit lanes, and of the same in 64 bits, which do not overflow here. Lanes are unsigned."""
+    """Return numpy's result for 32-bit lanes, and for the same in 64 bits, which do not overflow here.
+
+    Lanes are unsigned.
+    """
     wide = [np.array(lanes, dtype=np.uint32).astype(np.int32).astype(np.int64) for lanes in contributions]
     exact = COMBINE[operator].reduce(np.stack(wide))
     return tuple((exact & 0xFFFFFFFF).tolist()), tuple(exact.tolist())
@@ -75,7 +78,7 @@ class Message:
 
     @staticmethod
     def of(frame: bytes) -> Message:
-        """Checks what every packet has to have: lengths, checksum, MAC addresses."""
+        """Return the message of a frame, and check lengths, checksum, MAC addresses."""
         found = packets.HEADER.decode(frame, wire.AFTER_BTH)
         opcode = frame[wire.BTH]
         start = wire.AFTER_BTH + packets.HEADER.size_bytes
@@ -117,7 +120,7 @@ class Placed:
 
 
 class Reference:
-    """What `collective.p4` does, without slots' numbers: a slot for each group, rank and sequence modulo the window."""
+    """Reference of `collective.p4` without slot numbers: a slot for each group, rank and sequence modulo the window."""
 
     def __init__(self, topology: Topology, switch: str, groups: Sequence[CollectiveGroup]) -> None:
         self.drops: list[str] = []
@@ -242,7 +245,7 @@ class Network:
             self.rigs[switch.name] = BuiltinRig("collective", parameters.entries(view), **parameters.defines())
 
     def pass_on(self, switch: str, port: int, message: Message) -> list[tuple[str, int, Message]]:
-        """What one packet makes of a switch: (node, port that it comes in by, packet). As the reference says."""
+        """Pass a packet to a switch; return (node, port that it comes in by, packet), as the reference says."""
         found = self.rigs[switch].switch.process(port, message.frame(), 0)
         sent = [(port, Message.of(frame)) for port, frame in found]
         expected = self.references[switch].process(port, message)
@@ -255,7 +258,7 @@ class Network:
         return made
 
     def slots_in_use(self, switch: str) -> int:
-        """The larger number of slots, of those of reads and those of writes, that have a sequence number."""
+        """Return the larger number of slots, of those of reads and those of writes, that have a sequence number."""
         engine = self.rigs[switch].switch
         return max(
             sum(any(engine.register_read(name, index)[:4]) for index in range(SLOTS))
@@ -263,7 +266,7 @@ class Network:
         )
 
     def forget(self, switch: str) -> None:
-        """The switch's registers are zero from now on."""
+        """Set the switch's registers to zero."""
         engine = self.rigs[switch].switch
         for name in ("read_state", "write_state", *(f"sums{i}" for i in range(LANES))):
             for index in range(SLOTS):

@@ -1,4 +1,4 @@
-"""What accurate.p4 is judged by: its rules, as the paper and the program's header state them."""
+"""Reference of accurate.p4: its rules, as the paper and the program's header state them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def quotient(dividend: int, divisor: int) -> int:
 
 @dataclass
 class Count:
-    """What a contention point knows of a period."""
+    """State of a contention point in a period."""
 
     local: int = 0  # M
     elsewhere: int = 0  # B
@@ -69,7 +69,7 @@ class ContentionPoint:
     old: Count = field(default_factory=Count)
 
     def frp(self, now: int, rate: int, desired: int, kind: int = PERIODIC, counted: bool = False) -> tuple[int, int]:
-        """The packet's CR and DR as they leave."""
+        """Return the packet's CR and DR as they leave."""
         stops_local = (min(self.fsr, self.fsr_start, self.fsr_before) if self.corrected else self.fsr_start) <= rate
         new_period = now >= self.period_end
         if new_period:

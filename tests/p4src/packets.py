@@ -88,7 +88,7 @@ class Flow:
         return bytes(head / Raw(payload))
 
     def data(self, psn: int = 0, opcode: int = WRITE_ONLY, **options: int) -> bytes:
-        """A plain RoCEv2 data packet."""
+        """Return a plain RoCEv2 data packet."""
         frame = bytearray(_first_data(self, opcode, **options))
         struct.pack_into("!H", frame, _IP_ID, psn & 0xFFFF)
         struct.pack_into("!H", frame, _IP_CHECKSUM, 0)
@@ -97,13 +97,13 @@ class Flow:
         return bytes(frame)
 
     def telemetry(self, records: int = 0, psn: int = 0, opcode: int = WITH_INT + WRITE_ONLY, **options: int) -> bytes:
-        """A packet with an INT shim that holds so many records already; record i has link rate code i + 1."""
+        """Return a packet with an INT shim of `records` records; record i has link rate code i + 1."""
         known = [IntRecord(link_rate_code=i + 1, timestamp_ns=i, tx_units=i, queue_cells=i) for i in range(records)]
         shim = IntShim(hop_count=records, path_id=0x5A5, records=known)
         return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7) / shim, psn=psn, **options)  # type: ignore[arg-type]
 
     def flow_rate(self, current_kbps: int, desired_kbps: int, kind: int = 0, psn: int = 0, response: int = 0) -> bytes:
-        """An FRP of ACCurate, on its way to the destination."""
+        """Return an FRP of ACCurate, on its way to the destination."""
         above = BTH(opcode=FRP_OPCODE, psn=psn, dest_qp=7) / FlowRate(
             kind=kind, response=response, source_qp=9, current_rate=current_kbps, desired_rate=desired_kbps
         )
@@ -139,7 +139,7 @@ def dissect(frame: bytes) -> Packet:
 
 
 def ip_checksum_ok(frame: bytes) -> bool:
-    """Whether IPv4's header checksum is that of the header (RFC 1071: the sum of all words is all ones)."""
+    """Return whether IPv4's header checksum is right (RFC 1071: the sum of all words is all ones)."""
     words = [int.from_bytes(frame[i : i + 2], "big") for i in range(14, 34, 2)]
     total = sum(words)
     while total >> 16:
@@ -156,5 +156,8 @@ def psn_of(frame: bytes) -> int:
 
 
 def numbered(frame: bytes, psn: int) -> bytes:
-    """The same with another PSN. (scapy takes a millisecond for a frame.)"""
+    """Return the frame with another PSN.
+
+    scapy takes a millisecond for a frame.
+    """
     return frame[: PSN.start] + psn.to_bytes(3, "big") + frame[PSN.stop :]

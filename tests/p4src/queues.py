@@ -62,7 +62,7 @@ class QueueRig:
         self.link = self.fabric.connect(self.node, OUT, self.host, 0, rate_bps=RATE_BPS, delay_ns=0)
 
     def inject(self, frames: Iterable[tuple[int, bytes]], port: int = 1) -> None:
-        """(time in ns, frame)"""
+        """Inject frames, given as (time in ns, frame)."""
         for time_ns, frame in frames:
             self.fabric.at(time_ns, partial(self._arrive, port, frame))
 
@@ -70,7 +70,7 @@ class QueueRig:
         self.fabric.inject(self.node, port, frame)
 
     def run(self, until_ns: int | None = None) -> Sequence[tuple[int, bytes]]:
-        """What has arrived by then: (time of the last bit, frame)."""
+        """Return what has arrived by then: (time of the last bit, frame)."""
         self.fabric.run(until_ns)
         return self.sink.arrived
 

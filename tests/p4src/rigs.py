@@ -82,7 +82,7 @@ class Rig(ABC):
 
 
 def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines.Pipeline, Switch]:
-    """A pipeline and a switch with it, which counts what it passes where somebody collects (`--p4-coverage`).
+    """Return a pipeline and a switch with it, which counts what it passes if coverage is collected (`--p4-coverage`).
 
     What p4c compiles does not count: it cuts the source into other statements.
     """
@@ -182,7 +182,7 @@ class Bmv2Rig(Rig):
                 time.sleep(self.gap_s)
 
     def _collect(self) -> Received:
-        """What is in the files once they have stopped growing."""
+        """Return the contents of the files once they have stopped growing."""
         sizes: list[int] = []
         clock = processes.AwakeClock()
         quiet_since = 0.0
@@ -271,7 +271,7 @@ def _by_class(received: Received) -> dict[tuple[int, int], list[bytes]]:
 
 
 class P4cBmv2Rig(Bmv2Rig):
-    """What most people have: p4c and BMv2."""
+    """Rig of p4c and BMv2, which most people have."""
 
     compiler = "p4c"
 

@@ -83,7 +83,7 @@ class Outcome:
 
 
 def play(rig: Rig, steps: Sequence[Step], out: int = OUT) -> list[Outcome]:
-    """Sends FRPs from port 1 to port `out`; what left, and whether a copy went back."""
+    """Send FRPs from port 1 to port `out`; return what left, and whether a copy went back."""
     sent = [
         Sent(1, frame_of(i, round(s.rate * GBPS), round(s.desired * GBPS), s.kind, s.counted), s.now)
         for i, s in enumerate(steps)
@@ -407,7 +407,7 @@ _clocks: defaultdict[Rig, Iterator[int]] = defaultdict(lambda: itertools.count(1
 
 
 def much_later(rig: Rig) -> int:
-    """A time at which the switch has forgotten everything: one switch serves many examples."""
+    """Return a time at which the switch has forgotten everything: one switch serves many examples."""
     return next(_clocks[rig])
 
 
@@ -508,7 +508,7 @@ MIXES = [(10,) * LINKS, (10, 25, 40, 100, 10, 25), (100, 40, 40, 10, 10, 10), (2
 
 
 def settles(rule: str, seed: int, periods: int = 15) -> bool:
-    """Whether the rates of a random scenario are within 3% of the max-min allocation after so many periods."""
+    """Return whether the rates of a random scenario are within 3% of the max-min allocation after `periods`."""
     rng = random.Random(seed)
     gbps = rng.choice(MIXES)
     paths = [rng.sample(range(LINKS), rng.randint(1, 4)) for _ in range(rng.randint(1, 50))]
@@ -520,7 +520,7 @@ def settles(rule: str, seed: int, periods: int = 15) -> bool:
 
 
 def test_rates_settle_on_the_max_min_allocation_in_fifteen_periods() -> None:
-    """Of scenarios 0 to 399 all settle, in a median of 6 periods (90th percentile 8), one of them (127) in 16."""
+    """All scenarios from 0 to 399 settle, in a median of 6 periods (90th percentile 8), one of them (127) in 16."""
     assert [seed for seed in range(100) if not settles("corrected", seed)] == []
 
 

@@ -66,7 +66,7 @@ def view_of(topology: Topology, switch: str, *groups: CollectiveGroup) -> Switch
 
 
 def root_of_four(make_rig: MakeRig, **options: Any) -> tuple[Rig, list[int]]:
-    """A switch alone, and its hosts' addresses."""
+    """Return a switch alone, and its hosts' addresses."""
     group = CollectiveGroup(1, (0, 1, 2, 3), window=W, **options)
     rig = make_rig("collective", view=view_of(ALONE, ALONE.switches[0].name, group))
     return rig, [int(host.address) for host in ALONE.hosts]
@@ -96,7 +96,7 @@ def counted(rig: Rig) -> dict[str, int]:
 
 
 def lanes(*values: int) -> Lanes:
-    """These, then zeros."""
+    """Return these values, then zeros."""
     return (*(value & 0xFFFFFFFF for value in values), *(0,) * (LANES - len(values)))
 
 
@@ -108,7 +108,7 @@ def times(factor: int) -> Lanes:
 
 
 def the_worked_example(hosts: Sequence[int], asks: int) -> tuple[list[tuple[int, Message]], Message, Message]:
-    """Of a switch with children on ports 1 to 4, and requests into port `asks`: packets, results of both sequences."""
+    """Return packets and results of both sequences, for children on ports 1 to 4 and requests into `asks`."""
     request = Message(hosts[0], GROUP, READ)
 
     def answer(child: int, sequence: int = 1) -> tuple[int, Message]:
@@ -297,7 +297,7 @@ def test_unicast_is_routed_and_nothing_else(make_rig: MakeRig) -> None:
 
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[Topology, list[CollectiveGroup]]:
-    """A random tree of switches with hosts, or leaves and spines; groups of some of the hosts."""
+    """Draw a random tree of switches with hosts, or leaves and spines, and groups of some of the hosts."""
     if draw(st.booleans()):
         shape = {"leaves": draw(st.integers(1, 3)), "spines": draw(st.integers(1, 2)), "hosts_per_leaf": 2}
         topology = topologies.build("leaf-spine", {**shape, "links_per_spine": draw(st.integers(1, 2))})
@@ -350,7 +350,7 @@ class Hosts:
         self._posted: set[tuple[int, int, int, int]] = set()
 
     def contribution(self, *of: int) -> Lanes:
-        """A member's for (group, rank, sequence, member), or what a rank writes."""
+        """Return a member's contribution for (group, rank, sequence, member), or what a rank writes."""
         if of not in self._lanes:
             kind = self.rng.choice((1, 2))
             self._lanes[of] = lanes(
@@ -359,7 +359,7 @@ class Hosts:
         return self._lanes[of]
 
     def post(self, again: bool = False) -> list[tuple[str, int, Message]]:
-        """What the windows allow, and, if they are to, all that is not answered again."""
+        """Return what the windows allow, and, if `again`, all that is not answered."""
         found = []
         for what in sorted(self.wanted - self.answered.keys()):
             opcode, number, rank, sequence = what
@@ -449,7 +449,7 @@ class Hosts:
 
 
 def may_overflow(lane: Iterable[int]) -> bool:
-    """Whether some of these, added, do not fit."""
+    """Return whether the sum of some of these does not fit."""
     signed = [value - (1 << 32) if value >> 31 else value for value in lane]
     return sum(v for v in signed if v > 0) >= 2**31 or sum(v for v in signed if v < 0) < -(2**31)
 

@@ -1,4 +1,4 @@
-"""What programs do where their tables know nothing, and at the ends of their numbers: corners that no run goes to."""
+"""Corner cases of programs: tables without entries, and the ends of number ranges, which no run reaches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DROP_NO_ROUTE = 4
 
 
 def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **parameters: object) -> BuiltinRig:
-    """A switch whose controller has left a table as the program has it."""
+    """Return a switch whose controller has left a table as the program has it."""
     entries = programs.parameters(program, parameters).entries(switch_view)
     kept = [entry for entry in entries if getattr(entry, "table", None) != table]
     assert len(kept) < len(entries)

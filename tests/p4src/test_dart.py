@@ -121,7 +121,7 @@ def waiting(rig: BuiltinRig, port: int, bytes_of_priority: dict[int, int]) -> No
 
 
 def keys(rig: BuiltinRig) -> list[int]:
-    """Of the entries in use."""
+    """Return the keys of the entries in use."""
     found = [int.from_bytes(rig.switch.register_read("dft_key", i), "big") for i in range(16)]
     return [key for key in found if key]
 
@@ -143,7 +143,7 @@ def test_a_message_is_deflected_as_one_and_its_last_packet_frees_the_entry(make_
 
 
 def test_tokens_lanes_and_a_full_table_on_any_switch(make_rig: MakeRig) -> None:
-    """What comes by from above for a ToR, message by message (destination QP), with a table of two entries."""
+    """Packets come by from above for a ToR, by message (destination QP), with a table of two entries."""
     rig = make_rig("dart", {"threshold_bytes": 0, "dft_entries": 2}, AGG)
     whole = (FIRST, MIDDLE, LAST)
     messages = {
@@ -300,9 +300,10 @@ def test_as_printed_visits_are_not_told_apart() -> None:
 
 @pytest.mark.parametrize(("match", "arrival"), [("message", [1, 0, 2]), ("exact", [0, 1, 2])])
 def test_a_packet_sent_straight_back_is_caught_again_by_the_printed_key_only(match: str, arrival: list[int]) -> None:
-    """Three packets, 1.5 link times apart, go away to a switch that sends each of them straight back, two link times
-    later; the queue is empty by then. As printed packet 0 is caught a second time, packet 2 frees the entry, and
-    packet 1 passes before packet 0.
+    """Three packets, 1.5 link times apart, go away to a switch that sends each of them straight back.
+
+    They come back two link times later; the queue is empty by then. As printed packet 0 is caught a second
+    time, packet 2 frees the entry, and packet 1 passes before packet 0.
     """
     rig = make(threshold_bytes=15_000, match=match)
     waiting(rig, 1, {3: 20_000})
@@ -503,7 +504,7 @@ class Table:
         return port, tokens, lane
 
     def _place(self, now: int) -> int | None:
-        """The first that is free, else the first that is silent."""
+        """Return the first place that is free, else the first that is silent."""
         free = [place for place in range(self.entries) if place not in self.held]
         silent = [
             place

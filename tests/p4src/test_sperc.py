@@ -36,7 +36,7 @@ DESTINATIONS = {2: "10.0.0.3", 3: "10.0.9.9"}
 
 @dataclass
 class FlowState:
-    """What a flow's control packet carries from one round trip to the next."""
+    """State of a flow's control packet from one round trip to the next."""
 
     records: list[dict[str, int]] = field(default_factory=lambda: [{} for _ in range(RECORDS)])
     weight: int = 1
@@ -53,7 +53,7 @@ def view(gbps: Mapping[int, int]) -> SwitchView:
 
 
 def through(rig: Rig, port: int, frame: bytes, now: int) -> bytes:
-    """What leaves `port` when the frame arrives at port 1."""
+    """Return what leaves `port` when the frame arrives at port 1."""
     received = rig.run([Sent(1, frame, now)])
     assert {p: len(frames) for p, frames in received.items()} == {port: 1}
     return received[port][0]
@@ -90,7 +90,7 @@ class Example:
         self.flows = {name: FlowState() for name in ("f1", "f2", "f3", "f4", "f5")}
 
     def link(self, name: str, port: int, place: int, **values: int) -> tuple[float, int, int]:
-        """b in Gb/s, state and ignore bit of the flow at this link; `place` is its record's."""
+        """Return b in Gb/s, state and ignore bit of the flow at this link; `place` is its record's."""
         self.now += 100
         flow = self.flows[name]
         flow.records = flow.records[place:] + flow.records[:place]
@@ -112,7 +112,7 @@ class Example:
 
 
 def test_the_example(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """c = 9 and 12; rates to twenty digits. No round ends meanwhile."""
+    """The capacities are c = 9 and 12, and rates have twenty digits. No round ends meanwhile."""
     rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6}, view=view({2: 9, 3: 12}))
     net = Example(rig)
     assert net.l1("f1") == (9, B, 0)
@@ -370,7 +370,7 @@ class Network:
         self.rig = make_stepwise_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
 
     def starts(self, step: int, weight: int = 1, new_weight: int = 1, let_through: int = 0xFFFFFF) -> int:
-        """The first control packet of a flow that starts then; returns its let_through."""
+        """Send the first control packet of a flow that starts then, and return its let_through."""
         frame = FlowState(weight=new_weight).frame(
             2, weight=new_weight, epoch=step // 13 & 0xFFFF, speculative_weight=weight, let_through=let_through
         )

@@ -1,4 +1,4 @@
-"""What is left behind is removed though there are no file descriptors any more."""
+"""Removal of leftovers without free file descriptors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.worlds.mininet.state import RunFolder
 
 @pytest.fixture
 def few() -> Iterator[None]:
-    """A process may have a hundred more than it has."""
+    """Limit this process to a hundred more descriptors than it has."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 100, hard))
     yield

@@ -1,4 +1,4 @@
-"""What p4cc runs ends with it."""
+"""Ends of the processes that p4cc runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPILER = "#!/bin/sh\nsleep 1000 &\necho $! > {0}.new; mv {0}.new {0}\nwait\n"
 
 @pytest.fixture
 def slow_compiler(tmp_path: Path) -> Path:
-    """A C compiler that never ends; `child` beside it will have the number of its child."""
+    """Return a C compiler that never ends; `child` beside it will have the id of its child."""
     path = tmp_path / "cc"
     path.write_text(COMPILER.format(tmp_path / "child"))
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What packet tests on BMv2 do without BMv2: how packets are let through, and what its CLI answers."""
+"""Packet tests on BMv2 without BMv2: how packets are let through, and what its CLI answers."""
 
 from __future__ import annotations
 

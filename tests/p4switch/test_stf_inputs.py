@@ -1,4 +1,4 @@
-"""What a test decides of its surroundings: the clock, depths of queues, members of selectors, wide registers."""
+"""Inputs of a test: the clock, depths of queues, members of selectors, wide registers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 
 def beside(tool: str, other: str, script: str, ingress: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What tools/`tool` says of small.p4 with the body `ingress`, where `other` is the shell script `script`."""
+    """Return the output of tools/`tool` for small.p4 with the body `ingress`; `other` is the shell script `script`."""
     (folder / "small.p4").write_text(_PROGRAM % ingress)
     fake = folder / other
     fake.write_text(script)

@@ -1,4 +1,4 @@
-"""What a network of one's own may get wrong is one line, when it is built."""
+"""Errors of foreign networks, each one line when it is built."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_largest_base_rtt_is_between_pods() -> None:
 
 @pytest.mark.parametrize(("name", "parameters"), ALL)
 def test_base_rtts_are_those_of_the_paths(name: str, parameters: dict[str, int]) -> None:
-    """Of all pairs of hosts by the switches between them: the whole network at once, and pair by pair."""
+    """All pairs of hosts have the base RTT of the switches between them, for the whole network and pair by pair."""
     topology = topologies.build(name, parameters)
     expected: dict[int, int] = {}
     for a, b in permutations(topology.hosts[:20] + topology.hosts[-20:], 2):

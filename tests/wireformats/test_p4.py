@@ -54,7 +54,7 @@ def test_the_committed_includes_are_current() -> None:
 
 @pytest.fixture
 def mine(monkeypatch: pytest.MonkeyPatch) -> Opcodes:
-    """Of a protocol from elsewhere, which takes an opcode that a protocol of the package has, too."""
+    """Return the opcodes of a foreign protocol, which takes an opcode that a protocol of the package has, too."""
     known = registry.protocols()
     info = dataclasses.replace(known["dctcp"], name="mine", packets=(PROBE,))
     monkeypatch.setattr(registry, "_protocols", {**known, "mine": info})

@@ -19,7 +19,7 @@ RECORDS = [{"link_rate_code": 10, "timestamp_ns": 0xABCDEF, "tx_units": 0x12345,
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """scapy's bindings are the process's."""
+    """Restore scapy's bindings, which are the process's."""
     monkeypatch.setattr(BTH, "payload_guess", list(BTH.payload_guess))
     monkeypatch.setattr(scapy_layers, "_stacks", dict(scapy_layers._stacks))
     names: Any = BTH.fields_desc[0]

@@ -41,7 +41,7 @@ def fields(*names: str) -> list[str]:
 
 
 def sent(protocol: str, size_bytes: int, **options: str) -> list[bytes]:
-    """The frames of one message, as they lie on a real wire."""
+    """Return the frames of one message, as they lie on a real wire."""
     a, b = pair(protocol, **cast(Any, options))
     qa, _ = connect(a, b, qpn=7)  # not 1, whose packets are management datagrams
     qa.post(size_bytes)

@@ -1,4 +1,4 @@
-"""What every kind of attack has in common, and what one finds."""
+"""Base of all kinds of attack, and their findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ P4SRC = ROOT / "p4src"
 
 
 class Finding(Exception):  # noqa: N818  (what is looked for is no error of the attack's)
-    """What should not have happened. `files` are what makes it happen again, by name."""
+    """Violation found by an attack.
+
+    `files` are what makes it happen again, by name.
+    """
 
     def __init__(self, what: str, files: Mapping[str, bytes] | None = None) -> None:
         super().__init__(what)
@@ -21,13 +24,13 @@ class Finding(Exception):  # noqa: N818  (what is looked for is no error of the 
 
 
 class Attack(ABC):
-    """One kind. It lives in a process of its own, so what crashes, hangs or grows without bound is found, too.
+    """Kind of attack in a process of its own, so that crashes, hangs and unbounded growth are found, too.
 
     `corpus` are more P4 programs to start from, `folder` is an empty one for whatever it needs.
     """
 
     units: ClassVar[str]
-    """What `attempt` counts."""
+    """Units that `attempt` counts."""
     short_turns: ClassVar[int]
     """The number of attempts of a short attack (`--short`): about 20 seconds on an idle core."""
     patience_s: ClassVar[float] = 180.0
@@ -41,12 +44,15 @@ class Attack(ABC):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Why it cannot be done on this machine; None if it can."""
+        """Return why it cannot be done on this machine; None if it can."""
         return None
 
     @abstractmethod
     def attempt(self, rng: random.Random) -> int:
-        """One attack, all of whose choices are `rng`'s; how many units it had. Raises Finding."""
+        """Make one attack, all of whose choices are `rng`'s, and return its number of units.
+
+        Raises Finding.
+        """
 
     def close(self) -> None:  # noqa: B027  (most have nothing to end)
-        """Ends what is still there."""
+        """End what still exists."""

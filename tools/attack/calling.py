@@ -16,7 +16,10 @@ _SHOWN = 300  # characters of what was said
 
 @dataclass(frozen=True)
 class Called:
-    """What came of a command. `said` are its lines on stderr without warnings and progress."""
+    """Result of a command.
+
+    `said` are its lines on stderr without warnings and progress.
+    """
 
     command: str
     status: object
@@ -28,7 +31,7 @@ class Called:
         return [line for line in self.err.splitlines() if "arning: " not in line and line[0:1] not in ("[", " ", "")]
 
     def expect_one_line(self, statuses: Sequence[int]) -> None:
-        """Raises Finding for another status, for a refusal of several lines, and for what no terminal should get."""
+        """Raise Finding for another status, for a refusal of several lines, and for what no terminal should get."""
         if self.status not in statuses:
             raise Finding(f"{self.command}: exit status {self.status}: {str(self.said[-1:])[:_SHOWN]}")
         if self.status == 2 and len(self.said) != 1:

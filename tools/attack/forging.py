@@ -8,7 +8,10 @@ from host_agents import wire
 
 
 def forged(frame: bytes, rng: random.Random) -> bytes:
-    """`frame` with another opcode, other bytes behind its UDP header, cut off or longer; lengths and checksum agree."""
+    """Return `frame` with another opcode and other bytes behind its UDP header, cut off or longer.
+
+    Lengths and checksum agree.
+    """
     out = bytearray(frame[: rng.choice((54, 55, 56, 58, 62, 64, 70, len(frame)))])
     out += rng.randbytes(rng.choice((0, 0, 0, 2, 8, 40)))
     out[wire.BTH] = rng.randrange(256)

@@ -41,7 +41,7 @@ def value(rng: random.Random) -> Any:
 
 
 def places(tables: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
-    """(container, key) of every value of tables and lists."""
+    """Return (container, key) of every value of tables and lists."""
     found = [] if found is None else found
     keys = list(tables) if isinstance(tables, dict) else range(len(tables)) if isinstance(tables, list) else ()
     for key in keys:
@@ -139,7 +139,7 @@ def _socket(path: Path, secret: Path) -> None:
 
 
 def _device(path: Path, secret: Path) -> None:
-    """Root alone may make one; others leave nothing there."""
+    """Make a device, which only root can; others leave nothing there."""
     if os.geteuid() == 0:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
 

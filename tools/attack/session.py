@@ -31,7 +31,7 @@ _FINDINGS = 20  # of one kind: then it has told enough
 
 @dataclass
 class Outcome:
-    """What one kind has come to."""
+    """Outcome of one kind."""
 
     turns: int = 0
     count: int = 0
@@ -44,7 +44,7 @@ def names() -> list[str]:
 
 
 def kind(name: str) -> type[Attack]:
-    """The one in the file of that name."""
+    """Return the kind in the file of that name."""
     module = importlib.import_module(f"{kinds.__name__}.{name}")
     (found,) = (
         value
@@ -57,7 +57,7 @@ def kind(name: str) -> type[Attack]:
 def _work(
     name: str, seed: int, first: int, deadline: float, turns: int | None, corpus: Sequence[Path], pipe: Connection
 ) -> None:
-    """Attempts until `deadline` (time.monotonic) or so many turns; tells of each: (turn, count, finding, files)."""
+    """Attack until `deadline` (time.monotonic) or for `turns`; report each: (turn, count, finding, files)."""
     os.setsid()  # so that what it has started can be ended with it
     for number in (signal.SIGINT, signal.SIGHUP):  # a shell or nohup may have had them ignored, for all children too
         signal.signal(number, signal.SIG_DFL)
@@ -93,8 +93,9 @@ def run(
     tell: Callable[[str], None] = lambda line: None,
     stop: threading.Event | None = None,
 ) -> Outcome:
-    """Attacks of the kind `name` for so long, or so many turns, or until `stop` is set. What makes a finding happen
-    again is left in `keep`.
+    """Attack by the kind `name` for that long, or that many turns, or until `stop` is set.
+
+    What makes a finding happen again is left in `keep`.
     """
     stop = stop or threading.Event()
     context = multiprocessing.get_context("spawn")
@@ -123,7 +124,7 @@ def _watch(
     name: str, seed: int, process: multiprocessing.process.BaseProcess, pipe: Connection, turn: int, outcome: Outcome,
     keep: Path | None, tell: Callable[[str], None], stop: threading.Event,
 ) -> int:
-    """Until the process has ended; the turn to go on with."""
+    """Watch the process until it has ended, and return the turn to continue with."""
     patience_s, going_on = _START_S, False
 
     def found(what: str, files: dict[str, bytes]) -> None:
@@ -172,7 +173,7 @@ def _keep(folder: Path, text: str, files: dict[str, bytes]) -> None:
 
 
 def _end(process: multiprocessing.process.BaseProcess) -> None:
-    """And all that it has started."""
+    """End a process and all that it has started."""
     assert process.pid is not None
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

@@ -97,8 +97,7 @@ class SwitchView:
         raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 
     def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
-        """Return `topologies.trees.tree`, which is the same on each switch; `tree.ports(view.name)` are this switch's.
-        """
+        """Return `topologies.trees.tree`, the same on each switch; `tree.ports(view.name)` are this switch's."""
         if self.network is None:
             raise ValueError("a view without a network has no trees")
         return tree(self.network, root, members, choice)

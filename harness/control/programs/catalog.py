@@ -33,8 +33,7 @@ class Program:
         return self.source.parent != SOURCE_DIRECTORY
 
     def does_the_work_of(self, other: str) -> bool:
-        """Return whether the program can replace another; one from outside without `contains` is not checked.
-        """
+        """Return whether the program can replace another; one from outside without `contains` is not checked."""
         return other in (self.name, *self.parameters.contains) or (self.outside and not self.parameters.contains)
 
     def checked(self, values: Mapping[str, Any], where: str) -> ProgramParameters:

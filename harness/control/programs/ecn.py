@@ -59,7 +59,7 @@ class EcnParameters(ProgramParameters):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, values: Any) -> Any:
-        """What is written, on top of the thresholds that it names; a name that there is not is told of later."""
+        """Return the written values on top of the named thresholds; an unknown name is reported later."""
         if not isinstance(values, Mapping) or not isinstance(named := values.get("settings"), str):
             return values
         return {**NAMED.get(named, {}), **values}

@@ -40,7 +40,7 @@ class Figure(ABC):
     """Its place on the page."""
 
     of_sweeps: ClassVar[bool] = False
-    """Whether it is drawn of all runs of a sweep, too."""
+    """True if it is also drawn for all runs of a sweep."""
 
     def fits(self, comparison: Comparison) -> bool:
         """Return whether there is something to see; the needed tables exist."""
@@ -73,7 +73,7 @@ class FigurePerVariant(Figure):
     """Axes for each variant, side by side, of equal scale. Each shows one seed, the first."""
 
     from_zero: ClassVar[bool] = True
-    """Whether the y axis begins at 0."""
+    """True if the y axis begins at 0."""
 
     def wide(self, comparison: Comparison) -> bool:
         return len(comparison.variants) > 1

@@ -1,5 +1,4 @@
-"""Figures of a tiered network: where packets were marked, and what its links carried (Dart, section VI-B and table II).
-"""
+"""Figures of a tiered network: where packets were marked, and what links carried (Dart, VI-B and table II)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from harness.report.groups import Comparison, Variant
 from harness.report.plots import colour, plain
 
 _KINDS = ("to hosts", "down, to switches", "up")
-"""Of switches' ports, by what is behind them."""
+"""Groups of switches' ports, by what is behind them."""
 
 
 class _ByTier(Figure):

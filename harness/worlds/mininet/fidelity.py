@@ -30,8 +30,7 @@ _MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred tim
 
 
 def percentile_ns(lag_log2_ns: Sequence[int], share: float) -> float:
-    """Return a percentile of a histogram by powers of 2 (bucket i: 2^i to 2^(i+1)), linear within a bucket; 0 if empty.
-    """
+    """Return a percentile of a histogram by powers of 2 (bucket i: 2^i to 2^(i+1)), linear in a bucket; 0 if empty."""
     wanted = share * sum(lag_log2_ns)
     below = 0
     for i, frames in enumerate(lag_log2_ns):

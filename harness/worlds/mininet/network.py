@@ -193,8 +193,7 @@ class Network:
 
 
 def _interface(mtu: int) -> type[Any]:
-    """Return a class of interfaces that are up, and carry frames of `mtu` bytes behind the Ethernet header unchanged.
-    """
+    """Return a class of interfaces that are up, and carry frames of `mtu` bytes after the Ethernet header unchanged."""
 
     class _Interface(Intf):  # type: ignore[misc]  # Mininet has no types
         def config(self, **_params: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     # What an executable has to say
 
     packets_per_s_of_link: int | None = None
-    """What keeps a run from being faster; None: nothing but how late things get."""
+    """Packets a second that limit the speed of a run; None: only lateness limits it."""
 
     @classmethod
     def require(cls) -> None:
@@ -93,17 +93,17 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         """Set what P4Runtime has no words for, once the program is in place."""
 
     has_registers = True
-    """Whether P4Runtime reads them."""
+    """True if P4Runtime reads registers."""
 
     changes_links = False
-    """Whether `schedule` is there."""
+    """True if `schedule` is implemented."""
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
         """Schedule changes of the links at its ports, at model times from `epoch_ns` (CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
     counts_meanwhile = False
-    """Whether `count` and `counted_so_far` are there."""
+    """True if `count` and `counted_so_far` are implemented."""
 
     def count(self) -> None:
         """Have the process write its counters so far."""

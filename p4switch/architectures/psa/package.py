@@ -40,7 +40,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
         "psa_egress_deparser_input_metadata",
     ),
 }  # fmt: skip
-"""What the parameters of the blocks are, in order. What has one name is one place for all of them."""
+"""Parameters of the blocks, in order. Equal names share a place."""
 
 
 @PACKAGES.register("PSA_Switch")
@@ -83,7 +83,7 @@ class PsaSwitch(Package):
         return self.low.storage.allocate(t, role.replace(" ", "_"))
 
     def _carried(self, carried: Carried) -> list[ir.Expr]:
-        """The fields of metadata that goes with a packet from a deparser to a parser."""
+        """Return the fields of metadata that accompanies a packet from a deparser to a parser."""
         place = self._places[carried.value]
         node = self.low.source.main
         assert node is not None

@@ -122,6 +122,6 @@ _INTRINSIC = {
         egress_mirror_io_select="mirror_io_select",
     ),
 }
-"""What the program has of it: which parameters blocks take is theirs."""
+"""Part of the package that the program declares: blocks choose their parameters."""
 
 PACKET_PATHS.add("tna.Switch", packet_path(Path(__file__).parent / "c", (EXTERNS,)))

@@ -31,7 +31,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     ),
     "egress_deparser": (_PACKET, *_EGRESS, "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
 }  # fmt: skip
-"""What the parameters of the blocks are, in order; a block may leave out the last. One name is one place for all."""
+"""Parameters of the blocks, in order; a block may omit the last. Equal names share a place."""
 WRITTEN = {
     _FOR_TM: ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b"),
     _FOR_DEPARSER: ("digest_type", "resubmit_type"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _in_list(field: ast.Declaration, index: int) -> bool:
-    """Whether the field has `@field_list` with `index` among its arguments."""
+    """Return whether the field has `@field_list` with `index` among its arguments."""
     return any(
         isinstance(argument, ast.IntLiteral) and argument.value == index
         for annotation in field.annotations

@@ -134,7 +134,7 @@ class V1Switch(Package):
     # Checksums
 
     def _checksums(self, body: ast.Block, condition: ir.Expr) -> bool:
-        """The calls in a checksum control; returns False after a `return`."""
+        """Lower the calls in a checksum control; return False after a `return`."""
         for statement in body.statements:
             if isinstance(statement, ast.Block):
                 if not self._checksums(statement, condition):

@@ -42,7 +42,7 @@ class State:
 
 @dataclass(slots=True)
 class Marks:
-    """What is to happen at the end of a pipeline."""
+    """Requests for the end of a pipeline."""
 
     clone: tuple[int, int] | None = None  # session, field list
     again: int | None = None  # field list of resubmit or recirculate
@@ -80,7 +80,7 @@ class Walk:
 
     @staticmethod
     def marks() -> Marks:
-        """What an extern may ask for, with nothing asked for."""
+        """Return empty requests of externs."""
         return Marks()
 
     def loaded(self, header: str, name: str) -> None:
@@ -109,7 +109,7 @@ class Walk:
         self._machine.exited = False
 
     def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
-        """Metadata as a packet begins with."""
+        """Set metadata as at the start of a packet."""
         m = self._machine
         m.store = {k: v for k, v in m.store.items() if k[0] in m.headers}
         m.store |= kept
@@ -176,7 +176,7 @@ class Walk:
         return kept
 
     def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
-        """The packet is parsed anew, and has no metadata afterwards but those of a field list."""
+        """Parse the packet again, without metadata except those of a field list."""
         m = self._machine
         session, fields = clone
         kept = self._listed(fields)
@@ -299,7 +299,7 @@ class Proof:
             p.cover(op.span, left.guard)
 
     def _leaving(self, state: ProofState, kinds: list[int]) -> ProofState:
-        """What egress begins with."""
+        """Return the state in which egress begins."""
         p = self._prover
         p.one_of(kinds, "instance_type", state)
         for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):

@@ -33,7 +33,7 @@ class _Primitives(ir.OperationVisitor[Json]):
         self._source = source
 
     def written(self, ops: Sequence[ir.Operation]) -> list[Json]:
-        """Operations one after the other."""
+        """Return the JSON of operations in sequence."""
         result: list[Json] = []
         for op in ops:
             with self._source.at(op.span):
@@ -82,12 +82,12 @@ class _Primitives(ir.OperationVisitor[Json]):
 
 
 def primitives(ops: Sequence[ir.Operation], source: Source) -> list[Json]:
-    """Operations one after the other."""
+    """Return the JSON of operations in sequence."""
     return _Primitives(source).written(ops)
 
 
 def action_primitives(body: ir.Block, source: Source) -> list[Json]:
-    """The body of an action: its blocks one after the other, with jumps."""
+    """Return the JSON of an action's body: its blocks in sequence, with jumps."""
     order = reverse_postorder(body)
     result: list[Json] = []
     starts: dict[ir.Block, int] = {}

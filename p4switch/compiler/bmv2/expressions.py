@@ -23,7 +23,7 @@ _NAMES = {"&&": "and", "||": "or", "!": "not"}
 
 
 def hexstr(value: int, width: int = 0) -> str:
-    """`value` in hexadecimal, padded to whole bytes of `width` bits."""
+    """Return `value` in hexadecimal, padded to whole bytes of `width` bits."""
     digits = -(-width // 8) * 2
     return f"{'-' if value < 0 else ''}0x{abs(value):0{digits}x}"
 
@@ -45,7 +45,7 @@ def _truncated(expr: Json, t: types.Type) -> Json:
 
 
 def header(ref: ir.HeaderRef) -> Json:
-    """A header, as in primitives and expressions."""
+    """Return a header, as in primitives and expressions."""
     if not ref.stack:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
@@ -65,7 +65,7 @@ def stack(ref: ir.StackRef) -> Json:
 
 
 def place(expr: ir.Expr) -> Json:
-    """A field, as it is stored (a bool without `d2b`)."""
+    """Return a field, as it is stored (a bool without `d2b`)."""
     if isinstance(expr, ir.FieldRef):
         return {"type": "field", "value": [expr.header, expr.name]}
     if isinstance(expr, ir.LastField):
@@ -89,7 +89,7 @@ def place(expr: ir.Expr) -> Json:
 
 
 def value(expr: ir.Expr) -> Json:
-    """`expr` inside of an expression."""
+    """Return `expr` as part of an expression."""
     if isinstance(expr, ir.Const):
         if isinstance(expr.type, types.Bool):
             return {"type": "bool", "value": bool(expr.value)}
@@ -171,12 +171,12 @@ def _concatenation(left: ir.Expr, right: ir.Expr, t: types.Type) -> Json:
 
 
 def condition(expr: ir.Expr) -> Json:
-    """A bool, for conditionals, `verify` and checksums."""
+    """Return a bool, for conditionals, `verify` and checksums."""
     return value(expr)
 
 
 def argument(expr: ir.Expr) -> Json:
-    """`expr` as an argument of a primitive or parser operation: a number."""
+    """Return `expr` as an argument of a primitive or parser operation: a number."""
     if isinstance(expr, ir.Const):
         return _number(expr.value, types.width_of(expr.type) or 0)
     if isinstance(expr, (ir.FieldRef, ir.LastField)):

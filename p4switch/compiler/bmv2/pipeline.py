@@ -13,7 +13,7 @@ from p4switch.ir.graph import reverse_postorder
 
 
 class Actions:
-    """All actions of the program, numbered in the order they are first asked for."""
+    """All actions of the program, numbered in the order of their first use."""
 
     def __init__(self, source: Source) -> None:
         self.json: list[Json] = []
@@ -88,7 +88,7 @@ class PipelineWriter:
     # Names of nodes
 
     def _name(self, block: ir.Block) -> str | None:
-        """The name of the first node of `block`; None at the end of the pipeline."""
+        """Return the name of the first node of `block`; None at the end of the pipeline."""
         if block not in self._names:
             tail: str | None = None
             if isinstance(block.end, ir.Branch):
@@ -255,7 +255,7 @@ def _match_type(table: ir.Table) -> str:
 
 
 def _match(key: ir.Key, keyset: Any) -> Json:
-    """One key of an entry; `keyset` as in `ir.Entry`."""
+    """Return one key of an entry; `keyset` as in `ir.Entry`."""
     width = types.width_of(key.target.type) or 1
     full = (1 << width) - 1
     kind = key.match_kind

@@ -24,7 +24,7 @@ def _field(name: str, t: types.Type) -> list[Any]:
 
 
 def _padded(fields: list[list[Any]]) -> list[list[Any]]:
-    """`fields` with one more to fill the last byte, as metadata and headers need."""
+    """Return `fields` with one more that fills the last byte, as metadata and headers need."""
     rest = -sum(f[1] for f in fields) % 8
     return [*fields, ["_padding", rest, False]] if rest else fields
 
@@ -190,7 +190,7 @@ def _instance(extern: ir.ExternInstance, number: int, info: Json) -> Json:
 
 
 def to_json(lowered: Lowered) -> Json:
-    """The JSON of `lowered`, as BMv2 and the built-in engine read it."""
+    """Return the JSON of `lowered`, as BMv2 and the built-in engine read it."""
     run(BMV2, lowered)
     info = Source(lowered.source)
     with info.at(lowered.source.main.pos if lowered.source.main is not None else 0):

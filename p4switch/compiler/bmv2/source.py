@@ -1,4 +1,4 @@
-"""Where in the program something in the JSON comes from, and errors there."""
+"""Source information in the JSON, and errors at these places."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Source:
         self._source = program.source
 
     def __call__(self, span: int | None) -> Json:
-        """The `source_info` of what stands at `span`."""
+        """Return the `source_info` of `span`."""
         if span is None:
             return {}
         file, line, column = self._source.locate(span)

@@ -1,1 +1,1 @@
-"""From the typed tree to flat code: everything inlined, specialised and flattened (see `ir`)."""
+"""Mid end: from the typed tree to flat code, inlined, specialised and flattened (see `ir`)."""

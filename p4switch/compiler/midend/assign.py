@@ -32,7 +32,7 @@ Leaf = tuple[str, str]
 
 
 class Footprint:
-    """Where values live, and where code reads and writes; so kept that overlaps are found at the smaller one's cost."""
+    """Storage of values, and of what code reads and writes; overlaps are found at the cost of the smaller one."""
 
     __slots__ = ("_fields", "_names", "_whole")
 
@@ -75,7 +75,7 @@ class Assignments:
     # Looking into values
 
     def flatten(self, value: Value, path: str) -> Iterator[tuple[str, ir.Expr]]:
-        """The scalars in a value of structs, with dotted paths."""
+        """Yield the scalars in a value of structs, with dotted paths."""
         if isinstance(value, EXPRS):
             yield path, value
         elif isinstance(value, StructValue):
@@ -83,7 +83,7 @@ class Assignments:
                 yield from self.flatten(inner, f"{path}.{name}")
 
     def header_leaves(self, header: ir.HeaderRef | HeaderValue) -> dict[str, ir.Expr] | None:
-        """The fields of a header; None if it is known to be invalid."""
+        """Return the fields of a header; None if it is known to be invalid."""
         if isinstance(header, HeaderValue):
             return header.fields
         leaves: dict[str, ir.Expr] = {}
@@ -105,13 +105,13 @@ class Assignments:
         return ir.Valid(header)
 
     def footprint(self, value: Value) -> Footprint:
-        """Where `value` lives, and what it reads."""
+        """Return the storage of `value`, and of what it reads."""
         result = Footprint(self.leaves(value))
         self.low.spend(len(result))
         return result
 
     def leaves(self, value: Value) -> Iterator[Leaf]:
-        """What `value` reads, or stores where it is a place."""
+        """Yield what `value` reads, or stores if it is a place."""
         if isinstance(value, ir.FieldRef):
             yield self.low.storage.roots.get(value.header, value.header), value.name
         elif isinstance(value, ir.Op):
@@ -162,7 +162,7 @@ class Assignments:
         return place
 
     def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
-        """An array element at a run-time index, as a chain of conditionals."""
+        """Return an array element at a run-time index, as a chain of conditionals."""
         index = self.held(index)
         self.low.spend(len(base.items))
         result = base.items[-1]
@@ -177,7 +177,7 @@ class Assignments:
     # Copies
 
     def saved(self, expr: ir.Expr) -> ir.Expr:
-        """`expr` as it is now: a constant, or a temporary that holds it."""
+        """Return the present value of `expr`: a constant, or a temporary that holds it."""
         if isinstance(expr, (ir.Const, ir.Param)):
             return expr
         place = self.low.temp(expr.type)
@@ -195,7 +195,7 @@ class Assignments:
         return expr if trivial or not self.low.site.statements else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
-        """`value` as it is now, whatever is assigned later."""
+        """Return the present `value`, whatever is assigned later."""
         if isinstance(value, EXPRS):
             return self.saved(value)
         if isinstance(value, StructValue):
@@ -219,7 +219,7 @@ class Assignments:
         return copy
 
     def _saved_from(self, expr: ir.Expr, target: Footprint) -> ir.Expr:
-        """`expr`, saved if assigning to `target` would change it."""
+        """Return `expr`, saved if an assignment to `target` would change it."""
         return self.saved(expr) if self.footprint(expr).overlaps(target) else expr
 
     def freeze(self, place: Value, indices: dict[Leaf, ir.Expr] | None = None) -> Value:
@@ -258,7 +258,7 @@ class Assignments:
             yield from self.leaves(place.index)
 
     def reset(self, place: Value) -> None:
-        """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""
+        """Invalidate the headers in `place`, as variables without initialiser and `out` parameters start."""
         if isinstance(place, ir.HeaderRef):
             self.invalidate(place)
         elif isinstance(place, UnionValue):
@@ -302,7 +302,7 @@ class Assignments:
     # Assignment
 
     def assign(self, dst: Value, src: Value, span: int | None = None) -> None:
-        """`dst = src`, both of the same type."""
+        """Assign `src` to `dst`, both of the same type."""
         if not isinstance(dst, PLACES):
             indices = Footprint(self._index_leaves(dst))
             if len(indices) and indices.overlaps(Footprint(leaf for leaf in self.leaves(dst) if leaf not in indices)):
@@ -327,7 +327,7 @@ class Assignments:
             yield dst, src
 
     def _without_hazards(self, pairs: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
-        """Saves what a later pair reads and an earlier one overwrites, as in `s = { s.b, s.a }`."""
+        """Return the pairs with values saved that an earlier pair overwrites, as in `s = { s.b, s.a }`."""
         written = Footprint()
         result: list[tuple[Value, Value]] = []
         for place, value in pairs:

@@ -47,7 +47,7 @@ def _is_place(value: Value) -> bool:
 
 
 def _is_simple(value: Value) -> bool:
-    """Whether reading `value` often costs no more than reading a copy of it."""
+    """Return whether reading `value` often costs no more than reading a copy of it."""
     if isinstance(value, StructValue):
         return all(_is_simple(v) for v in value.fields.values())
     return isinstance(value, (ir.Const, ir.Param)) or _is_place(value)
@@ -96,7 +96,7 @@ class Calls:
         reach: Footprint | None = None,
         fixed: bool = False,
     ) -> list[tuple[Value, Value]]:
-        """Evaluates the arguments `bound` and binds `params` in `frame`; returns what to copy out, (to, from).
+        """Evaluate the arguments `bound` and bind `params` in `frame`; return what to copy out, (to, from).
 
         `reach` is what the callee can touch besides its parameters. `fixed` keeps the parameters where they already are
         in `frame` (or will be, for later calls).
@@ -223,7 +223,7 @@ class Calls:
         return result
 
     def body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
-        """A body whose `return` continues after it, and in which `exit` copies out first."""
+        """Lower a body whose `return` continues after it, and in which `exit` copies out first."""
         join = ir.Block()
         self.low.return_targets.append((join, result))
         self.low.cleanups.append(copies)
@@ -250,13 +250,13 @@ class Calls:
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
-        """The frame in which the body of an action finds the names around it."""
+        """Return the frame in which the body of an action finds the names around it."""
         if self.low.block is not None and decl in self.low.block.decl.locals:
             return self.low.block.frame
         return self.low.globals
 
     def reach(self, decl: ast.ActionDecl, home: Frame) -> Footprint:
-        """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
+        """Return the storage outside its parameters that the body of an action touches, through calls too."""
         known = self._reach.get((decl, home))
         if known is not None:
             return known
@@ -289,7 +289,7 @@ class Calls:
         return result
 
     def _static(self, node: ast.Expr, home: Frame, own: Collection[ast.Declaration]) -> Value | None:
-        """The place that `a.b.c` stands for in `home`, if it is one."""
+        """Return the place of `a.b.c` in `home`, if it is one."""
         if isinstance(node, ast.Name):
             decl = self.facts.decls[node]
             return None if decl in own else home.lookup(decl)
@@ -334,7 +334,7 @@ class Calls:
                     self.low.copies.assign(place, value, local.pos)
 
     def cleanup(self) -> None:
-        """What has to be copied out before an `exit`, innermost call first."""
+        """Copy out before an `exit`, innermost call first."""
         for copies in reversed(self.low.cleanups):
             self.copy_out(copies)
 

@@ -54,7 +54,7 @@ class PackageObject:
 
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
-    """The control-plane name of a declaration: `@name`, or its own, after the names of what encloses it."""
+    """Return the control-plane name of a declaration: `@name`, or its own, after the names of what encloses it."""
     for annotation in annotations:
         if annotation.name == "name" and annotation.string:
             name = annotation.string
@@ -65,12 +65,12 @@ def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> s
 
 
 def local_name(decl: ast.Declaration) -> str:
-    """The control-plane name of a parameter or field."""
+    """Return the control-plane name of a parameter or field."""
     return next((a.string for a in decl.annotations if a.name == "name" and a.string), decl.name)
 
 
 def has_tables(decl: ast.Declaration, facts: Facts) -> bool:
-    """Whether a control has tables, its own or those of controls inside it."""
+    """Return whether a control has tables, its own or those of controls inside it."""
     waiting, seen = [decl], {decl}
     while waiting:
         control = waiting.pop()
@@ -92,7 +92,7 @@ class Elaboration:
         self._making: set[ast.Declaration] = set()
 
     def instance(self, decl: ast.Instantiation) -> Value:
-        """A global instance, made when it is first referred to."""
+        """Return a global instance, made when it is first referred to."""
         value = self.low.globals.lookup(decl)
         if value is None:
             with self.low.activation(self.low.globals):
@@ -134,7 +134,7 @@ class Elaboration:
         return self._make(t, args, path, decl, decl.annotations, parent)
 
     def construct(self, node: ast.ConstructorCall) -> Value:
-        """An anonymous instance: an argument of the package, or of a table property or constructor."""
+        """Return an anonymous instance: an argument of the package, or of a table property or constructor."""
         binding = self.facts.bindings[node]
         t = self.low.type_of(node)
         args = self._arguments(binding.params, binding.bound)
@@ -207,7 +207,7 @@ def _share(block: Block, facts: Facts) -> None:
 
 
 def _applications(decl: ast.ParserDecl | ast.ControlDecl, facts: Facts) -> dict[ast.Declaration, int]:
-    """How often each local instance is applied in the text of `decl`."""
+    """Return how often each local instance is applied in the text of `decl`."""
     counts: dict[ast.Declaration, int] = {}
     for node in walk(decl, facts):
         called = facts.bindings[node] if isinstance(node, ast.Call) else Binding()

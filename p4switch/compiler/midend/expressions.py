@@ -82,7 +82,7 @@ class Expressions:
     # Effects
 
     def effects(self, node: ast.Node) -> bool:
-        """Whether evaluating `node` may change what other operands read."""
+        """Return whether evaluating `node` may change what other operands read."""
         known = self._effects.get(node)
         if known is None:
             known = any(self.effects(p) for p in parts(node, self.facts))
@@ -131,7 +131,7 @@ class Expressions:
         return Apart(value, first, last)
 
     def expr(self, node: ast.Expr) -> Value:
-        """The value of `node`; l-values evaluate to places."""
+        """Return the value of `node`; l-values evaluate to places."""
         if node in self.known:
             return self.known[node]
         self.low.work(node)
@@ -165,7 +165,7 @@ class Expressions:
         return value
 
     def place(self, node: ast.Expr) -> Value:
-        """The place that the l-value `node` stands for."""
+        """Return the place of the l-value `node`."""
         if isinstance(node, ast.Slice):
             high, low = self.constant(node.high), self.constant(node.low)
             return SlicePlace(self.place(node.base), high.value, low.value)
@@ -215,7 +215,7 @@ class Expressions:
         return self.select(self.expr(node.base), node.name, node)
 
     def select(self, base: Value, name: str, node: ast.Node) -> Value:
-        """Field `name` of `base`."""
+        """Return field `name` of `base`."""
         if isinstance(base, StructValue):
             return base.fields[name]
         if isinstance(base, ir.HeaderRef):
@@ -237,7 +237,7 @@ class Expressions:
         return self.element(base, None, node.name)
 
     def element(self, stack: StackValue, index: ir.Expr | None, where: str = "") -> Value:
-        """The element at a run-time `index`, or `next` or `last`."""
+        """Return the element at a run-time `index`, or `next` or `last`."""
         ref = stack.ref
         if isinstance(ref.element, types.Header):
             return ir.HeaderRef(ref.element, stack=ref.name, index=index, where=where)
@@ -342,7 +342,7 @@ class Expressions:
         return self.convert(self.expr(node.operand), self.low.type_of(node), node)
 
     def convert(self, value: Value, t: types.Type, node: ast.Node) -> Value:
-        """`value` as one of type `t`."""
+        """Return `value` as one of type `t`."""
         t = types.strip_newtype(t)
         scalar = scalar_type(t)
         if isinstance(value, EXPRS):
@@ -400,7 +400,7 @@ class Expressions:
     # Conditions
 
     def _control_flow(self, node: ast.Expr) -> Value:
-        """A bool whose evaluation branches."""
+        """Return a bool whose evaluation branches."""
         result = self.low.temp(types.BOOL)
         yes, no, join = ir.Block(), ir.Block(), ir.Block()
         self.branch(node, yes, no)
@@ -412,7 +412,7 @@ class Expressions:
         return result
 
     def branch(self, node: ast.Expr, yes: ir.Block, no: ir.Block) -> None:
-        """Ends the current block: to `yes` if `node` is true, else to `no`."""
+        """End the current block: to `yes` if `node` is true, else to `no`."""
         if isinstance(node, ast.Unary) and node.op == "!":
             self.branch(node.operand, no, yes)
             return
@@ -432,7 +432,7 @@ class Expressions:
         self.low.branch_on(self.scalar(node), yes, no, node.pos)
 
     def equal(self, a: Value, b: Value, node: ast.Node) -> ir.Expr:
-        """Whether `a` and `b` are equal (language specification, sections 8.11 to 8.18)."""
+        """Return whether `a` and `b` are equal (language specification, sections 8.11 to 8.18)."""
         if isinstance(a, EXPRS) and isinstance(b, EXPRS):
             return fold.make("==", types.BOOL, a, b)
         if isinstance(a, (StructValue, ListValue)) and isinstance(b, (StructValue, ListValue)):

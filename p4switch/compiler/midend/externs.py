@@ -102,7 +102,7 @@ class Externs:
             raise self.low.error(call, f"'{method}' can only be called in {' or '.join(places)} on this target")
 
     def fields_of(self, value: Value, node: ast.Node) -> list[ir.Expr]:
-        """The scalars in `value`, in order."""
+        """Return the scalars in `value`, in order."""
         if isinstance(value, EXPRS):
             return [value]
         if isinstance(value, StructValue):
@@ -141,17 +141,17 @@ class Externs:
         return self.low.size_of(extern.node, size.value, MAX_CELLS)
 
     def enum_argument(self, extern: ExternObject, name: str) -> str:
-        """The member of an enum that the constructor is given."""
+        """Return the enum member that the constructor is given."""
         value = extern.args[name]
         assert isinstance(value, ir.Const)
         return value.member
 
     def table_of(self, extern: ExternObject) -> ir.Table | None:
-        """The table that a direct counter or meter belongs to."""
+        """Return the table that a direct counter or meter belongs to."""
         return next((t.ir for t in self.low.tables.tables.values() if extern in (t.counter, t.meter)), None)
 
     def direct_meter_result(self, extern: ExternObject) -> ir.FieldRef:
-        """The field that the table writes the colour to."""
+        """Return the field to which the table writes the colour."""
         place = self._direct_meters.get(extern)
         if place is None:
             t = scalar_type(extern.type_args[0]) if extern.type_args else types.Bits(2)

@@ -23,7 +23,7 @@ def boolean(value: bool) -> ir.Const:
 
 
 def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
-    """`op` applied to `args`, with result type `t`; a constant, or one of the operands, where that is the same."""
+    """Return `op` applied to `args`, with result type `t`; folded to a constant or operand where possible."""
     first = args[0]
     if op == "cast" and (first.type == t or (isinstance(first, ir.Const) and isinstance(first.type, types.InfInt))):
         return const(first.value, t) if isinstance(first, ir.Const) else first

@@ -3,4 +3,4 @@
 MAX_STACK = 255
 MAX_CELLS = 1 << 28
 MAX_SIZE = (1 << 31) - 1
-"""Of header stacks; of counters, meters and registers; of tables, profiles and value sets: what the engine loads."""
+"""Sizes that the engine loads: header stacks; counters, meters, registers; tables, profiles, value sets."""

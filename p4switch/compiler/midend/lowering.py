@@ -1,4 +1,4 @@
-"""From the checked tree to code over scalars: what its parts share, and the parts, which know each other through it."""
+"""Lowering of the checked tree to code over scalars: shared state, and the parts, which know each other through it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
 MAX_OPERATIONS = 1_000_000
-"""What a program may cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
+"""Limit of a program's cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
 cases and entries that are made; scalars that are looked at to pass and assign values."""
 _TOP = Site("")
 
@@ -66,18 +66,24 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """What the language has but this target has not, at `node` or a position; None: at what is lowered now."""
+        """Return the error for a feature that this target lacks, at `node` or a position; None: at this place."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 
     def work(self, node: ast.Node) -> None:
-        """Notes that one node more is lowered. Raises CompileError as `spend`."""
+        """Count one more lowered node.
+
+        Raises CompileError as `spend`.
+        """
         self._lowered_now = node.pos
         self.spend(1)
 
     def spend(self, operations: int) -> None:
-        """Notes what lowering costs. Raises CompileError, at what is lowered now, where it has become too much."""
+        """Count the cost of lowering.
+
+        Raises CompileError, at the present place, if it has become too much.
+        """
         self._spent += operations
         if self._spent > MAX_OPERATIONS:
             raise self.error(
@@ -86,7 +92,7 @@ class Lowering:
             )
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
-        """Raises CompileError for a type of which the target has no variables, where it is declared."""
+        """Raise CompileError at the declaration of a type without variables on the target."""
         t = types.strip_newtype(t)
         if t == types.Bits(0):
             raise self.error(node, "a variable or field of no bits is not supported on this target")
@@ -100,7 +106,10 @@ class Lowering:
                 self.storable(f.type, f.decl)
 
     def size_of(self, node: ast.Node, size: int, most: int) -> int:
-        """`size`. Raises CompileError if it is not from 1 to `most`."""
+        """Return `size`.
+
+        Raises CompileError if it is not from 1 to `most`.
+        """
         if not 0 < size <= most:
             raise self.error(node, f"the size has to be 1 to {most}, not {size}")
         return size
@@ -115,7 +124,7 @@ class Lowering:
         return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
-        """`t` with the type parameters of the functions being inlined put in."""
+        """Return `t` with the type arguments of the functions being inlined."""
         frame: Frame | None = self.frame
         while frame is not None:
             if frame.types:
@@ -130,7 +139,7 @@ class Lowering:
         self.code.ops.append(op)
 
     def goto(self, target: ir.Block, span: int | None = None) -> None:
-        """Ends the current block."""
+        """End the current block with a jump."""
         if self.code.end is None:
             self.code.end = ir.Goto(target, span)
             self.reach_from_here(target)
@@ -140,7 +149,7 @@ class Lowering:
             self.unreached.difference_update(targets)
 
     def branch_on(self, condition: ir.Expr, yes: ir.Block, no: ir.Block, span: int | None = None) -> None:
-        """Ends the current block."""
+        """End the current block with a branch."""
         if isinstance(condition, ir.Const):
             taken, other = (yes, no) if condition.value else (no, yes)
             self.unreached.add(other)
@@ -153,7 +162,7 @@ class Lowering:
         self.code = block
 
     def dead(self) -> None:
-        """What follows is unreachable."""
+        """Mark what follows as unreachable."""
         self.code = ir.Block()
         self.unreached.add(self.code)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, int | None]  # value, mask
 MAX_CASES = 1 << 16
-"""Of one select, after ranges have become values and masks."""
+"""Most cases of one select, after ranges have become values and masks."""
 
 
 class Parsers:
@@ -42,7 +42,7 @@ class Parsers:
         self.low.calls.copy_out(copies)
 
     def run_parser(self, block: Block, accept: ir.Block) -> None:
-        """The states of the current parser, from the current block on; `reject` ends all parsing."""
+        """Lower the states of the current parser, from the current block on; `reject` ends all parsing."""
         decl = block.decl
         assert isinstance(decl, ast.ParserDecl)
         self.low.calls.make_locals(block)
@@ -111,7 +111,7 @@ class Parsers:
         return place
 
     def _masks(self, node: ast.Expr, keys: list[ir.Expr]) -> list[list[_Key]]:
-        """For each scalar key, the alternatives (value, mask) that `node` stands for."""
+        """Return for each scalar key the alternatives (value, mask) of `node`."""
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return [[(0, 0)] for _ in keys]
         if isinstance(node, ast.Range):
@@ -166,7 +166,7 @@ def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]],
 
 
 def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:
-    """The range as values and masks, as few as there can be."""
+    """Return the range as the fewest values and masks."""
     result: list[tuple[int, int | None]] = []
     full = (1 << width) - 1
     while low <= high:

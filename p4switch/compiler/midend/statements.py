@@ -80,7 +80,7 @@ class Statements:
 
     @staticmethod
     def _target_again(node: ast.Assign) -> ast.Expr | None:
-        """The copy of the target that stands for its old value in what was written `target op= value`."""
+        """Return the copy of the target that stands for its old value in `target op= value`."""
         value = node.value
         while isinstance(value, ast.Cast):
             value = value.operand
@@ -146,7 +146,7 @@ class Statements:
         self.low.start(after)
 
     def switch_bodies(self, node: ast.Switch, after: ir.Block) -> list[ir.Block]:
-        """Blocks for the bodies of the cases, one for each case (cases that fall through share one)."""
+        """Return blocks for the bodies of the cases, one for each case (cases that fall through share one)."""
         targets: list[ir.Block] = []
         shared: ir.Block | None = None
         for case in node.cases:

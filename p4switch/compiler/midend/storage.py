@@ -1,4 +1,4 @@
-"""Where values live: header instances, and fields of the metadata instance `scalars`."""
+"""Storage of values: header instances, and fields of the metadata instance `scalars`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCALARS = "scalars"
 
 
 def scalar_type(t: types.Type) -> types.Type | None:
-    """How a value of type `t` is represented if one scalar does it: Bits, Bool, Varbit, InfInt or String; else None."""
+    """Return the scalar type that represents `t`: Bits, Bool, Varbit, InfInt or String; None if there is none."""
     if isinstance(t, (types.Bits, types.Bool, types.InfInt, types.Varbit, types.String)):
         return t
     if isinstance(t, types.NewType):
@@ -27,7 +27,7 @@ def scalar_type(t: types.Type) -> types.Type | None:
 
 @cache
 def flat_fields(header: types.Header) -> tuple[tuple[str, types.Type], ...]:
-    """The fields of a header, structs and arrays in it flattened: names such as `a.b[2]`, and scalar types."""
+    """Return the fields of a header with structs and arrays flattened: names such as `a.b[2]`, and scalar types."""
     return tuple(leaf for f in header.fields for leaf in _flat(f.name, f.type))
 
 
@@ -89,7 +89,10 @@ class Storage:
         return StructValue(t, fields)
 
     def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:
-        """New storage for a value of type `t`. `exact` is for the program's own headers: no prefix, no suffix."""
+        """Return new storage for a value of type `t`.
+
+        `exact` is for the program's own headers: no prefix, no suffix.
+        """
         t = types.strip_newtype(t)
         scalar = scalar_type(t)
         if isinstance(scalar, types.Varbit):
@@ -149,7 +152,7 @@ class Storage:
 
 
 def header_field(header: ir.HeaderRef, path: str) -> Value:
-    """Field `path` of `header`: a place, or a StructValue or ListValue of places where it is a struct or an array."""
+    """Return field `path` of `header`: a place, or a StructValue or ListValue of places for a struct or an array."""
     for position, (name, t) in enumerate(flat_fields(header.type)):
         if name == path:
             return _place(header, name, position, t)

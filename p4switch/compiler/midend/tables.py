@@ -47,7 +47,7 @@ class ActionObject:
 
 
 def key_text(node: ast.Expr, facts: Facts) -> str | None:
-    """The name of a table key that has no `@name`: its expression as text, where that is simple enough."""
+    """Return the name of a table key without `@name`: its expression as text, if that is simple enough."""
     if isinstance(node, ast.Name):
         return node.name
     if isinstance(node, ast.Member):
@@ -81,7 +81,7 @@ def _is_prefix(mask: int, t: types.Type) -> bool:
 
 
 def _widens(source: types.Type, target: types.Type) -> bool:
-    """Whether a cast leaves all values as they are."""
+    """Return whether a cast leaves all values as they are."""
     if not isinstance(source, types.Bits) or not isinstance(target, types.Bits) or source.signed:
         return False
     return source.width < target.width + (0 if target.signed else 1)
@@ -145,7 +145,7 @@ class Tables:
             self.low.reach_from_here(default, *on.values())
 
     def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
-        """A block that goes on to `target`, or copies out and leaves the control if the action did `exit`."""
+        """Return a block that continues at `target`, or copies out and leaves the control if the action did `exit`."""
         if target not in wrapped:
             check = wrapped[target] = ir.Block()
             leave = ir.Block()
@@ -186,7 +186,7 @@ class Tables:
     # Tables
 
     def table(self, decl: ast.TableDecl) -> TableObject:
-        """The table of the current instance, lowered when it is first applied."""
+        """Return the table of the current instance, lowered when it is first applied."""
         assert self.low.block is not None
         key = (self.low.block, decl)
         table = self.tables.get(key)
@@ -319,7 +319,7 @@ class Tables:
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
-        """`keyset`; a range over zero of signed numbers as its two halves, since the target compares unsigned ones."""
+        """Return `keyset`; a signed range over zero as two halves, since the target compares unsigned numbers."""
         if key.match_kind != "range" or not isinstance(keyset, tuple):
             return [keyset]
         low, high = keyset
@@ -331,7 +331,7 @@ class Tables:
         return [(low & full, high & full)]
 
     def _ranks(self, table: TableObject) -> list[int]:
-        """The priorities of the entries as in BMv2, where the lowest wins.
+        """Return the priorities of the entries as in BMv2, where the lowest wins.
 
         Constant entries: 1, 2, ... in their order, or what `@priority` says. Others: their priorities with the sign
         changed (language specification, section 14.2.1.4), so that they compare with those of entries added later.
@@ -361,7 +361,7 @@ class Tables:
         return [-p if largest_wins else p - highest - 1 for p in priorities]
 
     def keyset(self, node: ast.Expr) -> Any:
-        """A keyset: an int, (value, mask), a range (low, high), or None for all values."""
+        """Return a keyset: an int, (value, mask), a range (low, high), or None for all values."""
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return None
         if isinstance(node, ast.Mask):
@@ -412,7 +412,7 @@ class Tables:
     # Actions of tables
 
     def called_directly(self, decl: ast.ActionDecl) -> None:
-        """Notes an action that a control calls: the control plane sees its name, though not its parameters."""
+        """Record an action that a control calls: the control plane sees its name, though not its parameters."""
         block = self.low.block if self.low.calls.home(decl) is not self.low.globals else None
         if not any(a.decl is decl and a.block is block for a in self.actions.values()):
             name = control_name(decl.name, decl.annotations, block.path if block is not None else "")
@@ -488,11 +488,11 @@ class Tables:
         self.low.in_action, self.low.prefix = saved_in_action, saved_prefix
 
     def is_direct(self, value: Value) -> bool:
-        """Whether `value` may be an argument of a primitive as it is."""
+        """Return whether `value` may be an argument of a primitive as it is."""
         return isinstance(value, (ir.Const, ir.FieldRef, ir.Param))
 
     def simple(self, value: ir.Expr) -> ir.Expr:
-        """`value`, or a temporary that holds it if primitives do not take it as an argument."""
+        """Return `value`, or a temporary that holds it if primitives do not take it as an argument."""
         while isinstance(value, ir.Op) and value.op == "cast" and _widens(value.args[0].type, value.type):
             value = value.args[0]
         return value if self.is_direct(value) else self.low.copies.saved(value)

@@ -1,4 +1,4 @@
-"""What expressions evaluate to while a program is lowered: trees whose leaves are scalar `ir` expressions.
+"""Values of expressions during lowering: trees whose leaves are scalar `ir` expressions.
 
 The same values stand for l-values: then their leaves are places.
 """
@@ -90,7 +90,7 @@ PLACES = (ir.FieldRef, ir.LastField, ir.ElemField)
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """What the names of one activation of a parser, control, action or function mean."""
+    """Meaning of the names in one activation of a parser, control, action or function."""
 
     parent: Frame | None
     values: dict[ast.Declaration, Value] = field(default_factory=dict)

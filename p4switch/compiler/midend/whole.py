@@ -39,7 +39,7 @@ class Lowered:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """How the source names what the target keeps for the blocks."""
+        """Names in the source of what the target keeps for the blocks."""
         return self.package.source_names(self.blocks)
 
 

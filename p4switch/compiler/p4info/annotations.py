@@ -29,14 +29,14 @@ def _literal(target: Any, node: ast.Expr) -> None:
 
 
 def text(annotation: ast.Annotation) -> str:
-    """An unstructured annotation as in P4."""
+    """Return an unstructured annotation as in P4."""
     if not annotation.tokens:
         return f"@{annotation.name}"
     return f"@{annotation.name}({' '.join(annotation.tokens)})"
 
 
 def add_annotations(message: Any, annotations: list[ast.Annotation], *skip: str) -> None:
-    """Fills in `annotations` and `structured_annotations`; those named in `skip` are left out."""
+    """Fill in `annotations` and `structured_annotations`, without those named in `skip`."""
     for annotation in annotations:
         if annotation.structured:
             _structured(message, annotation)
@@ -45,7 +45,7 @@ def add_annotations(message: Any, annotations: list[ast.Annotation], *skip: str)
 
 
 def add_documentation(message: Any, annotations: list[ast.Annotation]) -> None:
-    """Fills in `doc` from `@brief` and `@description`."""
+    """Fill in `doc` from `@brief` and `@description`."""
     for annotation in annotations:
         if annotation.name in ("brief", "description") and annotation.string is not None:
             setattr(message.doc, annotation.name, annotation.string)

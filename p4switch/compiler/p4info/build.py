@@ -29,7 +29,7 @@ _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member
 
 
 def _prefix(kind: ExternType) -> int:
-    """The highest byte of the ids of such objects."""
+    """Return the highest byte of the ids of such objects."""
     number: int = _IDS.Prefix.Value(kind.p4info)
     return number
 
@@ -103,7 +103,7 @@ class Builder:
             add(DIGEST, name, [])
 
     def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
-        """Those that have a name for the control plane."""
+        """Yield the extern objects that have a name for the control plane."""
         for extern in self.lowered.externs:
             kind = self.lowered.architecture.extern_type(extern.decl.name)
             if kind is not None and kind.p4info and extern.path:
@@ -140,7 +140,7 @@ class Builder:
         add_documentation(preamble, annotations)
 
     def _typed(self, message: Any, t: types.Type) -> None:
-        """`bitwidth` and `type_name` of a match field, parameter or metadata field."""
+        """Fill in `bitwidth` and `type_name` of a match field, parameter or metadata field."""
         if not (isinstance(t, types.Enum) and t.underlying is None):
             message.bitwidth = bitwidth(t)
         self.specs.convert(t)
@@ -211,7 +211,7 @@ class Builder:
             message.arguments.add(param_id=number, value=encode(value, bitwidth(self.facts.types[param])))
 
     def _unbound(self, action: ActionObject) -> list[ast.Parameter]:
-        """The parameters that the control plane gives."""
+        """Return the parameters that the control plane gives."""
         names = {name for name, _ in action.ir.params}
         return [p for p in action.decl.params if local_name(p) in names]
 
@@ -254,7 +254,7 @@ class Builder:
 
     @staticmethod
     def unit(spec: Any, extern: ExternObject) -> int:
-        """What a counter counts or a meter measures, as a number of the enum of `spec`."""
+        """Return the unit of a counter or meter, as a number of the enum of `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
         number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
@@ -362,7 +362,7 @@ class Builder:
 def _flat_fields(
     prefix: str, outer: list[ast.Annotation], record: types.Record
 ) -> list[tuple[str, types.Type, list[ast.Annotation]]]:
-    """Fields with structs flattened; annotations of inner fields go before those of the structs they are in."""
+    """Return fields with structs flattened; annotations of inner fields precede those of their structs."""
     result: list[tuple[str, types.Type, list[ast.Annotation]]] = []
     for f in record.fields:
         own = {a.name for a in f.decl.annotations}
@@ -376,5 +376,5 @@ def _flat_fields(
 
 
 def build_p4info(lowered: Lowered) -> Any:
-    """The P4Info message of `lowered`."""
+    """Return the P4Info message of `lowered`."""
     return Builder(lowered).build()

@@ -12,7 +12,7 @@ from p4switch.compiler import ast
 
 
 def name_hash(name: str) -> int:
-    """Bob Jenkins' one-at-a-time hash, 32 bits."""
+    """Return Bob Jenkins' one-at-a-time hash, 32 bits."""
     h = 0
     for byte in name.encode():
         h = (h + byte) & 0xFFFFFFFF
@@ -24,7 +24,7 @@ def name_hash(name: str) -> int:
 
 
 def id_annotation(annotations: list[ast.Annotation]) -> int | None:
-    """The number of `@id(number)`."""
+    """Return the number of `@id(number)`."""
     for annotation in annotations:
         if annotation.name == "id" and annotation.args and isinstance(annotation.args[0], ast.IntLiteral):
             return annotation.args[0].value
@@ -77,7 +77,7 @@ class Symbols:
 
 
 def field_ids(annotated: Iterable[list[ast.Annotation]]) -> list[int]:
-    """Ids of match fields, parameters and the like: `@id` where given, else by position from 1, past those taken."""
+    """Return ids of match fields, parameters and the like: `@id`, or the position from 1, past taken ones."""
     given = [id_annotation(a) for a in annotated]
     taken = {n for n in given if n is not None}
     result: list[int] = []

@@ -21,20 +21,20 @@ def _field_name(f: types.Field) -> str:
 
 
 def translation(t: types.Type) -> ast.Annotation | None:
-    """The `@p4runtime_translation` of a `type` declaration."""
+    """Return the `@p4runtime_translation` of a `type` declaration."""
     if not isinstance(t, types.NewType):
         return None
     return next((a for a in t.decl.annotations if a.name == "p4runtime_translation"), None)
 
 
 def _controller_width(annotation: ast.Annotation) -> int | None:
-    """The width in `@p4runtime_translation("uri", bit<width>)`; None for `string`."""
+    """Return the width in `@p4runtime_translation("uri", bit<width>)`; None for `string`."""
     digits = [token for token in annotation.tokens[1:] if token.isdigit()]
     return int(digits[0]) if digits else None
 
 
 def bitwidth(t: types.Type) -> int:
-    """What a value of type `t` is given as over P4Runtime; 0 for strings."""
+    """Return the width of a value of type `t` over P4Runtime; 0 for strings."""
     annotation = translation(t)
     if annotation is not None:
         return _controller_width(annotation) or 0
@@ -47,7 +47,7 @@ def bitwidth(t: types.Type) -> int:
 
 
 def encode(value: int, width: int) -> bytes:
-    """A value as P4Runtime has it, padded to whole bytes."""
+    """Return a value in P4Runtime's form, padded to whole bytes."""
     return (value & ((1 << width) - 1)).to_bytes(-(-width // 8), "big")
 
 

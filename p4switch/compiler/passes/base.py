@@ -1,4 +1,4 @@
-"""What a pass is."""
+"""Base of passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from p4switch.ir.graph import code
 
 @dataclass(frozen=True)
 class Pass:
-    """One transformation of a program. `help` is a line about it.
+    """Transformation of a program.
+
+    `help` is a line about it.
 
     `run` may raise UnsupportedError.
     """

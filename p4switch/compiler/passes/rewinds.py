@@ -1,5 +1,7 @@
-"""A stack of a parser goes back to its first element by as many steps as it has elements; the target counts down as it
-takes elements out. Where nothing can have moved on in the stack before, there is nothing to do.
+"""Reset of a parser's stacks to their first element.
+
+A stack goes back by as many steps as it has elements; the target counts down as it takes elements out. Where
+nothing can have moved on in the stack before, there is nothing to do.
 """
 
 from __future__ import annotations

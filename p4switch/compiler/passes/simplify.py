@@ -7,7 +7,7 @@ from p4switch.ir.graph import actions, reverse_postorder, successors
 
 
 def _final(block: ir.Block) -> ir.Block:
-    """Where control ends up from `block` without doing anything."""
+    """Return where control ends up from `block` without doing anything."""
     seen = {block}
     while not block.ops and isinstance(block.end, ir.Goto):
         block = block.end.target
@@ -29,7 +29,10 @@ def run(program: ir.Program) -> None:
 
 
 def simplify(start: ir.Block) -> ir.Block:
-    """Threads jumps and joins blocks that always follow each other; named blocks stay apart. Returns the entry."""
+    """Return the entry after threading jumps and joining blocks that always follow each other.
+
+    Named blocks stay apart.
+    """
     start = _final(start)
     for block in reverse_postorder(start):
         _thread(block)

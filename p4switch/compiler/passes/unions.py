@@ -1,6 +1,4 @@
-"""At most one member of a header union is valid (language specification, section 8.20): what makes one valid or invalid
-makes the others invalid, too.
-"""
+"""Validity of union members: making one valid or invalid invalidates the others (language specification, 8.20)."""
 
 from __future__ import annotations
 

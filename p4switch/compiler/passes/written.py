@@ -1,4 +1,4 @@
-"""Where a field of metadata is assigned to that is not valid before, a field beside it says that it now is."""
+"""Validity of metadata fields: an assignment to one that is not valid before sets a field beside it."""
 
 from __future__ import annotations
 

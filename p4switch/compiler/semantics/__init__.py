@@ -1,4 +1,4 @@
-"""What a program means: names, types, conversions, and whether all of it is allowed."""
+"""Semantics of a program: names, types, conversions, and whether all of it is allowed."""
 
 from __future__ import annotations
 

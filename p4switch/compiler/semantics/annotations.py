@@ -48,7 +48,7 @@ class Annotations:
                     self.ctx.error(a, f"annotation @{a.name} is given twice, and one is structured")
 
     def _translation(self, a: ast.Annotation) -> None:
-        """`(uri, string)`, `(uri, bit<W>)` or `(uri, W)`."""
+        """Check `(uri, string)`, `(uri, bit<W>)` or `(uri, W)`."""
         kind = a.tokens[2:]
         if len(kind) == 4 and kind[:2] == ["bit", "<"]:
             kind = kind[2:3]

@@ -19,7 +19,7 @@ def _missing_allowed(param: ast.Parameter) -> bool:
 
 
 def accepts(params: list[ast.Parameter], args: list[ast.Argument]) -> bool:
-    """Whether `args` fit `params` by number and names."""
+    """Return whether `args` fit `params` by number and names."""
     if len(args) > len(params):
         return False
     names = {a.name for a in args if a.name is not None}
@@ -38,7 +38,7 @@ class Arguments:
     def match_arguments(
         self, at: ast.Node, what: str, params: list[ast.Parameter], args: list[ast.Argument]
     ) -> list[ast.Argument | None] | None:
-        """The argument for each parameter (None where it may be left out), or None with an error reported."""
+        """Return the argument for each parameter (None if it may be omitted), or None with an error reported."""
         named = [a for a in args if a.name is not None]
         if named and len(named) < len(args):
             self.ctx.error(at, f"either all or none of the arguments of {what} must be named")
@@ -77,8 +77,9 @@ class Arguments:
                 a.value = self.ctx.expressions.expr(a.value)
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
-        """Argument `e`, checked, as what `param` of type `t` gets. With `constant`, the argument of a parameter
-        without direction must be known at compile time.
+        """Return argument `e`, checked, as passed to `param` of type `t`.
+
+        With `constant`, the argument of a parameter without direction must be known at compile time.
         """
         shown = f"parameter {param.name!r} of {what}"
         if isinstance(e, ast.DontCare):
@@ -118,7 +119,7 @@ class Arguments:
         return e
 
     def mismatch(self, wanted: Type, given: Type) -> str:
-        """Why an instance of type `given` cannot be used as a `wanted`; empty if it can."""
+        """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can."""
         if isinstance(wanted, types.TypeVar) or given == wanted:
             return ""
         if isinstance(wanted, types.Extern) and isinstance(given, types.Extern):
@@ -196,7 +197,7 @@ class Arguments:
                     inference.bound[param] = types.VOID
 
     def uninferred(self, e: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]) -> bool:
-        """Whether type arguments are missing; reported unless an error in the arguments explains it."""
+        """Return whether type arguments are missing, reported unless an error in the arguments explains it."""
         missing = [p for p in inference.unknown() if p.name != "_"]
         if not missing:
             return False

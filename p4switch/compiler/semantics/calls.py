@@ -24,7 +24,7 @@ _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 
 _OPEN_BITS = 32
-"""Of a number without a width where the type is `_`."""
+"""Width of a number without one where the type is `_`."""
 
 
 class Calls:
@@ -84,7 +84,7 @@ class Calls:
         return result
 
     def _overload(self, e: ast.Call, what: str, callees: list[Callee]) -> Callee | None:
-        """The one of several declarations whose parameters fit the arguments, errors reported."""
+        """Return the declaration whose parameters fit the arguments; errors are reported."""
         if len(callees) == 1:
             return callees[0]
         fitting = [d for d in callees if accepts(d.params, e.args)]
@@ -128,7 +128,7 @@ class Calls:
         return self._builtin(e, func, t)
 
     def _call_static(self, e: ast.Call, func: ast.Member, t: Type, expected: Type | None) -> ast.Expr:
-        """`T.method(...)` on the name of a type."""
+        """Check `T.method(...)` on the name of a type."""
         binding = self.bindings[e]
         if func.name in _SIZES:
             return self._size(e, t)
@@ -147,7 +147,7 @@ class Calls:
         return e
 
     def _size(self, e: ast.Call, t: Type) -> ast.Expr:
-        """`minSizeInBits()` and its like (specification, section 9)."""
+        """Fold `minSizeInBits()` and the like (specification, section 9)."""
         binding = self.bindings[e]
         least, most = size_limits(t)
         if e.args or e.type_arg_exprs:
@@ -190,7 +190,7 @@ class Calls:
         return result
 
     def _check_packet_in(self, e: ast.Call) -> None:
-        """`extract` takes a header without varbit, or one with one varbit and its length."""
+        """Check that `extract` takes a header without varbit, or one with one varbit and its length."""
         binding = self.bindings[e]
         t = binding.param_types[0]
         if binding.method != "extract" or isinstance(t, (types.TypeVar, types.Unknown)):
@@ -252,7 +252,7 @@ class Calls:
     def _check_instance_arguments(
         self, what: str, params: list[ast.Parameter], wanted: list[Type], values: list[ast.Expr | None]
     ) -> None:
-        """What a type parameter stands for must be a type that a parameter can have, with all widths known."""
+        """Check that type arguments are types that a parameter can have, with all widths known."""
         for param, t, value in zip(params, wanted, values, strict=True):
             if value is None or t == self.types[param]:
                 continue

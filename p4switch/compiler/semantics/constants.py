@@ -15,7 +15,10 @@ class ConstantError(Exception):
 
 
 def arithmetic(op: str, left: int, right: int, t: Type) -> int:
-    """`left op right` for the operators that give a value of the operands' type `t`. Raises ConstantError."""
+    """Return `left op right` for operators with the operands' type `t`.
+
+    Raises ConstantError.
+    """
     if op in ("/", "%") and right == 0:
         raise ConstantError("division by zero")
     if op in ("/", "%") and (left < 0 or right < 0):

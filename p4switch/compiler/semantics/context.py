@@ -1,4 +1,4 @@
-"""What all parts of the checker share: messages, scopes, and where in the program it is; and the parts."""
+"""Shared state of the checker: messages, scopes, the place in the program, and its parts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Checking:
         self.reporter.warn(node.pos, message, name)
 
     def describe(self, e: ast.Expr) -> str:
-        """What `e` is, for a message."""
+        """Describe `e` for a message."""
         if isinstance(e, ast.IntLiteral) and isinstance(self.facts.types[e], types.InfInt):
             return f"int {e.value}" if e.value.bit_length() < 200 else "int"
         if isinstance(e, ast.ListExpr):
@@ -100,8 +100,9 @@ class Checking:
             self.place = outer
 
     def declare(self, decl: ast.Declaration) -> None:
-        """Make `decl` known in the current scope. Functions may share a name if their parameters differ in number or
-        names.
+        """Make `decl` known in the current scope.
+
+        Functions may share a name if their parameters differ in number or names.
         """
         here = self.scopes[-1]
         others = here.get(decl.name)
@@ -118,7 +119,7 @@ class Checking:
         self.duplicate(decl, others[0])
 
     def _check_shadowing(self, decl: ast.Declaration) -> None:
-        """A declaration in a block must not hide a parameter."""
+        """Check that a declaration in a block does not hide a parameter."""
         if self.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL):
             return
         for scope in reversed(self.scopes[1:-1]):
@@ -134,7 +135,7 @@ class Checking:
         self.error(decl, f"{decl.name!r} is already declared (line {line})")
 
     def lookup(self, name: str, absolute: bool = False) -> list[ast.Declaration]:
-        """What `name` stands for: innermost scope first; empty if nothing."""
+        """Return the declarations of `name`, innermost scope first; empty if there are none."""
         if absolute:
             return self.scopes[0].get(name, [])
         for scope in reversed(self.scopes):

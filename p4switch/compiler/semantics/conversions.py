@@ -24,7 +24,7 @@ class Conversions:
         self.values = ctx.facts.values
 
     def convert(self, e: ast.Expr, target: Type, what: str = "") -> ast.Expr:
-        """`e`, checked, as a value of type `target`: as it is, or implicitly converted; reports if it cannot be.
+        """Return `e`, checked, as a value of type `target`, implicitly converted if necessary; report if it cannot be.
 
         `what` says in the message what needs that type.
         """
@@ -70,7 +70,7 @@ class Conversions:
         return e if t == target else None
 
     def literal_as(self, e: ast.IntLiteral, t: types.Bits) -> ast.IntLiteral:
-        """A literal of type `int` as one of type `t`; warns if bits are lost."""
+        """Return a literal of type `int` as one of type `t`; warn if bits are lost."""
         value = e.value
         if not fits(value, t):
             wrapped = wrap(value, t)
@@ -84,8 +84,9 @@ class Conversions:
         return self.typed(ast.IntLiteral(e.pos, value, e.base), t)
 
     def sized(self, e: ast.Expr, t: types.Bits) -> ast.Expr:
-        """An expression of type `int` as one of type `t`, modulo 2**width. What is known at run time only, as in
-        `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
+        """Return an expression of type `int` as one of type `t`, modulo 2**width.
+
+        What is known at run time only, as in `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
         """
         if isinstance(e, ast.IntLiteral):
             return self.literal_as(e, t)
@@ -154,7 +155,7 @@ class Conversions:
         return self.typed(ast.StructExpr(e.pos, None, fields), target)
 
     def default_value(self, at: ast.Node, t: Type) -> ast.Expr:
-        """The default value of type `t` (specification, section 7.3); reports if it has none."""
+        """Return the default value of type `t` (specification, section 7.3); report if it has none."""
         base = types.strip_newtype(t)
         if self.ctx.written_types.parts(base) > MAX_DEFAULTS:
             self.ctx.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
@@ -188,7 +189,7 @@ class Conversions:
         return self.typed(ast.DefaultInit(at.pos), types.UNKNOWN)
 
     def cast(self, node: ast.Cast, target: Type) -> ast.Expr:
-        """`(target) operand`, the operand checked."""
+        """Return `(target) operand`, the operand checked."""
         e = node.operand
         t = self.types[e]
         self.types[node] = target
@@ -232,7 +233,7 @@ class Conversions:
         return False
 
     def fold_cast(self, node: ast.Cast) -> ast.Expr:
-        """The literal that an allowed cast gives, if its operand is one; else the cast."""
+        """Return the literal of an allowed cast, if its operand is one; else the cast."""
         e, target = node.operand, types.strip_newtype(self.types[node])
         if isinstance(e, ast.EnumRef) and isinstance(target, types.Bits):
             e = self.typed(ast.IntLiteral(node.pos, self.values[e.decl]), self.types[node])

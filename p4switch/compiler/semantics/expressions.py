@@ -123,7 +123,7 @@ class Expressions:
         return e
 
     def _copy_literal(self, value: ast.Expr, at: ast.Expr) -> ast.Expr:
-        """A copy of the literal `value` in the place of `at`; `at` itself if `value` is none."""
+        """Return a copy of the literal `value` in the place of `at`; `at` itself if `value` is none."""
         if not isinstance(value, LITERALS):
             return at
         result = copy.copy(value)
@@ -131,7 +131,7 @@ class Expressions:
         return self.typed(result, self.types[value])
 
     def _constant(self, e: ast.Expr) -> ast.Expr:
-        """The value of the constant that `e` names; `e` itself if it names none."""
+        """Return the value of the constant that `e` names; `e` itself if it names none."""
         decl = self.decls[e] if isinstance(e, ast.Name) else None
         return decl.init if isinstance(decl, ast.ConstDecl) else e
 
@@ -213,7 +213,7 @@ class Expressions:
         return e
 
     def _fold_member(self, e: ast.Member) -> ast.Expr:
-        """A field of a constant."""
+        """Return a field of a constant."""
         base = self._constant(e.base)
         if isinstance(base, ast.StructExpr):
             value = next((f.value for f in base.fields if f.name == e.name), None)
@@ -286,7 +286,7 @@ class Expressions:
         return e
 
     def _slice_by_width(self, e: ast.Slice) -> ast.Expr:
-        """`base[low+:width]`; with a `low` known only at run time it becomes a shift."""
+        """Return `base[low+:width]`; with a `low` known only at run time it becomes a shift."""
         assert e.width is not None
         e.width, width = self.ctx.written_types.constant_int(e.width, "the width of a slice")
         low = self.ctx.operators.as_bits(self.expr(e.low))
@@ -321,7 +321,7 @@ class Expressions:
         return self.ctx.conversions.cast(e, target)
 
     def _infer_cast(self, written: ast.NamedTypeExpr, target: types.Record, operand: ast.Expr) -> Type:
-        """`(S){...}` for a generic S without type arguments."""
+        """Infer the type of `(S){...}` for a generic S without type arguments."""
         if written.args:
             return target
         inference = Inference(target.decl.type_params, self.types)
@@ -332,7 +332,7 @@ class Expressions:
 
 
 def _members(t: Type) -> Iterable[str]:
-    """What can stand after the dot of a value of this type."""
+    """Return what can stand after the dot of a value of this type."""
     if isinstance(t, types.Record):
         return [f.name for f in t.fields]
     if isinstance(t, types.AnonRecord):

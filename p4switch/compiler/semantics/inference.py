@@ -22,13 +22,14 @@ class Inference:
         return [p for p in self._open if p not in self.bound]
 
     def unknown(self) -> list[ast.TypeParam]:
-        """The type parameters whose type is not known in full."""
+        """Return the type parameters whose type is not known in full."""
         probe: dict[ast.TypeParam, Type] = dict.fromkeys(self._open, types.VOID)
         return [p for p in self._open if p not in self.bound or types.substitute(self.bound[p], probe) != self.bound[p]]
 
     def unify(self, wanted: Type, given: Type) -> bool:
-        """Bind type parameters in `wanted` so that it becomes `given`, up to implicit conversions that are checked
-        later. False if one parameter would need two types.
+        """Bind type parameters in `wanted` so that it becomes `given`, up to later implicit conversions.
+
+        Returns False if one parameter would need two types.
         """
         if isinstance(wanted, types.TypeVar) and wanted.decl in self._open:
             return self._bind(wanted.decl, given)
@@ -81,7 +82,7 @@ class Inference:
         return True
 
     def _unify_object(self, wanted: types.Parser | types.Control | types.Package, given: Type) -> bool:
-        """A parser or control given for a parser or control type: parameter by parameter."""
+        """Unify a parser or control with a parser or control type, parameter by parameter."""
         if not isinstance(given, type(wanted)):
             return True
         if given.decl is wanted.decl:
@@ -91,7 +92,7 @@ class Inference:
 
 
 def specialised_params(t: types.Parser | types.Control | types.Package, known: Types) -> list[Type]:
-    """The types of the apply (or package) parameters of `t`, type arguments put in."""
+    """Return the types of the apply (or package) parameters of `t`, type arguments put in."""
     bound = dict(zip(t.decl.type_params, t.args, strict=True)) if t.args else {}
     return [types.substitute(known[p], bound) for p in t.decl.params]
 
@@ -101,8 +102,10 @@ def paired_params(
     given: types.Parser | types.Control | types.Package,
     known: Types,
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
-    """The parameters of two object types side by side, with their types; None if they do not go together. Optional
-    ones that are wanted may be missing in what is given: those whose names it does not have, or else the last ones.
+    """Return the parameters of two object types side by side, with their types; None if they do not match.
+
+    Optional ones that are wanted may be missing in what is given: those whose names it does not have, or else
+    the last ones.
     """
     left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
     right = list(zip(given.decl.params, specialised_params(given, known), strict=True))
@@ -118,7 +121,7 @@ def paired_params(
 
 
 def _merge(a: Type, b: Type) -> Type | None:
-    """The one type that both can become, if there is one."""
+    """Return the one type that both can become, if there is one."""
     if a == b:
         return a
     if isinstance(a, types.InfInt) and isinstance(b, types.Bits):

@@ -26,7 +26,7 @@ class Instances:
         self.decls = ctx.facts.decls
 
     def implicit_instance(self, func: ast.Member, t: types.Parser | types.Control) -> ast.Expr:
-        """An instance for `C.apply()`, declared beside the other locals."""
+        """Return an instance for `C.apply()`, declared beside the other locals."""
         name = f"{t.decl.name}_inst"
         taken = {d.name for d in self.ctx.locals}
         while name in taken:
@@ -42,7 +42,7 @@ class Instances:
         return result
 
     def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> ast.Expr:
-        """`T(args)` as an expression."""
+        """Return `T(args)` as an expression."""
         t = self.ctx.written_types.resolve(written, infer=True)
         result = ast.ConstructorCall(e.pos, written)
         if isinstance(t, types.Unknown):

@@ -38,7 +38,7 @@ class Keysets:
         return self.key_value(e, t)
 
     def empty(self, e: ast.Expr) -> str:
-        """What to say of a keyset that nothing is in; empty if something is."""
+        """Return the message for an empty keyset; empty if it is not."""
         if isinstance(e, ast.Range) and isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral):
             low, high = e.low.value, e.high.value
             return f"the range {low} .. {high} is empty: its low end is above its high end" if low > high else ""
@@ -62,7 +62,7 @@ class Keysets:
 
 
 def flattened(t: Type) -> list[Type]:
-    """The types of the single values in `t`, structs and tuples taken apart."""
+    """Return the types of the single values in `t`, structs and tuples taken apart."""
     if isinstance(t, types.Struct):
         return [x for f in t.fields for x in flattened(f.type)]
     if isinstance(t, types.Tuple):
@@ -71,5 +71,5 @@ def flattened(t: Type) -> list[Type]:
 
 
 def same_bits(t: Type) -> list[Type]:
-    """As `flattened`, with serializable enums by their underlying types: what a set of values is matched by."""
+    """Return the flattened types, with serializable enums by their underlying types: what a set of values matches."""
     return [x.underlying or x if isinstance(x, types.Enum) else x for x in flattened(t)]

@@ -38,7 +38,7 @@ class Parsers:
             self.ctx.error(parser, f"parser {parser.name!r} never reaches 'accept' or 'reject'")
 
     def _ends(self, start: ast.ParserState) -> bool:
-        """Whether some path from `start` leaves the parser."""
+        """Return whether some path from `start` leaves the parser."""
         todo, seen = [start], {start}
         while todo:
             transition = todo.pop().transition
@@ -158,12 +158,12 @@ class Parsers:
 
 
 def _matched_as(t: Type) -> Type:
-    """The type of the cases for a key of type `t`: of a serializable enum its underlying one."""
+    """Return the type of the cases for a key of type `t`: of a serializable enum its underlying one."""
     return t.underlying or t if isinstance(t, types.Enum) else t
 
 
 def _selectable(t: Type) -> bool:
-    """Whether a key of `select` can have type `t`."""
+    """Return whether a key of `select` can have type `t`."""
     base = types.strip_newtype(t)
     if isinstance(base, types.Tuple):
         return all(map(_selectable, base.elements))

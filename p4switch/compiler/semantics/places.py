@@ -1,4 +1,4 @@
-"""Where code stands, which decides what may be called there; and the largest numbers of P4Info."""
+"""Places of code, which decide what may be called there; and the largest numbers of P4Info."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Place(enum.Enum):
-    """What the code being checked belongs to; decides what may be called there."""
+    """Place of the code being checked, which decides what may be called there."""
 
     TOP = "the top level"
     PARSER = "a parser state"
@@ -21,4 +21,4 @@ class Place(enum.Enum):
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
-"""What a number that goes into P4Info may be at most."""
+"""Largest number of P4Info."""

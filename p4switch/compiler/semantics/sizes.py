@@ -7,7 +7,7 @@ from p4switch.compiler.types import Type
 
 
 def lacks_width(t: Type) -> bool:
-    """Whether `t` is or contains `int`."""
+    """Return whether `t` is or contains `int`."""
     if isinstance(t, types.Tuple):
         return any(map(lacks_width, t.elements))
     if isinstance(t, types.AnonRecord):
@@ -16,7 +16,7 @@ def lacks_width(t: Type) -> bool:
 
 
 def size_limits(t: Type) -> tuple[int | None, int | None]:
-    """Least and most bits that a value of type `t` takes."""
+    """Return the least and most bits that a value of type `t` takes."""
     most = types.width_of(t)
     if most is None:
         return None, None

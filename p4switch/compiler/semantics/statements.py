@@ -93,7 +93,7 @@ class Statements:
         return s
 
     def assignable(self, target: ast.Expr) -> bool:
-        """Whether `target` can be assigned to; reported if not."""
+        """Return whether `target` can be assigned to; report if not."""
         if isinstance(self.types[target], types.Unknown):
             return False
         why = self.ctx.values.not_assignable(target)
@@ -102,7 +102,7 @@ class Statements:
         return why is None
 
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
-        """`base[low+:width] = value`; where `low` is not constant, `base` is put together with shifts and masks."""
+        """Check `base[low+:width] = value`; if `low` is not constant, `base` is composed with shifts and masks."""
         base, low = target.base, target.low
         checked = self.ctx.expressions.expr(copy.deepcopy(target))
         if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):
@@ -300,7 +300,7 @@ def _same_literal(a: ast.Expr, b: ast.Expr) -> bool:
 
 
 def always_returns(s: ast.Statement | None) -> bool:
-    """Whether control never comes out at the end of `s`."""
+    """Return whether control never comes out at the end of `s`."""
     if isinstance(s, (ast.Return, ast.Exit)):
         return True
     if isinstance(s, ast.Block):

@@ -153,7 +153,7 @@ class Tables:
         return True
 
     def _check_no_action(self, t: ast.TableDecl) -> None:
-        """Without a default action it is NoAction, so that must be what core.p4 makes it."""
+        """Check that NoAction, the default action if none is given, is what core.p4 makes it."""
         for ref in t.actions:
             if ref.name.lstrip(".") == "NoAction" and "tableonly" in {a.name for a in ref.annotations}:
                 self.ctx.error(ref, "action 'NoAction' is @tableonly, so the table needs another default action")
@@ -166,7 +166,7 @@ class Tables:
             self.ctx.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
 
     def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
-        """Whether the action, which is among those of the table, has the annotation there."""
+        """Return whether the action, which is among those of the table, has the annotation there."""
         listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
         return any(a.name == annotation for a in listed.annotations)
 
@@ -188,7 +188,7 @@ class Tables:
             prop.value = self.ctx.expressions.expr(prop.value)
 
     def _size_property(self, prop: ast.TableProperty) -> None:
-        """A number, or a constructor parameter that will be one."""
+        """Check a size: a number, or a constructor parameter that will be one."""
         value = prop.value = self.ctx.expressions.expr(prop.value)
         if isinstance(value, ast.IntLiteral):
             if value.value < 0:

@@ -1,4 +1,4 @@
-"""Which expressions can be assigned to, and which are known at compile time."""
+"""Assignability of expressions, and whether they are known at compile time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
     ast.Unary: ("op",),
     ast.Binary: ("op",),
 }
-"""What is written in an expression besides those in it."""
+"""Attributes of an expression besides its parts."""
 
 
 class Values:
@@ -34,7 +34,7 @@ class Values:
         self.fields = ctx.facts.fields
 
     def not_assignable(self, e: ast.Expr) -> str | None:
-        """Why `e` cannot be assigned to, or passed for an out or inout parameter; None if it can."""
+        """Return why `e` cannot be assigned to, or passed for an out or inout parameter; None if it can."""
         if isinstance(e, ast.Name):
             decl = self.decls[e]
             if isinstance(decl, ast.VarDecl):
@@ -58,7 +58,7 @@ class Values:
         return "it is not a variable, a field or a part of one"
 
     def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
-        """Whether the value of `e`, checked, is known when the program is compiled.
+        """Return whether the value of `e`, checked, is known when the program is compiled.
 
         `in_call`: parameters without direction count as known, as they are where the call is put in place.
         """
@@ -95,11 +95,11 @@ class Values:
         return False
 
     def calls(self, e: ast.Expr, *kinds: CallKind) -> bool:
-        """Whether something of these kinds is called where `e`, checked, is evaluated."""
+        """Return whether something of these kinds is called where `e`, checked, is evaluated."""
         return any(isinstance(x, ast.Call) and self.bindings[x].kind in kinds for x in walk(e, self.ctx.facts))
 
     def same(self, a: ast.Node, b: ast.Node) -> bool:
-        """Whether two checked expressions are written alike."""
+        """Return whether two checked expressions are written alike."""
         if type(a) is not type(b) or any(getattr(a, name) != getattr(b, name) for name in _WRITTEN.get(type(a), ())):
             return False
         if isinstance(a, ast.Name) and self.decls.get(a) is not self.decls.get(b):

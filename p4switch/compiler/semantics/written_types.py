@@ -1,4 +1,4 @@
-"""What types mean, and which types may stand where (language specification, section 7)."""
+"""Meaning of types, and which types may stand where (language specification, section 7)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Generic = (
 
 
 def is_object(t: Type) -> bool:
-    """Whether `t` is a type of instances (extern, parser, control, package)."""
+    """Return whether `t` is a type of instances (extern, parser, control, package)."""
     return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
 
 
@@ -71,8 +71,10 @@ class WrittenTypes:
         return e, None
 
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
-        """What a type as written means. With `infer`, type arguments of a generic type may be left out: the result then
-        has the declaration's own type parameters.
+        """Return the meaning of a type as written.
+
+        With `infer`, type arguments of a generic type may be left out: the result then has the declaration's
+        own type parameters.
         """
         self.types[t] = self._resolve(t, infer)
         return self.types[t]
@@ -119,7 +121,7 @@ class WrittenTypes:
         return types.Stack(element, size)
 
     def parts(self, t: Type) -> int:
-        """How many single values a value of type `t` consists of (and structs and tuples that hold them)."""
+        """Return how many single values a value of type `t` consists of (and structs and tuples that hold them)."""
         if isinstance(t, types.Stack):
             return t.size * self.parts(t.element)
         if isinstance(t, types.Tuple):
@@ -185,7 +187,7 @@ class WrittenTypes:
         return result
 
     def _mentions(self, t: Type, decl: ast.Declaration) -> bool:
-        """Whether the type that `decl` declares occurs in `t`."""
+        """Return whether the type that `decl` declares occurs in `t`."""
         if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
             if t.decl is decl or any(self._mentions(a, decl) for a in t.args):
                 return True
@@ -196,7 +198,7 @@ class WrittenTypes:
         return isinstance(t, types.Tuple) and any(self._mentions(e, decl) for e in t.elements)
 
     def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
-        """The fields of a specialised struct or header must be allowed there, too."""
+        """Check that the fields of a specialised struct or header are allowed there."""
         bound = dict(zip(decl.type_params, args, strict=True))
         for field in decl.fields:
             if isinstance(self.types[field], types.TypeVar):

@@ -1,5 +1,6 @@
-"""A fuzzer for generated pipelines: random packets and control-plane calls under AddressSanitizer and
-UndefinedBehaviorSanitizer, in a program of its own.
+"""Fuzzer for generated pipelines, a separate program.
+
+It makes random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 import re
@@ -20,7 +21,10 @@ class FuzzError(UserError):
 
 
 def build(document: Mapping[str, Any]) -> Path:
-    """The fuzzer of the pipeline that a BMv2 JSON describes. Raises JsonError, native.BuildError."""
+    """Return the fuzzer of the pipeline of a BMv2 JSON.
+
+    Raises JsonError, native.BuildError.
+    """
     made = engine.generated(document, traced=True)
     headers = [*engine.C_FOLDER.glob("*.h"), *made.path.headers]
     flags = [*native.SANITIZE, "-O1", "-Wno-unused", "-DP4_TRACE", engine.abi_flag()]
@@ -30,7 +34,7 @@ def build(document: Mapping[str, Any]) -> Path:
 
 
 def constants(document: Any) -> set[bytes]:
-    """Numbers that the JSON mentions: values that parsers and tables look for."""
+    """Return the numbers that the JSON mentions, which parsers and tables look for."""
     found: set[bytes] = set()
     if isinstance(document, Mapping):
         for item in document.values():
@@ -46,7 +50,7 @@ def constants(document: Any) -> set[bytes]:
 
 def run(document: Mapping[str, Any], *, seed: int, packets: int, frames: Iterable[bytes] = (),
         timeout_s: float = 300) -> str:
-    """Sends so many random packets through the pipeline; `frames` are put into some of them.
+    """Send that many random packets through the pipeline; `frames` are put into some of them.
 
     Returns what became of them, in one line. Raises FuzzError with the report of what went wrong.
     """

@@ -1,4 +1,4 @@
-"""How fast generated pipelines are: CPU time a packet of ecn.p4 and int.p4, against the same written in C by hand.
+"""Benchmark of generated pipelines: CPU time a packet of ecn.p4 and int.p4, against hand-written C.
 
 All run behind the seam of switch.h with nothing around them: a frame in, the packet straight from ingress to egress,
 a frame out. 64 flows, 33 routes of three prefix lengths, ECMP over four ports. Of collective.p4, also what a
@@ -45,7 +45,7 @@ class Load:
 
 
 def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
-    """CPU nanoseconds a packet, ingress and egress, of each: the fastest of so many turns.
+    """Return the CPU nanoseconds a packet, ingress and egress, of each load: the fastest of its turns.
 
     Raises RuntimeError if a pipeline forwards more packets or fewer than it should.
     """
@@ -63,8 +63,10 @@ def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
 
 
 def forwarding(name: str, document: Mapping[str, Any]) -> dict[str, Load]:
-    """Of the BMv2 JSON of ecn.p4, int.p4 or another (by its name) with plain frames, int.p4's with telemetry: the
-    pipeline itself; the same "by hand" in C; and "silent", built for tracing while nobody asks it to tell.
+    """Return the loads of a program with plain frames, int.p4's with telemetry.
+
+    They are the pipeline itself; the same "by hand" in C; and "silent", built for tracing while nobody asks
+    it to report.
     """
     generated, baseline, packets = _set_up(name, document)
     tracing = engine.load().Switch(str(engine.build_traced(document).library))
@@ -74,7 +76,7 @@ def forwarding(name: str, document: Mapping[str, Any]) -> dict[str, Load]:
 
 
 def contributing(document: Mapping[str, Any]) -> Load:
-    """Of collective.p4: contributions to sums of 8, of which the last one leaves with the sum.
+    """Return the load of collective.p4: contributions to sums of 8, of which the last one leaves with the sum.
 
     Each turn has new sequence numbers in the same slots.
     """
@@ -85,7 +87,7 @@ def contributing(document: Mapping[str, Any]) -> Load:
 
 
 def controlling(document: Mapping[str, Any]) -> Load:
-    """Of sperc.p4: control packets."""
+    """Return the load of sperc.p4: control packets."""
     switch = engine.load().Switch(str(engine.build(document)))
     _program(switch, document)
     _share(switch, document)
@@ -93,8 +95,9 @@ def controlling(document: Mapping[str, Any]) -> Load:
 
 
 def deflecting(document: Mapping[str, Any], tokens: int) -> Load:
-    """Of dart.p4: data packets with so many tokens, each the first one of a message that finds 15,000 bytes waiting
-    (threshold 0) and no entry free.
+    """Return the load of dart.p4: data packets with that many tokens.
+
+    Each is the first one of a message that finds 15,000 bytes waiting (threshold 0) and no entry free.
     """
     switch = engine.load().Switch(str(engine.build(document)))
     _program(switch, document)
@@ -111,12 +114,12 @@ def deflecting(document: Mapping[str, Any], tokens: int) -> Load:
 
 
 def _forwards(switch: "Switch", packets: list[bytes]) -> Load:
-    """All of them."""
+    """Return a load of which all packets are forwarded."""
     return Load(switch, lambda turn: packets, len(packets))
 
 
 def control_packets() -> list[bytes]:
-    """Of many flows: half of them are counted at the link (state B), half of them elsewhere (E), three switches on."""
+    """Return control packets of many flows: half counted at the link (state B), half three switches on (E)."""
     out = []
     for flow in range(_FLOWS):
         own = struct.pack(">IIBB", 10**6, 10**6, (1 + flow % 2) << 6, 0)
@@ -129,7 +132,7 @@ def control_packets() -> list[bytes]:
 
 
 def _fill(switch: "Switch", document: Mapping[str, Any]) -> None:
-    """Every class is a lane, ports 1 to 4 are the candidates, and all 16 entries are of others, and never expire."""
+    """Make every class a lane and ports 1 to 4 candidates, and give all 16 entries to others, without expiry."""
     tables = _tables(document)
     actions, registers = _named(document, "actions"), _named(document, "register_arrays")
     for priority in range(8):
@@ -149,17 +152,17 @@ def _fill(switch: "Switch", document: Mapping[str, Any]) -> None:
 
 
 def _tables(document: Mapping[str, Any]) -> dict[str, str]:
-    """Whole names by the last part, of both pipelines."""
+    """Return whole names by the last part, of both pipelines."""
     return {name: whole for pipeline in document["pipelines"] for name, whole in _named(pipeline, "tables").items()}
 
 
 def _named(document: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """Whole names by the last part."""
+    """Return whole names by the last part."""
     return {one["name"].rsplit(".", 1)[-1]: one["name"] for one in document[kind]}
 
 
 def _share(switch: "Switch", document: Mapping[str, Any]) -> None:
-    """What sperc.p4 divides: links of 100 Gb/s; and 1/n."""
+    """Write sperc.p4's links of 100 Gb/s, and 1/n."""
     tables = _tables(document)
     actions = _named(document, "actions")
     link = [(95_000_000, 6), (23_193, 6), (12_000, 6), (712, 4), (2**20, 4)]
@@ -174,7 +177,7 @@ def _share(switch: "Switch", document: Mapping[str, Any]) -> None:
 
 
 def contributions(first_sequence: int) -> list[bytes]:
-    """Of 8 children, which differ by their groups here, since all come by the same port."""
+    """Return contributions of 8 children, which differ by their groups here, since all come by the same port."""
     lanes = struct.pack(">32I", *range(32))
     out = []
     for start in range(0, _OPERATIONS, _INTERLEAVED):
@@ -187,7 +190,7 @@ def contributions(first_sequence: int) -> list[bytes]:
 
 
 def _join(switch: "Switch", document: Mapping[str, Any]) -> None:
-    """Port 5 is that of all children: by their groups, which have the same slots."""
+    """Make port 5 that of all children, by their groups, which have the same slots."""
     tables = _tables(document)
     child = next(a["name"] for a in document["actions"] if a["name"].endswith(".child"))
     everyone, window_bits = (1 << _CHILDREN) - 1, _OPERATIONS.bit_length() - 1
@@ -199,13 +202,13 @@ def _join(switch: "Switch", document: Mapping[str, Any]) -> None:
 
 
 def outputs(name: str, document: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """What generated and hand-written pipeline make of each frame; the same, if the comparison is fair."""
+    """Return the outputs of generated and hand-written pipeline for each frame; equal, if the comparison is fair."""
     generated, baseline, packets = _set_up(name, document)
     return [generated.process(5, f) for f in packets], [baseline.process(5, f) for f in packets]
 
 
 def _set_up(name: str, document: Mapping[str, Any]) -> "tuple[Switch, Switch, list[bytes]]":
-    """The generated and the hand-written pipeline, and frames for them."""
+    """Return the generated and the hand-written pipeline, and frames for them."""
     switch_type = engine.load().Switch
     generated = switch_type(str(engine.build(document)))
     _program(generated, document)
@@ -215,8 +218,9 @@ def _set_up(name: str, document: Mapping[str, Any]) -> "tuple[Switch, Switch, li
 
 
 def frames(opcode: int, records: int | None, flags: int = 0) -> list[bytes]:
-    """RoCEv2 frames of many flows; with an INT shim of so many records where that is not None. `flags` are the byte of
-    the BTH with FECN and BECN.
+    """Return RoCEv2 frames of many flows, with an INT shim of `records` records unless that is None.
+
+    `flags` are the byte of the BTH with FECN and BECN.
     """
     out = []
     shim = b"" if records is None else struct.pack(">H", records << 12) + bytes(8 * records)
@@ -237,7 +241,7 @@ def _frame(opcode: int, source: bytes, destination: bytes, flow: int, after_bth:
 
 
 def _program(switch: "Switch", document: Mapping[str, Any]) -> None:
-    """The routes that baseline.c has."""
+    """Write the routes that baseline.c has."""
     tables = _tables(document)
     actions = _named(document, "actions")
     profile = next(p["name"] for pipeline in document["pipelines"] for p in pipeline["action_profiles"])

@@ -50,7 +50,7 @@ class Outcome:
 
 
 def tables(seed: int, rule: str, limit_ns: int, clock_error_ns: int = 0) -> dict[str, Any]:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     rng = random.Random(f"scenario {seed}")
     switches, hosts, flows = rng.randint(2, 8), rng.randint(4, 16), rng.randint(2, 50)
     streams = []
@@ -101,7 +101,7 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
 
 
 def oracle(values: dict[str, Any]) -> list[float]:
-    """Rates in bit/s, by flow, if all are there at once.
+    """Return the rates in bit/s, by flow, if all are active at once.
 
     Where ECMP sends each flow is seen in a run of the same flows with one packet each, which send no FRPs.
     """
@@ -119,7 +119,7 @@ def oracle(values: dict[str, Any]) -> list[float]:
 
 
 def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_ns: int = 0) -> Outcome:
-    """A scenario's outcome. Its first period is the one in which the flows start."""
+    """Return a scenario's outcome; its first period is the one in which the flows start."""
     from harness.worlds.virtual import VirtualWorld
 
     values = tables(seed, rule, (periods + 1) * PERIOD_NS, clock_error_ns)

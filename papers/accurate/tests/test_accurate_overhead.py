@@ -1,4 +1,4 @@
-"""What FRPs cost, and how many flows a link carries within alpha: the table of papers/accurate/README.md."""
+"""Cost of FRPs, and how many flows a link carries within alpha: the table of papers/accurate/README.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_flow_costs_28_mbps_in_each_direction() -> None:
 
 
 def growth_bps(flows: int, rate_bps: float) -> float:
-    """How fast the queue to a host grows that so many others send to."""
+    """Return how fast the queue to a host grows to which that many others send."""
     streams = [{"name": f"f{i}", "source": i, "destination": flows, "stop_ns": 10**9} for i in range(flows)]
     values: dict[str, Any] = {
         "cc": "accurate",

@@ -19,7 +19,7 @@ FAULT = 10  # the period in which something happens
 PERIODS = FAULT + LIMIT_PERIODS + 3
 
 Loses = Callable[[int, bool, bool], bool]
-"""Of an FRP: time in ns, whether the NIC sends it (or else receives it), and whether it is a response."""
+"""Rule for an FRP: time in ns, whether the NIC sends it (or else receives it), and whether it is a response."""
 
 
 class LossyNic(Nic):
@@ -81,7 +81,7 @@ def victim_flow(**accurate: Any) -> dict[str, Any]:
 
 
 def run(values: dict[str, Any]) -> Recording:
-    """Checks that nothing was lost but what the test lost itself."""
+    """Run a scenario, and check that only what the test dropped was lost."""
     recording = virtual.VirtualWorld(planned(values)).run()
     assert recording.conservation["balance"] == 0
     assert {k: v for k, v in recording.conservation.items() if k.startswith("drop_") and v} == {}
@@ -90,7 +90,7 @@ def run(values: dict[str, Any]) -> Recording:
 
 
 def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
-    """By period: the largest relative distance of the limits of `ideal`'s flows from their rates there."""
+    """Return, by period, the largest relative distance of the limits of `ideal`'s flows from their ideal rates."""
     flow_of = {record.qp: record.flow.index for record in recording.flows}
     found = [0.0] * PERIODS
     rates = recording.tables["rates"]
@@ -102,13 +102,13 @@ def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
 
 
 def expect_recovery(found: list[float], fault: int, periods: int = LIMIT_PERIODS) -> None:
-    """The fault was felt, and is over after so many periods."""
+    """Check that the fault had an effect, and is over after `periods`."""
     assert max(found[fault : fault + 2]) > TOLERANCE
     assert max(found[fault + periods :]) <= TOLERANCE
 
 
 def first_in(period: int, *, sent: bool, response: bool) -> Loses:
-    """The first such FRP of a period."""
+    """Return a rule that loses the first such FRP of a period."""
     left = [True]
 
     def loses(now_ns: int, is_sent: bool, is_response: bool) -> bool:
@@ -121,7 +121,7 @@ def first_in(period: int, *, sent: bool, response: bool) -> Loses:
 
 
 def test_frps_and_their_copies_pass_the_backlog() -> None:
-    """They have a queue of higher priority (section III), the copies of short-circuit notifications, too."""
+    """FRPs have a queue of higher priority (section III), and so have the copies of short-circuit notifications."""
     values = victim_flow()
     recording = run(values)
     assert recording.conservation["copied"] > 0
@@ -135,8 +135,9 @@ def test_frps_and_their_copies_pass_the_backlog() -> None:
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_lost_frp(lose: Callable[[Loses], None], sent: bool) -> None:
-    """Lost at its source no link knows of it, and their shares are too large for a period; lost before its
-    destination it has no answer.
+    """An FRP lost at its source is unknown to all links, and their shares are too large for a period.
+
+    Lost before its destination it has no answer.
     """
     values = victim_flow()
     ideal = dict(enumerate(oracle(values)))

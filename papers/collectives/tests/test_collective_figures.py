@@ -13,7 +13,10 @@ Figures = dict[str, Any]
 
 
 def twin(scenario: str, *settings: str, **variants: str) -> dict[tuple[str, str], Figures]:
-    """What a small network's workload tells, by variant and protocol; `variants`: what each sets. Nothing is lost."""
+    """Return a small network's workload figures, by variant and protocol; nothing is lost.
+
+    `variants`: what each sets.
+    """
     made = [f"{{name={name!r}, set={{{keys}}}}}" for name, keys in variants.items()]
     wanted = [*SMALL, *settings, f"variants=[{', '.join(made)}]"]
     told: dict[tuple[str, str], Figures] = {}
@@ -50,7 +53,7 @@ def test_figure_6_10_what_waits_without_congestion_control_and_what_3cpo_leaves_
 
 
 def test_figure_6_12_what_leaves_before_others_are_heard_of_weighs_less_with_each_transaction() -> None:
-    """As all start in one cycle. The gap in bandwidth is small from the beginning; the one in latency closes."""
+    """All start in one cycle. The gap in bandwidth is small from the beginning; the one in latency closes."""
     few, many = (f"workload.applications=[{{operations={transactions}}}]" for transactions in (64, 192))
     told = twin("3cpo-fig12", SUITS_16, "workload.spread_cycles=0", few=few, many=many)
     for transactions in ("few", "many"):

@@ -37,12 +37,12 @@ class Outcome:
 
     @property
     def whole(self) -> bool:
-        """Whether all that was sent has arrived, at once."""
+        """True if everything sent has arrived at once."""
         return self.ended == "done" and self.dropped == self.waiting == self.again == 0
 
 
 def tables(seed: int, rule: str) -> dict[str, Any]:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     rng = random.Random(seed)
     flows = []
     for i in range(60):

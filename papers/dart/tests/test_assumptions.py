@@ -1,4 +1,4 @@
-"""What the study of assumptions takes from a run's flows."""
+"""Input of the study of assumptions from a run's flows."""
 
 from __future__ import annotations
 

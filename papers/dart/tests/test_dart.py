@@ -24,7 +24,10 @@ CLASS_4 = 'record.probes=[{kind="queue",reads="enqueued_packets",priority=4,name
 
 @cache
 def twin(name: str, *settings: str) -> dict[str, Result]:
-    """By variant, which of several protocols names its own. All flows are done, nothing is lost without a reason."""
+    """Return results by variant, which names its protocol if there are several.
+
+    All flows are done, nothing is lost without a reason.
+    """
     found = run(f"dart-{name}", *(part for setting in settings for part in ("--set", setting)))
     for result in found:
         assert result.summary["ended"] == "done"
@@ -34,7 +37,7 @@ def twin(name: str, *settings: str) -> dict[str, Result]:
 
 
 def limits(result: Result, group: str) -> pd.Series[float]:
-    """Of the rate of a group's flows, which have one queue pair, in Gb/s, by time."""
+    """Return the rate limits in Gb/s of a group's flows, which have one queue pair, by time."""
     (qp,) = set(result.flows[result.flows["group"] == group]["qp"])
     return result.rates[result.rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
 
@@ -45,7 +48,7 @@ def waiting(result: Result) -> pd.Series[int]:
 
 
 def throughput(result: Result, group: str, from_ns: float, to_ns: float) -> float:
-    """The mean in Gb/s."""
+    """Return the mean throughput in Gb/s."""
     (qp,) = set(result.flows[result.flows["group"] == group]["qp"])
     rates = result.rates[(result.rates["qp"] == qp) & result.rates["time_ns"].between(from_ns, to_ns)]
     return float(rates["throughput_bps"].mean()) / 1e9
@@ -65,7 +68,7 @@ def over_ns(result: Result, group: str) -> int:
 
 
 def shown(results: dict[str, Result], figure: str) -> dict[str, dict[str, float]]:
-    """What a figure shows: of each series, by variant."""
+    """Return the contents of a figure: each series, by variant."""
     (comparison,) = compare(list(results.values()))
     table = figure_table(figures(comparison)[figure].plot(comparison))
     return {series: dict(zip(of["x"], of["y"], strict=True)) for series, of in table.groupby("series")}

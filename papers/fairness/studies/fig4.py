@@ -29,17 +29,17 @@ SPAN_NS = 600_000
 
 
 def per_acks(rate: float, times_ns: Array, acks: float = ACKS, mtu_bytes: float = MTU_BYTES) -> Array:
-    """S(t) of a flow that starts with `rate` and decreases once in `acks` ACKs."""
+    """Return S(t) of a flow that starts with `rate` and decreases once in `acks` ACKs."""
     return rate / (1 + BETA * rate * times_ns / (acks * mtu_bytes))
 
 
 def per_rtt(rate: float, times_ns: Array, rtt_ns: float = RTT_NS) -> Array:
-    """R(t) of a flow that starts with `rate` and decreases once in an RTT."""
+    """Return R(t) of a flow that starts with `rate` and decreases once in an RTT."""
     return rate * np.exp(-BETA * times_ns / rtt_ns)
 
 
 def table(times_ns: Array) -> dict[str, Array]:
-    """The differences between both flows' rates, by kind of decrease, and by how much per RTT is less fair (eq. 2)."""
+    """Return the differences between both flows' rates, by kind of decrease, and the disadvantage per RTT (eq. 2)."""
     high, low = RATES
     rtt = per_rtt(high, times_ns) - per_rtt(low, times_ns)
     acks = per_acks(high, times_ns) - per_acks(low, times_ns)
@@ -47,7 +47,7 @@ def table(times_ns: Array) -> dict[str, Array]:
 
 
 def time_to(part: float, times_ns: Array, difference: Array) -> float:
-    """When the difference has fallen to a part of what it was at first."""
+    """Return when the difference has fallen to a part of its first value."""
     return float(times_ns[np.argmax(difference <= part * difference[0])])
 
 

@@ -15,7 +15,7 @@ SETTLING_NS = 200_000  # after the last start
 
 
 def variants(figure: str) -> dict[str, Result]:
-    """By name; every run is complete, and lost and paused nothing."""
+    """Return results by name; every run is complete, and nothing was lost or paused."""
     results = run(f"fairness-{figure}")
     for result in results:
         summary = result.summary

@@ -53,7 +53,7 @@ for tables, folder in json.load(sys.stdin):
 
 
 def twin(name: str) -> dict[str, Any]:
-    """The tables of a small scenario, named by the built-in one, and what is different."""
+    """Return the tables of a small scenario, named by the built-in one, and what is different."""
     variants, changes = TWINS[name]
     tables = scenario.read(scenario.find(name.partition(" ")[0]))
     tables["variants"] = [variant for variant in tables["variants"] if variant["name"] in variants]
@@ -68,7 +68,7 @@ def twin(name: str) -> dict[str, Any]:
 
 @cache
 def results(name: str) -> dict[str, Result]:
-    """By variant. All of them are made by one process, with compiled hosts."""
+    """Return results by variant, all made by one process with compiled hosts."""
     return {result.summary["variant"]: result for result in load_all(all_twins() / name)}
 
 

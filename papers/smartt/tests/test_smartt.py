@@ -26,7 +26,7 @@ ALGORITHM_4 = ("--lb", "reps", "--set", "load_balancers.reps.use_once=false")
 
 
 def twin(figure: str, *arguments: str) -> dict[str, Result]:
-    """By variant; every run is complete, lost nothing unaccounted for, and every byte has arrived."""
+    """Return results by variant; every run is complete, with every byte delivered and no unexplained loss."""
     results = run(f"smartt-{figure}", *arguments)
     for result in results:
         summary = result.summary
@@ -41,7 +41,7 @@ def drops(result: Result) -> dict[str, int]:
 
 
 def deepest_bytes(result: Result) -> int:
-    """Of all queues, data and headers, as sampled."""
+    """Return the largest depth of all queues, data and headers, as sampled."""
     return int(result.queues["depth_bytes"].max())
 
 
@@ -149,8 +149,11 @@ def test_all_to_all() -> None:
 
 
 def test_single_messages_of_an_all_to_all_are_late_by_their_first_window() -> None:
-    """Each is sent whole at once, five times what the window could be; who loses most of it stays at a few packets, as
-    new messages keep the uplinks' queues full. With a window from the start that the path has room for, none is late.
+    """Single messages of an all-to-all are late by their first window.
+
+    Each is sent whole at once, five times what the window could be; who loses most of it stays at a few
+    packets, as new messages keep the uplinks' queues full. With a window from the start that the path has
+    room for, none is late.
     """
     racks = ("--set", "topology.hosts_per_tor=8", "--set", "topology.aggs_per_pod=2", "--set", "topology.pods=3")
     sampled = ("--set", "record.rate_interval_ns=2000", "--set", "variants=[]", "--set", "workload.window=8")
@@ -180,7 +183,7 @@ def across_racks(result: Result) -> pd.DataFrame:
 
 
 def windows_packets(result: Result, flows: pd.DataFrame) -> pd.Series[float]:
-    """All samples of these flows' windows from an RTT after their start on."""
+    """Return all samples of these flows' windows from an RTT after their start on."""
     samples = result.rates.merge(flows[["qp", "start_ns", "delivered_ns"]], on="qp")
     begun = samples["time_ns"] > samples["start_ns"] + result.summary["base_rtt_ns"]
     return samples[begun & (samples["time_ns"] < samples["delivered_ns"])]["window_bytes"] / PACKET_BYTES

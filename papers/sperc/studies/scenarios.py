@@ -78,7 +78,7 @@ class Outcome:
 
 
 def drawn(kind: str, most_weight: int, seed: int) -> Network:
-    """The network of a seed."""
+    """Return the network of a seed."""
     rng = random.Random(f"{kind} {most_weight} {seed}")
     rates, paths = _random(rng) if kind == "random" else _fat_tree(rng)
     return Network(tuple(rates), tuple(paths), tuple(rng.randint(1, most_weight) for _ in paths))
@@ -91,7 +91,7 @@ def _random(rng: random.Random) -> tuple[list[int], list[tuple[int, ...]]]:
 
 
 def _fat_tree(rng: random.Random, k: int = 4) -> tuple[list[int], list[tuple[int, ...]]]:
-    """All links at one rate, the flows' hosts and paths at random."""
+    """Return a fat-tree with links of one rate, and random hosts and paths of flows."""
     numbers: dict[tuple[str | int, ...], int] = {}
 
     def link(*name: str | int) -> int:
@@ -125,7 +125,7 @@ class Links:
         ]
 
     def process(self, link: int, body: bytes, now_ns: int) -> bytes:
-        """What a control packet carries behind this link."""
+        """Return the contents of a control packet behind this link."""
         ((_, frame),) = self._switch.process(0, self._starts[link] + body + bytes(wire.ICRC_BYTES), now_ns)
         return frame[wire.AFTER_BTH : wire.AFTER_BTH + len(body)]
 
@@ -147,7 +147,7 @@ def _program(rates_bps: Sequence[int], choices: Mapping[str, float]) -> Switch:
 
 @dataclass
 class Flow:
-    """What a source knows: the body of its control packet, whose records are in the order of the path."""
+    """State of a source: the body of its control packet, whose records are in the order of the path."""
 
     path: tuple[int, ...]
     weight: int
@@ -156,7 +156,7 @@ class Flow:
     sent_ns: int = 0
 
     def returned(self) -> float:
-        """Its control packet is back: the rate that it brings, bit/s. The records are as they were sent again."""
+        """Return the rate of a returned control packet, bit/s, whose records are again as they were sent."""
         records = self.body[HEADER_BYTES:]
         turned = RECORD_BYTES * len(self.path)
         kept = records[-turned:] + records[:-turned]
@@ -166,7 +166,7 @@ class Flow:
 
 
 def measure(kind: str, most_weight: int, seed: int, **choices: float) -> Outcome:
-    """What becomes of the network of a seed; `choices` are parameters of the program."""
+    """Return the outcome of the network of a seed; `choices` are parameters of the program."""
     net = drawn(kind, most_weight, seed)
     capacity = {link: 1e3 * round(rate * (1 - HEADROOM) / 1e3) for link, rate in enumerate(net.rates_bps)}
     ideal, iterations = water_filling(capacity, net.paths, [1 / n for n in net.weights])

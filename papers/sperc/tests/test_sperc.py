@@ -59,7 +59,7 @@ GBPS = {"s0": 40.0, "s1": 40.0, "from 2": 100.0, "from 4": 100.0, "to 5": 100.0}
 
 @pytest.fixture(scope="module", params=[False, True], ids=["host", "switch"])
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """A run; the NIC's own link is the host's to process, or that of a switch in the NIC."""
+    """Return a run; the NIC's own link is processed by the host, or by a switch in the NIC."""
     folder = tmp_path_factory.mktemp("sperc")
     scenario = folder / "rows.toml"
     in_a_switch = bool(request.param)

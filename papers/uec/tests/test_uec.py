@@ -15,7 +15,7 @@ LINKS = 6
 
 
 def cases() -> dict[str, Result]:
-    """The runs of `uec-validation` by variant: complete, every byte arrived, nothing lost unaccounted for."""
+    """Return the runs of `uec-validation` by variant: complete, every byte arrived, no unexplained loss."""
     results = {result.summary["variant"]: result for result in run("uec-validation")}
     for result in results.values():
         summary = result.summary
@@ -26,14 +26,14 @@ def cases() -> dict[str, Result]:
 
 
 def ends_us(result: Result) -> tuple[float, float]:
-    """When the first and the last flow have their last acknowledgement."""
+    """Return when the first and the last flow have their last acknowledgement."""
     acknowledged_us = result.flows["completed_ns"] / 1e3
     return float(acknowledged_us.min()), float(acknowledged_us.max())
 
 
 @pytest.mark.parametrize(("rate_gbps", "simulator_us"), [(100, 176.200), (200, 94.100), (400, 53.050), (800, 32.525)])
 def test_case_1_one_flow(rate_gbps: int, simulator_us: float) -> None:
-    """To the ns, but for longer ACKs, and at each of the links for a ns that a packet ends within."""
+    """The time agrees to the ns, except for longer ACKs, and for a ns at each link within which a packet ends."""
     result = cases()[f"one flow, {rate_gbps} Gb/s"]
     _, last_us = ends_us(result)
     longer_us = LINKS * (ACK_BYTES - 64) * 8 / rate_gbps / 1e3
@@ -54,7 +54,7 @@ def test_case_2_one_flow_by_credit(rate_gbps: int, simulator_us: float) -> None:
 
 @pytest.mark.parametrize("variant", ["2 to 1, RCCC", "2 to 1, both"])
 def test_case_5_two_to_one_by_credit(variant: str) -> None:
-    """What the first round trip sends too much is trimmed; from then on the receiver draws both alike."""
+    """The excess of the first round trip is trimmed; from then on the receiver draws both alike."""
     result = cases()[variant]
     first_us, last_us = ends_us(result)
     assert last_us == pytest.approx(338.734, rel=1e-3)
@@ -66,7 +66,7 @@ def test_case_5_two_to_one_by_credit(variant: str) -> None:
 @pytest.mark.parametrize("messages", ["1 message", "10 messages"])
 @pytest.mark.parametrize(("packets", "simulator_us"), [(10, 17.0107), (100, 46.8907)])
 def test_case_3_messages_on_a_kept_connection(packets: int, simulator_us: float, messages: str, mode: str) -> None:
-    """As long as one message, but for longer ACKs and whole ns (see case 1)."""
+    """Messages take as long as one message, except for longer ACKs and whole ns (see case 1)."""
     results = {result.summary["variant"]: result for result in run("uec-reuse")}
     result = results[f"{packets} packets, {messages}{mode}"]
     longer_us = LINKS * (ACK_BYTES - 64) * 8 / 100 / 1e3
@@ -79,8 +79,9 @@ TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
 
 
 def test_case_4_two_to_one() -> None:
-    """How the trims of the first 60 us are shared is chance, so the mean of both windows with ten seeds is compared:
-    within 5% at the simulator's instants.
+    """The mean of both windows with ten seeds is within 5% at the simulator's instants.
+
+    How the trims of the first 60 us are shared is chance.
     """
     flow = "source={},destination=0,size_bytes=2002940"
     flows = ",".join(f'{{name="{host}",{flow.format(host)}}}' for host in (8, 9))

@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of all that is the same however runs are carried out."""
+    """Return digests of all files that do not depend on how runs are carried out."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     kept = [file for file in files if file.name not in ("performance.json", "provenance.json")]
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in kept}

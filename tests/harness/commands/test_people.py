@@ -1,4 +1,4 @@
-"""What people's hands expect of the command line."""
+"""Expectations of people's hands of the command line."""
 
 from __future__ import annotations
 

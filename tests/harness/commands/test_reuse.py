@@ -81,7 +81,10 @@ def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def carry(folder: Path) -> Carry:
-    """Makes what there is not yet; which runs were. With `dry`, raises _MadeError instead."""
+    """Return a function that makes missing runs and returns which.
+
+    With `dry`, it raises _MadeError instead.
+    """
 
     def make_runs(out: str, *reuse: str, how: How | None = None, dry: bool = False) -> list[str]:
         made: list[str] = []

@@ -25,7 +25,7 @@ def executable(folder: Path, script: str) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder that is all of PATH."""
+    """Yield an empty folder that is all of PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
     bmv2_process.require.cache_clear()
     yield tmp_path
@@ -103,7 +103,7 @@ def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[int]:
-    """The Thrift port of a real simple_switch_grpc without ports and program."""
+    """Yield the Thrift port of a real simple_switch_grpc without ports and program."""
     if shutil.which(bmv2_process.EXECUTABLE) is None:
         pytest.skip(f"{bmv2_process.EXECUTABLE} is not installed")
     thrift = free_port()

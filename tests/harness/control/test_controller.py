@@ -130,7 +130,7 @@ class Network:
         )
 
     def walk(self, source: topologies.Host, destination: topologies.Host, entropy: int) -> list[str]:
-        """The nodes that a packet passes, by the switches' own decisions."""
+        """Return the nodes that a packet passes, by the switches' own decisions."""
         frame = roce(source, destination, entropy)
         there = self.topology.uplink(source)
         path = []
@@ -154,7 +154,7 @@ def _rocev2(source: str, destination: str) -> bytes:
 
 
 def roce(source: topologies.Host, destination: topologies.Host, entropy: int) -> bytes:
-    """A frame with this UDP source port."""
+    """Return a frame with this UDP source port."""
     frame = _rocev2(str(source.address), str(destination.address))
     return frame[:34] + entropy.to_bytes(2, "big") + frame[36:]
 

@@ -133,8 +133,9 @@ def test_where_no_strayed_packets_wait_in_a_circle_none_do(name: str, lanes: tup
 
 
 def test_routes_without_a_circle_may_have_one_for_what_is_deflected() -> None:
-    """Each link leads to another tier. Routes turn up once, at the rack between: what has turned before, on its way
-    back from a deflection, does so in the last lane.
+    """Each link leads to another tier. Routes turn up once, at the rack between.
+
+    What has turned before, on its way back from a deflection, does so in the last lane.
     """
     topology = ring()
     entries = written(topology)

@@ -137,7 +137,7 @@ def _forgotten(tmp_path: Path) -> Iterator[None]:
 
 
 def scenario_of(folder: Path, program: str, more: str = "", topology: str = 'name = "single-switch"\nhosts = 3') -> str:
-    """A small incast; the path of its file."""
+    """Write a small incast and return the path of its file."""
     path = folder / "own.toml"
     text = f'program = "{program}"\ncc = "dctcp"\n{more}\n[topology]\n{topology}\n'
     path.write_text(text + '[workload]\nname = "incast"\nsenders = 2\nsize_bytes = 3000\n')
@@ -166,7 +166,7 @@ def one(scenario: str, *settings: str) -> Run:
 
 
 def state_of(run: Run) -> dict[tuple[str, int, str, str], int]:
-    """What the program of the first switch kept: by object, index, entry, field."""
+    """Return what the program of the first switch kept: by object, index, entry, field."""
     recording = VirtualWorld(run).run()
     assert recording.ended == "done"
     table = recording.tables["program_state"]
@@ -262,8 +262,9 @@ def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_an_extension_is_new_files_and_no_others(tmp_path: Path) -> None:
-    """As many as the page counts. No P4 header lies beside them: it is made of the declaration, for runs with
-    other protocols, too.
+    """The files are as many as the page counts.
+
+    No P4 header lies beside them: it is made of the declaration, for runs with other protocols, too.
     """
     files = ("delays.p4", "delays.py", "quell.py", "waves.py", "port_delay.py")
     guide = (EXAMPLE.parents[1] / "docs" / "adding-a-protocol.md").read_text(encoding="utf-8")
@@ -362,7 +363,7 @@ def entries(tmp_path: Path, p4info: Message, **tables: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def p4info() -> Message:
-    """A program with a table of each kind of match."""
+    """Return a program with a table of each kind of match."""
     return everything.p4info()
 
 

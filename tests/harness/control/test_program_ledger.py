@@ -1,4 +1,4 @@
-"""What a program absorbs, makes and drops is in the ledger by name, to the packet."""
+"""Ledger of what a program absorbs, makes and drops, by name and to the packet."""
 
 from __future__ import annotations
 

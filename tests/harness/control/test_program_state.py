@@ -1,4 +1,4 @@
-"""What a program keeps: cells, and what there is for the entries of a table (direct counters and meters)."""
+"""State of a program: cells, and what there is for the entries of a table (direct counters and meters)."""
 
 from __future__ import annotations
 

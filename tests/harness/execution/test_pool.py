@@ -118,7 +118,7 @@ def test_a_cluster_without_tls_is_refused(
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate authority and a key it signed, and the same of a stranger's."""
+    """Return a folder with a certificate authority and a key it signed, and the same of a stranger's."""
     folder = tmp_path_factory.mktemp("keys")
 
     def openssl(*arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""What a record says of a flow, done or cut short by the end of the run."""
+"""Record of a flow that is done, or cut short by the end of the run."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(made: Path, tmp_path: Path) -> Path:
-    """A copy of the run's folder."""
+    """Return a copy of the run's folder."""
     (folder,) = Path(shutil.copytree(made, tmp_path / "runs")).iterdir()
     return folder
 
@@ -68,7 +68,7 @@ def changed(file: Path, change: Callable[[Any], object]) -> None:
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line that a command ends with which did not take a folder."""
+    """Return the one line with which a command ends that refused a folder."""
     assert done.returncode == 2, (done.stdout, done.stderr)
     (line,) = done.stderr.splitlines()
     assert line.startswith("p4cc: error: ")
@@ -78,7 +78,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture
 def evil(tmp_path: Path, run: Path) -> tuple[Path, Path]:
-    """A Python file that the run's folder names, and what there is once it has been run."""
+    """Return a Python file that the run's folder names, and what exists once it has been run."""
     marker, file = tmp_path / "marker", tmp_path / "evil.py"
     file.write_text(EVIL.format(marker=str(marker)))
     text = (run / "scenario.toml").read_text()
@@ -185,7 +185,7 @@ def test_json_is_of_a_bounded_size_and_depth(run: Path) -> None:
 
 
 def test_tables_are_of_a_size_that_is_known_before_they_are_read(run: Path, tmp_path: Path) -> None:
-    """Of a column that never changes a hundred million rows are some hundred KB."""
+    """A column that never changes takes some hundred KB for a hundred million rows."""
     names = pq.read_schema(run / "flows.parquet").names
     group = pa.table({name: np.zeros(10_000_000, np.int64) for name in names})
     for file, told in (("queues", "rows of"), ("flows", "rows; expected 2, as summary.json says")):

@@ -25,7 +25,7 @@ links = st.lists(
 
 
 def send_packets_one_by_one(path: list[Neighbour], size: int, mtu: int, header: int, growth: int) -> float:
-    """The definition: every packet waits for its own arrival and for the one before it."""
+    """Return the definition: every packet waits for its own arrival and for the one before it."""
     sizes = [mtu] * ((size - 1) // mtu) + [(size - 1) % mtu + 1]
     arrivals = [0.0] * len(sizes)
     for hop, link in enumerate(path):

@@ -141,7 +141,7 @@ increase_bps = 2e9
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with one file of each kind, of which nothing is left in this process afterwards."""
+    """Yield a folder with one file of each kind, of which nothing is left in this process afterwards."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("P4CC_NATIVE", "0")
     before, modules = set(extensions._loaded), set(sys.modules)
@@ -351,7 +351,7 @@ DISTRIBUTION = {
 
 @pytest.fixture
 def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed package with a protocol and a topology."""
+    """Return an installed package with a protocol and a topology."""
     site = folder / "site"
     (site / "a_package").mkdir(parents=True)
     (site / "a_package" / "__init__.py").touch()

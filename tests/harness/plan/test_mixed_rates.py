@@ -1,4 +1,4 @@
-"""What follows from rates follows from the links that a flow or a port has."""
+"""Derivation of rates from the links of a flow or a port."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_queue_of_one_bdp_is_of_those_who_can_fill_it() -> None:
 
 
 def test_thresholds_by_the_name_of_who_publishes_them() -> None:
-    """What is written beside a name holds in its place; every name is in the table of the documentation."""
+    """A value beside a name replaces the name's; every name is in the table of the documentation."""
     sonic = programs.parameters("ecn", {"settings": "sonic", "pmax": 0.5})
     assert as_written(sonic) == {
         "settings": "sonic",

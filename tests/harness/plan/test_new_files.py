@@ -1,4 +1,4 @@
-"""What docs/adding-a-protocol.md counts: each thing is added by so many new files in a folder of its own."""
+"""Number of new files for each addition that docs/adding-a-protocol.md counts."""
 
 from __future__ import annotations
 

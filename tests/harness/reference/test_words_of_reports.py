@@ -45,7 +45,7 @@ def columns() -> Iterator[str]:
 
 
 def axes() -> Iterator[str]:
-    """The labels that figures write down, and those that they are told by their class."""
+    """Yield the labels that figures write down, and those that they are told by their class."""
     for file in (FOLDER / "figures").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg in ("xlabel", "ylabel"):

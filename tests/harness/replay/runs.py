@@ -38,7 +38,7 @@ def watched() -> Result:
 
 @cache
 def in_pods() -> Result:
-    """A fat-tree of four pods and two planes."""
+    """Return a fat-tree of four pods and two planes."""
     workload = {"name": "incast", "senders": 2, "order": "addresses", "size_bytes": 10_000}
     return _made("pods", {"cc": ["dcqcn"], "topology": {"name": "fat-tree", "k": 4}, "workload": workload}, None)
 

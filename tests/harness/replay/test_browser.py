@@ -21,7 +21,7 @@ LOAD_MS = 60_000
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The page, loaded without a word on its console."""
+    """Yield the page, loaded without a message on its console."""
     file = tmp_path_factory.mktemp("replay") / "replay.html"
     file.write_bytes(recorded_page(watched()))
     with sync_api.sync_playwright() as playwright:

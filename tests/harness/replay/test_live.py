@@ -115,7 +115,7 @@ def test_what_others_on_the_machine_send_is_answered_and_said_nowhere(capsys: py
 
 
 def closed(connection: socket.socket) -> bool:
-    """Whether the other end closes it, rather than leaving it waiting."""
+    """Return whether the other end closes the connection, rather than leaving it waiting."""
     connection.settimeout(60)
     try:
         return connection.recv(1) == b""

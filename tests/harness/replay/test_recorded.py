@@ -1,4 +1,4 @@
-"""What the page is given of a run: the numbers of its tables, and a traced flow's packets."""
+"""Data of a run's page: the numbers of its tables, and a traced flow's packets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_network_in_one_piece_has_no_pods_and_nic_switches_are_a_tier() -> Non
 
 @pytest.mark.parametrize("joined", [1, 4])
 def test_numbers_are_those_of_the_tables(joined: int) -> None:
-    """Of intervals that are joined, counts add up and the largest depth stays."""
+    """Counts of joined intervals add up, and the largest depth stays."""
     result = watched()
     recorded = Recorded(result)
     found = recorded.arrays(joined)

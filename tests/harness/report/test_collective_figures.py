@@ -26,7 +26,7 @@ FLOWS = pd.DataFrame({"size_bytes": pd.Series(dtype=int), "fct_ns": pd.Series(dt
 def made(
     protocol: str, variant: str, bandwidths: tuple[float, ...], mean: float, seed: int = 1, claimed: Sequence[str] = ()
 ) -> Result:
-    """A run with an application for each bandwidth; the longest latency is twice the mean."""
+    """Return a run with an application for each bandwidth; the longest latency is twice the mean."""
     latencies = {"mean": mean, "median": mean - 100, "max": 2 * mean, "mean_of_hosts": mean, "waited": 0.0}
     whole = {"operations": 10, "unanswered": 0, "repeats": 0, "cycles": 100.0}
     of_each = [
@@ -58,7 +58,7 @@ def compared(*results: Result) -> Comparison:
 
 
 def shown(comparison: Comparison, series: str) -> list[float]:
-    """What the figure has of one series, from left to right."""
+    """Return one series of the figure, from left to right."""
     drawn = figure_table(Collectives().plot(comparison))
     return [float(y) for y in drawn[drawn["series"] == series]["y"]]
 

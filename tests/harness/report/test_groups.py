@@ -14,7 +14,7 @@ from harness.report.quantities import AllDone
 
 
 def test_an_interval_is_students() -> None:
-    """Of 1, 2 and 3: the 97.5% quantile of t with two degrees of freedom, of tables, times 1 / sqrt(3)."""
+    """For 1, 2 and 3 it is the 97.5% quantile of t with two degrees of freedom, of tables, times 1 / sqrt(3)."""
     found = estimate([1.0, 2.0, 3.0])
     assert found.mean == 2
     assert found.half_width == pytest.approx(4.302653 / 3**0.5, rel=1e-6)

@@ -1,4 +1,4 @@
-"""What probes read over time is drawn with a unit and a legend."""
+"""Figures of probes over time, with a unit and a legend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4switch.errors import UserError
 
 
 def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hosts: int, probe: dict[str, Any]) -> Any:
-    """The axes of the only probe's figure of an incast to one host."""
+    """Return the axes of the only probe's figure of an incast to one host."""
     monkeypatch.setenv("P4CC_NATIVE", "0")
     scenario = {
         "cc": "dcqcn",

@@ -1,4 +1,4 @@
-"""What a report says and draws, of results that are made by hand or by one small run."""
+"""Contents and figures of a report, from results that are made by hand or by one small run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_samples_of_links_grow_fewer_and_lose_nothing() -> None:
 
 
 def test_every_rate_is_inside_its_frame(comparison: Comparison) -> None:
-    """What a later panel holds is shown, too, and the lowest panel of each column has numbers."""
+    """A later panel's values are shown, too, and the lowest panel of each column has numbers."""
     figure = Throughput().plot(comparison)
     for axes in figure.axes:
         low, high = axes.get_ylim()

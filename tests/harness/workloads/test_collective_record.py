@@ -1,4 +1,4 @@
-"""What is computed from the operations of collectives."""
+"""Values computed from the operations of collectives."""
 
 from collections.abc import Sequence
 

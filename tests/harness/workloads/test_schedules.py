@@ -34,7 +34,7 @@ ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 
 def carried(traffic: Traffic, delay_ns: Callable[[Flow], int] = lambda _: 0) -> list[Flow]:
-    """The flows of a network in which each takes so long, in the order in which they start."""
+    """Return the flows of a network in which each takes that long, in the order in which they start."""
     started: list[Flow] = []
     events: list[tuple[int, int, str, Flow]] = []
     numbers = iter(range(1 << 30))
@@ -67,7 +67,7 @@ def cases() -> Iterator[tuple[Collective, Algorithm, int]]:
 
 @pytest.mark.parametrize(("collective", "algorithm", "n"), list(cases()))
 def test_every_rank_has_heard_of_all_that_it_needs(collective: Collective, algorithm: Algorithm, n: int) -> None:
-    """What a rank sends may tell of all that it has been told; reduced or gathered, that must be everybody's."""
+    """A rank may send all that it has been told; reduced or gathered, that must be everybody's."""
     heard = [{i} for i in range(n)]
     for messages in rounds(collective, algorithm, n):
         before = [set(known) for known in heard]
@@ -421,7 +421,7 @@ def test_mistakes_in_a_goal_schedule(tmp_path: Path, old: str, new: str, told: s
 
 
 def trace(path: Path, *nodes: dict[str, Any]) -> None:
-    """A Chakra trace; attributes are given as `attr`, by name."""
+    """Write a Chakra trace; attributes are given as `attr`, by name."""
     messages = [message_class("Metadata")(version="0.0.4")]
     for values in nodes:
         attributes = []
@@ -482,7 +482,7 @@ def test_a_chakra_trace(tmp_path: Path) -> None:
 
 
 def of_all(folder: Path, ranks: int, *nodes: dict[str, Any]) -> list[Flow]:
-    """The flows of a trace that is the same for all ranks, in a network in which each takes 1 us."""
+    """Return the flows of a trace that is the same for all ranks, in a network in which each takes 1 us."""
     for rank in range(ranks):
         trace(folder / f"same.{rank}.et", *({"id": i, **node} for i, node in enumerate(deepcopy(nodes))))
     return carried(made("chakra", folder, file="same.{rank}.et"), lambda _: 1000)

@@ -1,4 +1,4 @@
-"""What all ranks of an MPI program do in a test: `mpiexec -n N python -m mpi4py ranks_program.py EXAMPLES`.
+"""Program of all MPI ranks in a test: `mpiexec -n N python -m mpi4py ranks_program.py EXAMPLES`.
 
 The first one draws networks, splits and delays, and compares what all find with what one worker finds.
 """

@@ -1,4 +1,4 @@
-"""What is foreseen of a run, beside what it takes."""
+"""Forecasts of a run, beside its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind is freed before the next one of the process, also where each call carries out one."""
+"""Release of a run's memory before the next one of the process, also if each call makes one."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ FOLLOWING = {
 
 
 def followed(workload: dict[str, Any], cc: str = "hpcc", k: int = 4, **tables: Any) -> Recording:
-    """A run on a fat-tree of flows that start when others are done."""
+    """Return a run on a fat-tree of flows that start when others are done."""
     scenario = {
         "cc": cc,
         "topology": {"name": "fat-tree", "k": k, "link_rate_bps": 400e9, "link_delay_ns": 500},
@@ -89,7 +89,7 @@ def not_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("local", [True, False])
 def test_starts_are_looked_at_in_proportion_to_flows(monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
-    """Of a training step, whose flows become known in another order than that of their starts."""
+    """The flows of a training step become known in another order than that of their starts."""
     looked_ns: list[int] = []
     start_due = Session.start_due
 
@@ -207,7 +207,7 @@ class _Waiting:
 
 
 def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
-    """What the host may report then comes after the start, for which it is held."""
+    """Reports of the host come after the start, for which the frame is held."""
     fabric = _Waiting()
     traffic = alltoall._WindowedAllToAll(3, 1000, 1)
     for flow in traffic.flows:

@@ -1,5 +1,6 @@
-"""Runs of several workers: the same bytes as with one, whoever has which node and however late anyone is; and how they
-end when one of them does not get to the end.
+"""Runs of several workers, whose bytes are those of one, and their ends when one of them fails.
+
+This holds whoever has which node and however late anyone is.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def test_all_of_them_see_that_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class NoFabric:
-    """What workers join: they are not to meet."""
+    """Fabric that workers join without meeting."""
 
     def join(self, *_: object, waiting: Callable[[], object], **__: object) -> None:
         self.look_at_others = waiting

@@ -25,7 +25,7 @@ Told = list[tuple[float, int, int, int]]
 
 
 def told(monkeypatch: pytest.MonkeyPatch, workers: int = 1, **tables: Any) -> Told:
-    """What a run tells that tells it as often as it can."""
+    """Return the progress of a run that reports it as often as possible."""
     monkeypatch.setattr(virtual, "_LOOK_EVENTS", 200)
     monkeypatch.setattr(virtual, "_TELL_EVERY_S", 0)
     monkeypatch.setattr(virtual, "_TELL_EVERY_TIMES", 0)

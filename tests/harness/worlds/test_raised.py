@@ -189,7 +189,7 @@ def test_what_is_assigned_is_held_to_what_is_set(tmp_path: Path, assigned: str, 
 
 
 def test_a_part_of_a_protocol_is_held_to_it_too(tmp_path: Path) -> None:
-    """Of the smallest of two windows one that is not a number would be none."""
+    """A window that is not a number would be the smallest of two."""
     point = ReactionPoint(NetworkPath(1e9, 10_000, 1000, 1058, 80))
     whole = CompositeReactionPoint(point.path, [point])
     for what, value in (("window_bytes", math.nan), ("window_bytes", -1.0), ("rate_bps", math.nan), ("rate_bps", 0.0)):

@@ -105,7 +105,7 @@ def run(*arguments: str, cwd: Path, **more: str) -> tuple[int, str, str]:
 
 
 def p4cc(*options: str, scenario: str = "x.toml", program: str = P4CC) -> list[str]:
-    """A rank's command."""
+    """Return a rank's command."""
     return [sys.executable, "-c", program, "run", scenario, "--workers", "mpi", "--no-report", *options]
 
 
@@ -131,7 +131,7 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of all that is the same however a run is carried out."""
+    """Return digests of all files that do not depend on how a run is carried out."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     kept = [file for file in files if file.name not in ("performance.json", "provenance.json")]
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in kept}
@@ -216,7 +216,7 @@ class LostError(Exception):
 
 
 class Failures:
-    """What comes in while the first one waits for more than MPI knows."""
+    """Reports that arrive while the first one waits for more than MPI knows."""
 
     def __init__(self, told: Exception | None = None, on_look: Callable[[], object] = bool) -> None:
         self.told, self.on_look = told, on_look

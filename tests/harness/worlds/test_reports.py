@@ -1,4 +1,4 @@
-"""What workers tell each other of hosts' reports comes out as it went in, as far as it is told."""
+"""Round trips of hosts' reports between workers, as far as they are exchanged."""
 
 from __future__ import annotations
 

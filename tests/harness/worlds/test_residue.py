@@ -1,4 +1,4 @@
-"""What switches count of flows has to be gone when the flows are."""
+"""Flow state in switches, which has to be gone when the flows are."""
 
 from __future__ import annotations
 

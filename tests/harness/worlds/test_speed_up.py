@@ -1,4 +1,4 @@
-"""What a model says of several workers, and what it goes by."""
+"""Model of several workers, and its terms."""
 
 from __future__ import annotations
 

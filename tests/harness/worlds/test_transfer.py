@@ -1,4 +1,4 @@
-"""What is said of transfers between Linux hosts that were not all done."""
+"""Messages about transfers between Linux hosts that were not all done."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ OPERATORS = [
 
 @st.composite
 def operations(draw: st.DrawFn, op: str) -> tuple[ir.Op, list[int]]:
-    """The operator with operands of types that it takes, and their values."""
+    """Draw the operator with operands of types that it takes, and their values."""
     t = draw(bits)
     other, fraction = draw(bits), draw(st.integers(1, t.width))
     kinds: list[Type] = [t, t]

@@ -99,7 +99,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Lists:
-    """Whether two lists of two numbers each are equal."""
+    """Comparison of two lists of two numbers each."""
 
     left: tuple[Expr, Expr]
     right: tuple[Expr, Expr]
@@ -172,7 +172,10 @@ class ForIn:
 
 @dataclass(frozen=True)
 class Apply:
-    """Of the table `keys`, whose only entry `entry` sets `hdr.data.d`; `hit` is what follows a hit."""
+    """Application of the table `keys`, whose only entry `entry` sets `hdr.data.d`.
+
+    `hit` is what follows a hit.
+    """
 
     name: str
     keys: tuple[Expr, ...]
@@ -579,7 +582,7 @@ V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) 
 
 @dataclass(frozen=True)
 class Scope:
-    """What can be named in some place.
+    """Names that exist in some place.
 
     `control` is set where tables and registers are; `blocks` are the kinds that can be called besides functions.
     """

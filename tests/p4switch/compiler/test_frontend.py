@@ -1,4 +1,4 @@
-"""What the front end leaves in the tree and finds out about it, as the `ast` and `facts` modules promise it."""
+"""Results of the front end in the tree and the facts, as the `ast` and `facts` modules promise them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def body(program: ast.Program, name: str = "c") -> list[ast.Statement]:
 
 
 def values_and_facts(tmp_path: Path, locals_: str, statements: str) -> tuple[list[ast.Expr], Facts]:
-    """The right-hand sides of the assignments in `statements`, and the facts about the program."""
+    """Return the right-hand sides of the assignments in `statements`, and the facts about the program."""
     program = check(
         tmp_path,
         "#include <core.p4>\nenum bit<8> ser { a = 3, b = 7 }\ntype bit<8> port;\nstruct S { bit<8> x; bit<16> y; }\n"

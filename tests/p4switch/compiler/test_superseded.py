@@ -45,7 +45,7 @@ DECLARED = {  # those that v1model still declares
 
 
 def refused(folder: Path, **parts: str) -> tuple[str, str]:
-    """The message, and the line that it is about."""
+    """Return the message, and its source line."""
     path = folder / "program.p4"
     path.write_text(PROGRAM.format(**{**PLAIN, **parts}))
     with pytest.raises(CompileError) as caught:

@@ -168,7 +168,7 @@ class Daemon:
         self.clients: list[GrpcClient] = []
 
     def client(self) -> GrpcClient:
-        """A primary controller, as soon as the server answers."""
+        """Return a primary controller, as soon as the server answers."""
         wait_until(lambda: self.process.poll() is not None or Path(self.address.partition(":")[2]).exists(), 60)
         assert self.process.poll() is None, self.process.communicate(timeout=5)
         client = GrpcClient(self.address, 1, timeout_s=60)
@@ -177,7 +177,7 @@ class Daemon:
         return client
 
     def stop(self, number: int = signal.SIGTERM) -> dict[str, Any]:
-        """Ends it; returns its statistics."""
+        """Stop the process and return its statistics."""
         for client in self.clients:
             client.close()
         if self.process.poll() is None:
@@ -213,7 +213,10 @@ def zygote() -> Iterator[Zygote]:
 
 @pytest.fixture
 def start(namespace: Namespace, zygote: Zygote, tmp_path: Path) -> Iterator[Any]:
-    """Starts switch processes on s1, s2 and s3 as ports 1, 2 and 3; `anew`, in a Python of its own."""
+    """Yield a function that starts switch processes on s1, s2 and s3 as ports 1, 2 and 3.
+
+    `anew`: in a Python of its own.
+    """
     started: list[Daemon] = []
 
     def make(*arguments: str, anew: bool = False, **more: Any) -> Daemon:

@@ -1,4 +1,4 @@
-"""What a user of p4runtime-shell types. Runs in that shell's own environment, and talks to the test through its pipes.
+"""User of p4runtime-shell, in that shell's own environment, who talks to the test through pipes.
 
 usage: shell_session.py ADDRESS P4INFO JSON
 """

@@ -26,7 +26,7 @@ from topologies import Route
 
 @pytest.fixture(params=["builtin", "bmv2"])
 def client(request: pytest.FixtureRequest, namespace: Namespace, start: Any, tmp_path: Path) -> Iterator[GrpcClient]:
-    """The primary controller of a switch process without a program."""
+    """Yield the primary controller of a switch process without a program."""
     if request.param == "builtin":
         yield start("--no-p4").client()
         return

@@ -1,4 +1,4 @@
-"""What switch processes of tests are forked from: to load what they need takes most of a second of CPU.
+"""Process from which tests fork switch processes, since loading takes most of a second of CPU.
 
 Each line that it reads is [arguments of `p4cc`, network namespace, folder], of which it makes a process. In the folder
 are then `stderr`, `pid` and, once it has ended, `status`, as of `os.wait`.
@@ -20,7 +20,7 @@ _PACKAGES = ("p4switch.engine", "p4switch.p4runtime", "p4switch.compiler")
 
 
 def keep(arguments: list[str], namespace: str, folder: Path) -> None:
-    """The switch's process returns; its parent waits for it, and does not."""
+    """Fork the switch's process, which returns; its parent waits for it, and does not."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""What programs say by log_msg, and their asserts: heard wherever packets are tested, and in runs."""
+"""Messages of programs by log_msg, and their asserts, in packet tests and in runs."""
 
 from __future__ import annotations
 

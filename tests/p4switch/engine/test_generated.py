@@ -1,4 +1,4 @@
-"""What generated C looks like: it has the source's names, and none of them can break it."""
+"""Appearance of generated C: it has the source's names, and none of them can break it."""
 
 from __future__ import annotations
 

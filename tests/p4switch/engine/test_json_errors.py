@@ -17,7 +17,7 @@ Json = Any
 
 
 def everything() -> Json:
-    """A program with something of almost everything in it."""
+    """Return a program with something of almost everything in it."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 8), ("b", 24), ("c", 128))
     b.header_type("v_t", ("n", 8), ("v", "*"), max_length=5)
@@ -132,7 +132,7 @@ def edit(change: Callable[[Json], None]) -> Json:
 
 
 def reverse_range(document: Json) -> None:
-    """Makes the first key of the first table a range, and that of its first entry an empty one."""
+    """Make the first key of the first table a range, and that of its first entry an empty one."""
     table = document["pipelines"][0]["tables"][0]
     table["key"][0].update(match_type="range", mask=None)
     table["match_type"] = "range"

@@ -1,4 +1,4 @@
-"""What becomes of packets: drop, clone, multicast, resubmit, recirculate, truncate, as in simple_switch."""
+"""Fates of packets: drop, clone, multicast, resubmit, recirculate, truncate, as in simple_switch."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def program() -> ProgramBuilder:
 
 
 def when(b: ProgramBuilder, pipeline: str, condition: Json, primitives: list[Json]) -> None:
-    """A conditional and its statements, after what the pipeline has so far."""
+    """Add a conditional and its statements, after what the pipeline has so far."""
     name = f"if_{pipeline}_{len(b.conditionals[pipeline])}"
     b.run(primitives, pipeline)
     table = b.pipelines[pipeline][-1]
@@ -33,7 +33,7 @@ def when(b: ProgramBuilder, pipeline: str, condition: Json, primitives: list[Jso
 
 
 def link(b: ProgramBuilder, pipeline: str) -> Json:
-    """The JSON, with each conditional before its statements."""
+    """Return the JSON, with each conditional before its statements."""
     document = b.json()
     for p in document["pipelines"]:
         if not p["conditionals"]:

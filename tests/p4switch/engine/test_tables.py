@@ -17,7 +17,7 @@ TABLE = "MyIngress.my table \\ \"%s\""  # names are anything
 
 
 def key_program(kinds: dict[str, str], **more: Json) -> ProgramBuilder:
-    """A table over header fields; a hit writes its 32-bit argument to o, a miss leaves all ones."""
+    """Return a table over header fields; a hit writes its 32-bit argument to o, a miss leaves all ones."""
     b = ProgramBuilder()
     b.header_type("k_t", *WIDTHS.items(), *([("pad", PAD)] if PAD else []))
     b.header_type("o_t", ("v", 32), ("w", 16))
@@ -53,7 +53,7 @@ def target(number: int) -> tuple[str, str, list[bytes]]:
 
 @dataclass
 class Entry:
-    """What the reference knows of an entry; one (value, mask or prefix or high) a field."""
+    """Entry of the reference; one (value, mask or prefix or high) a field."""
 
     key: dict[str, tuple[int, int]]
     priority: int

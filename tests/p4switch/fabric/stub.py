@@ -56,7 +56,10 @@ def ip(number: int) -> int:
 
 
 def frame(src: int, dst: int, wire_len: int = 1000, priority: int = 0, qp: int = 7, mark: int = 0) -> bytes:
-    """A RoCEv2 frame between hosts of these numbers (the low 16 bits of the address); `mark` is its PSN."""
+    """Return a RoCEv2 frame between hosts of these numbers (the low 16 bits of the address).
+
+    `mark` is its PSN.
+    """
     ethernet = b"\x02\x00" + struct.pack("!I", ip(dst)) + b"\x02\x00" + struct.pack("!I", ip(src)) + b"\x08\x00"
     ipv4 = struct.pack("!BBHHHBBHII", 0x45, priority << 5, wire_len - 14, 0, 0, 64, 17, 0, ip(src), ip(dst))
     udp = struct.pack("!HHHH", 0xC000, 4791, wire_len - 34, 0)
@@ -112,7 +115,7 @@ class Host:
 
 
 def balance(fabric: Any) -> dict[str, int]:
-    """The ledger, checked."""
+    """Return the ledger after checking it."""
     terms: dict[str, int] = fabric.conservation()
     assert terms["balance"] == 0, terms
     assert terms["pfc_balance"] == 0, terms
@@ -122,7 +125,7 @@ def balance(fabric: Any) -> dict[str, int]:
 
 
 def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
-    """What a fabric has counted."""
+    """Return the counts of a fabric."""
     return {name: np.frombuffer(data, np.int64).tolist() for name, data in table.items()}
 
 

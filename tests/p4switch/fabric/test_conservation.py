@@ -122,7 +122,7 @@ def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
 
 
 def assert_links_are_summed_up(network: Any) -> None:
-    """What is asked often is what the long tables tell."""
+    """Check that the short tables agree with the long ones."""
     links, ports, pfc = (pd.DataFrame({name: np.frombuffer(column, np.int64) for name, column in table.items()})
                          for table in (network.link_counters(), network.port_stats(), network.pfc_stats()))
     ports = ports.query("port >= 0").reset_index(drop=True)
@@ -143,8 +143,9 @@ def results(network: Any, hosts: list[Host]) -> list[Any]:
 @settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
 def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int):
-    """Twice the same is the same; and so it is with samples and callbacks that cut the windows differently, in slices,
-    and with hosts one after the other instead of in order of time.
+    """Equal runs are equal, also with samples and callbacks that cut the windows differently, in slices.
+
+    So they are with hosts one after the other instead of in order of time.
     """
     logs = []
     for i in range(3):

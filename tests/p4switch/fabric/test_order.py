@@ -41,7 +41,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Cuts:
-    """What ought to make no difference."""
+    """Cuts that should make no difference."""
 
     untils: tuple[int, ...]
     events: int  # in a slice
@@ -265,8 +265,10 @@ def results(network: Any, hosts: list[Lively]) -> dict[str, Any]:
 @settings(deadline=None, max_examples=examples(150))
 @given(networks(), cuts())
 def test_windows_and_what_cuts_them_leave_no_trace(plan: Network, cuts: Cuts):
-    """One order of time for all hosts in one go, against independent hosts, two sides that take turns where there are
-    two, runs in slices, callbacks, errors after which the run goes on, and stops.
+    """One order of time for all hosts in one go is compared with other ways to run.
+
+    They are independent hosts, two sides that take turns where there are two, runs in slices, callbacks,
+    errors after which the run goes on, and stops.
     """
     network, hosts, _ = build(plan, None)
     network.run(END_NS)

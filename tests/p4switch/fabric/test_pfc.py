@@ -12,8 +12,10 @@ RATE = 100 * GBPS
 
 
 def headroom(delay_ns: int, reaction_ns: int = 0, mtu: int = 1000, rate_bps: int = RATE) -> int:
-    """What may still come after the threshold is crossed: the pause waits for a frame and is sent, both ways of the
-    link, the peer reacts and ends its frame; and the frame that crossed the threshold.
+    """Return the bytes that may still arrive after the threshold is crossed.
+
+    The pause waits for a frame and is sent, both ways of the link, the peer reacts and ends its frame; and
+    the frame that crossed the threshold.
     """
     wait_ns = 2 * delay_ns + reaction_ns + (mtu + 60) * 8 * GBPS // rate_bps + 2
     return wait_ns * rate_bps // (8 * GBPS) + 2 * mtu + 60

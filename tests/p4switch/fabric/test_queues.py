@@ -96,7 +96,7 @@ def test_a_full_shared_buffer_drops():
 
 @pytest.mark.parametrize(("alpha", "active"), [(1.0, 1), (1.0, 2), (0.5, 1), (2.0, 3)])
 def test_dynamic_threshold(alpha: float, active: int):
-    """n overloaded queues each settle at alpha B / (1 + n alpha) (Choudhury and Hahne)."""
+    """Each of n overloaded queues settles at alpha B / (1 + n alpha) (Choudhury and Hahne)."""
     buffer = 120_000
     senders = [Host([(0, frame(i, active + i, 500)) for _ in range(600)]) for i in range(active)]
     sinks = [Host() for _ in range(active)]

@@ -16,7 +16,7 @@ OPTIONS = "detect_leaks=0:abort_on_error=0:exitcode=99"
 
 
 def runtime(name: str) -> str:
-    """The sanitizer's library, to be loaded before Python."""
+    """Return the sanitizer's library, to be loaded before Python."""
     found = subprocess.run([*native.compiler(), f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     path = found.stdout.strip()
     if not Path(path).is_absolute():

@@ -1,5 +1,6 @@
-"""Several workers go through random networks together: what they find is what one worker finds, whoever has which node,
-and however late each of them is.
+"""Several workers in random networks, which find what one worker finds.
+
+This holds whoever has which node, and however late each of them is.
 """
 
 import mmap
@@ -31,7 +32,9 @@ TABLES = ("port", "queue", "pfc", "flow", "buffer")
 
 @dataclass(frozen=True)
 class Split:
-    """Of a network's nodes among workers. `late`: the seed of how long each is late at each meeting; 0: none is.
+    """Split of a network's nodes among workers.
+
+    `late`: the seed of how long each is late at each meeting; 0: none is.
 
     `cuts`: what ought to make no difference, but for errors, which end a run of several workers.
     """
@@ -156,7 +159,10 @@ class Worker:
         assert self.network.gather(told) == (gathered if self.rank == 0 else [])
 
     def part(self) -> dict[str, Any]:
-        """What it knows of the network. Its own traces and captures are gone afterwards, but for the first one's."""
+        """Return what the worker knows of the network.
+
+        Its own traces and captures are gone afterwards, except the first one's.
+        """
         network = self.network
         return {
             "records": network.take_records() if self.rank else b"", "incidents": network.pfc_events(),
@@ -218,7 +224,7 @@ def test_workers_find_what_one_finds(data: st.DataObject):
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
 def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
-    """What is on it is lost at one, what waits for it at the other; a trace has both in the order of one worker."""
+    """One worker loses what is on the link, the other what waits for it; a trace has both in one worker's order."""
     gbps = 10**9
     links = (Link(0, 4, 100 * gbps, 600), Link(1, 4, 100 * gbps, 600), Link(2, 5, 100 * gbps, 600),
              Link(3, 5, 100 * gbps, 600), Link(4, 5, 10 * gbps, 3000))
@@ -249,7 +255,7 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
 
 
 def shared(workers: int, work: Callable[[int, dict[str, Any]], Any]) -> list[Any]:
-    """What each finds, in a thread of its own."""
+    """Return what each finds, in a thread of its own."""
     way = {"told": list, "memory": mmap.mmap(-1, load().Fabric.shared_bytes(workers)), "waiting": list}
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda rank: work(rank, way), range(workers)))

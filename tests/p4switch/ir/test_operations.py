@@ -1,4 +1,4 @@
-"""What a class of operations, and a tool that reads them, has to declare."""
+"""Required declarations of a class of operations, and of a tool that reads them."""
 
 
 import pytest

@@ -141,7 +141,7 @@ def test_a_program_after_simplification(path: Path) -> None:
 
 
 def idle(text: str) -> list[str]:
-    """The blocks that only go on to another one."""
+    """Return the blocks that only lead to another one."""
     return [a for a, b in itertools.pairwise(text.splitlines()) if a.endswith(":") and b.startswith("    goto")]
 
 

@@ -85,7 +85,7 @@ class Controller:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def write(self, *updates: tuple[int, Message], atomicity: int = CONTINUE) -> None:
-        """Updates: (type, entity message without the Entity around it)."""
+        """Write updates: (type, entity message without the Entity around it)."""
         request = p4runtime_pb2.WriteRequest(device_id=self.device.device_id, atomicity=atomicity)
         for kind, message in updates:
             request.updates.add(type=kind).entity.CopyFrom(wrap(message))
@@ -101,7 +101,7 @@ class Controller:
         self.write(*((DELETE, m) for m in messages))
 
     def read(self, *queries: Message) -> list[Message]:
-        """The entities, without the Entity around them."""
+        """Return the entities, without the Entity around them."""
         request = p4runtime_pb2.ReadRequest(device_id=self.device.device_id, entities=[wrap(q) for q in queries])
         return [
             getattr(entity, entity.WhichOneof("entity"))
@@ -133,7 +133,7 @@ _ENTITY_OF = {f.message_type.name: f.name for f in p4runtime_pb2.Entity.DESCRIPT
 
 
 def wrap(message: Message) -> Message:
-    """An Entity around a message of any kind."""
+    """Return an Entity around a message of any kind."""
     name = type(message).DESCRIPTOR.name
     if name in ("MulticastGroupEntry", "CloneSessionEntry"):
         which = "multicast_group_entry" if name == "MulticastGroupEntry" else "clone_session_entry"

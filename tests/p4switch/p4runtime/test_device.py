@@ -188,7 +188,7 @@ def test_batch_continues_on_error(controller: Controller) -> None:
 
 
 def snapshot(switch: FakeSwitch) -> dict[str, object]:
-    """What the data plane holds, without handles."""
+    """Return the contents of the data plane, without handles."""
 
     def entry(target: object, profile: str = "EverythingIngress.selector") -> object:
         if target[0] == "member":
@@ -391,7 +391,7 @@ def test_p4info_that_does_not_fit_the_json_is_refused(bench: Bench, change: str,
 
 
 def _overlay(info: Message, change: Message) -> None:
-    """What `change` has is changed: in the object with the same alias, or in the first of a kind."""
+    """Apply what `change` has, to the object with the same alias, or to the first of a kind."""
     for part, value in change.ListFields():
         if part.message_type is not None and part.message_type.GetOptions().map_entry:
             for key in value:

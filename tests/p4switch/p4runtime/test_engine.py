@@ -38,7 +38,7 @@ class Bench:
         self.controller = Controller(self.device, self.info)
 
     def send(self, port: int = 0, **fields: int) -> Any:
-        """The frames that a packet with these fields of wide_t becomes, with their ports."""
+        """Return the frames that a packet with these fields of wide_t becomes, with their ports."""
         layout = {"e": 2, "l": 4, "t": 2, "r": 1, "o": 1, "kind": 2}
         values = {"t": 0xFFFF, **fields}
         assert values.keys() <= layout.keys()

@@ -101,7 +101,7 @@ def test_reads_need_no_session_and_give_what_they_can(served: Served, primary: G
 
 
 def raw_stream(channel: grpc.Channel, requests: Iterator[bytes]) -> grpc.Call:
-    """A stream whose messages are bytes, whatever they are."""
+    """Open a stream whose messages are bytes, whatever they are."""
     return channel.stream_stream("/p4.v1.P4Runtime/StreamChannel")(requests)
 
 
@@ -153,7 +153,7 @@ def test_it_stops_after_malformed_stream_messages(served: Served) -> None:
 
 
 def test_what_serves_a_call_ends_with_the_server(served: Served) -> None:
-    """gRPC ends a call before the task that serves it has ended. One left behind would tell of itself on stderr."""
+    """GRPC ends a call before the task that serves it has ended. One left behind would report itself on stderr."""
     ended = []
 
     async def serves(end_s: float) -> None:
@@ -357,7 +357,7 @@ def test_an_address_in_use(served: Served) -> None:
 
 @pytest.fixture(params=["nobody listens", "nothing comes"])
 def silent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An address at which nobody answers."""
+    """Yield an address at which nobody answers."""
     with socket.socket(socket.AF_UNIX) as listener:
         if request.param == "nothing comes":
             listener.bind(str(tmp_path / "p4rt"))
@@ -397,7 +397,7 @@ def test_closing_a_client_ends_what_another_thread_waits_for(silent: str) -> Non
 
 
 def _ended(before: set[threading.Thread]) -> None:
-    """A thread that is left may take part in Python's end, and then aborts it."""
+    """Check that all threads ended: one that is left may take part in Python's end, and then aborts it."""
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
         assert not thread.is_alive(), thread.name

@@ -56,12 +56,12 @@ updates = st.builds(
 
 @dataclass
 class Model:
-    """What P4Runtime says a table is."""
+    """Model of a table as P4Runtime specifies it."""
 
     entries: dict[Any, tuple[dict[str, Any], int, Any, bytes]] = field(default_factory=dict)
 
     def apply(self, update: Update) -> str:
-        """The canonical code of the answer."""
+        """Return the canonical code of the answer."""
         old = self.entries.get(update.key)
         if update.kind == INSERT:
             if old:

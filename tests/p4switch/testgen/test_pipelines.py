@@ -1,4 +1,4 @@
-"""What a packet brings from one pipeline to another: generated tests of it hold on the built-in switch, too."""
+"""State that a packet carries from one pipeline to another; generated tests of it hold on the built-in switch, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).with_name("pipelines.p4").read_text()
 
 
 def pipelines(folder: Path, ingress: str, egress: str, parser: str = "") -> Path:
-    """A program with these statements."""
+    """Return a program with these statements."""
     text = PROGRAM
     for place, statements in (("PARSER", parser), ("INGRESS", ingress), ("EGRESS", egress)):
         text = text.replace(f"        {place}\n", f"        {statements}\n")
@@ -27,7 +27,7 @@ def pipelines(folder: Path, ingress: str, egress: str, parser: str = "") -> Path
 
 
 def generated(folder: Path, ingress: str, egress: str, parser: str = "") -> Result:
-    """Tests of a program with these statements, which cover them all and hold."""
+    """Return tests of a program with these statements, which cover them all and hold."""
     program = pipelines(folder, ingress, egress, parser)
     code, result = generate(program)
     assert (result.missing, result.only_unstable) == ([], [])
@@ -37,7 +37,7 @@ def generated(folder: Path, ingress: str, egress: str, parser: str = "") -> Resu
 
 
 def seen(result: Result) -> list[int]:
-    """What egress wrote to the packets of the first test, in the order of its numbers."""
+    """Return what egress wrote to the packets of the first test, in the order of its numbers."""
     return sorted(int.from_bytes(data[4:8], "big") for _, data, _ in result.tests[0].expected)
 
 

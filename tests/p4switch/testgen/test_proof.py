@@ -1,4 +1,4 @@
-"""What is proven to be out of reach is, and what packets reach is never proven to be."""
+"""Soundness of proofs: what is proven to be out of reach is, and packets never reach it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_reasons_name_the_decision() -> None:
 
 
 def test_nothing_that_tests_reach_is_proven_unreachable() -> None:
-    """Of a program with resubmission, recirculation, clones, groups, checksums, a stack and a loop in its parser."""
+    """The program has resubmission, recirculation, clones, groups, checksums, a stack and a loop in its parser."""
     program = Path(__file__).with_name("program.p4")
     assert proven(program) == {}
     code = Code(lowered(parse_and_check(PROGRAM)))

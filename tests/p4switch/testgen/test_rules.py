@@ -89,7 +89,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 
 @pytest.fixture(params=["exact", "ternary", "range", "select"])
 def large(request: pytest.FixtureRequest, tmp_path: Path) -> Code:
-    """A program with a table of that kind, or a select, of which each rule excludes the others."""
+    """Return a program with a table of that kind, or a select, of which each rule excludes the others."""
     last = ENTRIES - 1
     transition, entries, kind = "transition accept;", "", request.param
     if kind == "select":

@@ -313,7 +313,7 @@ def test_lengths_and_indices_are_decided(tmp_path: Path) -> None:
 
 
 def test_undefined_values_are_not_expected(tmp_path: Path) -> None:
-    """What a field of a header decides that is not there gets no test; what it is written to is any digit."""
+    """A decision by a field of a missing header gets no test; a field that it is written to is any digit."""
     code = "hdr.h.setInvalid(); hdr.h.setValid(); sm.egress_spec = 1; if (hdr.h.a == 3) {\n hdr.h.b = 1; }"
     status, said = command(small(tmp_path, code), "-o", str(tmp_path))
     assert status == 0
@@ -518,7 +518,7 @@ def test_each_bit_of_an_unknown_value_is_once_set(bits: int) -> None:
 
 
 def test_two_packets_by_one_port_differ_by_what_is_known_of_them(tmp_path: Path) -> None:
-    """What is undefined is zero in the one packet, and the other one has zero: their order would count."""
+    """Undefined is zero in the one packet, and the other one has zero: their order would count."""
     text = SMALL.format(code="sm.egress_spec = 3; clone(CloneType.I2E, 10);")  # seed 0 draws port 3 for session 10
     text = text.replace("{ h_t h; }", "{ h_t h; h_t other; }")
     egress = "apply { if (sm.instance_type == 0) { hdr.h.a = 0; } else { hdr.h.a = hdr.other.a; } }"
@@ -607,8 +607,9 @@ def test_a_header_that_was_looked_at_may_be_cut_off(tmp_path: Path) -> None:
 
 
 def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packet chooses how many rounds there are, most often more than a run may have: the first of them are asked
-    about first, for the last ones lead to runs that are as long.
+    """A packet chooses how many rounds there are, most often more than a run may have.
+
+    The first of them are asked about first, for the last ones lead to runs that are as long.
     """
     monkeypatch.setattr(machine, "MAX_STEPS", 300)
     loops = """

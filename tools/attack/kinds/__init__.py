@@ -1,1 +1,1 @@
-"""One file a kind of attack; each has one subclass of `Attack`, and is found by being here."""
+"""Kinds of attack, one file each with one subclass of `Attack`, found by being here."""

@@ -30,7 +30,7 @@ _WORDS: list[Json] = [
 
 
 def places(document: Json, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of everything in it."""
+    """Return the path of everything in a document."""
     found = [path] if path else []
     if isinstance(document, list):
         document = dict(enumerate(document))
@@ -46,7 +46,7 @@ def _at(document: Json, path: tuple[Any, ...]) -> Json:
 
 
 def mutate(document: Json, rng: random.Random) -> Json:
-    """A copy with one or two things left out, or replaced by odd ones or by others of the document's."""
+    """Return a copy with one or two things omitted, or replaced by odd ones or by others of the document."""
     changed = copy.deepcopy(document)
     for _ in range(rng.choice([1, 1, 2])):
         every = places(changed)

@@ -47,7 +47,7 @@ class _Maker:
             self._ids += [item.preamble.id for item in getattr(info, kind)]
 
     def fill(self, message: Message, depth: int = 0) -> Message:
-        """Sets fields of `message` at random, by its descriptor."""
+        """Set fields of `message` at random, by its descriptor."""
         rng = self._rng
         for field in message.DESCRIPTOR.fields:
             if rng.random() < (0.45 if depth < 6 else 0.9):
@@ -88,7 +88,7 @@ class _Maker:
         return -rng.choice((1, top)) if signed and rng.random() < 0.1 else min(value, top)
 
     def updates(self) -> list[Message]:
-        """Of entities that exist, mostly as they should be."""
+        """Return updates of existing entities, mostly valid ones."""
         made = []
         for _ in range(self._rng.choice((1, 1, 3, 20))):
             update = p4runtime_pb2.Update(type=self._rng.randrange(4))
@@ -130,7 +130,7 @@ class _Maker:
 
 
 def _spoilt(data: bytes, rng: random.Random) -> bytes:
-    """With a few bytes changed, cut off or added."""
+    """Return data with a few bytes changed, cut off or added."""
     out = bytearray(data[: rng.randrange(len(data) + 1)] if rng.random() < 0.3 else data)
     for _ in range(rng.randrange(4) if out else 0):
         out[rng.randrange(len(out))] = rng.randrange(256)
@@ -239,7 +239,7 @@ class Messages(Attack):
 
     @staticmethod
     def _stream(address: str, info: Message, rng: random.Random) -> bytes:
-        """A stream of its own, with a few messages; most are left without waiting for what they say."""
+        """Open a stream with a few messages, most of which are left without waiting for answers."""
         maker = _Maker(info, rng)
         sent = [maker.fill(p4runtime_pb2.StreamMessageRequest()).SerializeToString() for _ in range(rng.randint(1, 5))]
         sent = [_spoilt(data, rng) if rng.random() < 0.4 else data for data in sent]

@@ -88,7 +88,7 @@ class MininetRuns(Attack):
         return next(((p, s) for p, s in runs() if s.owner.pid == self._process.pid and s.processes), None)
 
     def _strike(self, rng: random.Random, found: tuple[Path, State] | None) -> str:
-        """To the run itself, as people and sessions do it, or to one of its processes; says what."""
+        """Signal the run itself, as people and sessions do, or one of its processes; return a description."""
         assert self._process is not None
         if found is None or rng.random() < 0.4:
             numbers = rng.choices((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL), k=rng.choice((1, 2)))

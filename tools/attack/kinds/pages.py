@@ -21,7 +21,7 @@ _INSIDE = ("#", "data:image/png;base64,")
 
 
 class _Page(HTMLParser):
-    """What a page consists of: elements with the names of their attributes, targets of links, scripts."""
+    """Contents of a page: elements with the names of their attributes, targets of links, scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Pages(Attack):
         return count
 
     def _page(self, command: list[str]) -> int:
-        """How many pages were made: none where the folder is refused."""
+        """Return how many pages were made: none if the folder is refused."""
         called = call(command)
         called.expect_one_line((0, 2))
         if called.status == 2:

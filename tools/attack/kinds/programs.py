@@ -16,7 +16,7 @@ from p4switch.errors import UserError
 from tools.attack.attack import P4SRC, ROOT, Attack, Finding
 
 TIME_LIMIT_S = 10
-"""Of CPU time, beyond the compiler's own budget."""
+"""Limit of CPU time, beyond the compiler's own budget."""
 _PROGRAMS = 10  # an attempt
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[A-Za-z_]\w*|\d\w*|\s+|.', re.DOTALL)
 _TEXT = """
@@ -30,7 +30,7 @@ _WORDS = _TEXT.split()
 
 
 def mutate(text: str, rng: random.Random) -> str:
-    """One to four changes of tokens."""
+    """Return a text with one to four changes of tokens."""
     tokens = _TOKEN.findall(text)
     for _ in range(rng.randint(1, 4)):
         if not tokens:
@@ -90,7 +90,7 @@ class Programs(Attack):
         return _PROGRAMS
 
     def problem(self, data: bytes, include: Sequence[Path]) -> str | None:
-        """What is wrong with how a program is compiled; None if it was, or was refused with a message."""
+        """Return what is wrong with a compilation; None if it succeeded, or was refused with a message."""
         path = self.folder / "program.p4"
         path.write_bytes(data)
         signal.signal(signal.SIGVTALRM, _expired)

@@ -74,7 +74,7 @@ class Results(Attack):
         call(command).expect_one_line((0, 1, 2) if command[0] == "diff" else (0, 2))
 
     def _take(self, rng: random.Random) -> None:
-        """A run that is made again where the folder does not serve; 1: its report, or a check, failed."""
+        """Reuse a run, which is made again if the folder does not serve; 1: its report, or a check, failed."""
         how = rng.choice(([], ["--coverage"], ["--trace", "0"], ["--no-report"]))
         where = ["--resume", "runs"] if rng.random() < 0.3 else ["--reuse", "runs", "--out", "out"]
         call([*RUN, *how, *where]).expect_one_line((0, 1, 2))

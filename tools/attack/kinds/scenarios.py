@@ -97,7 +97,7 @@ class Scenarios(Attack):
 
     @staticmethod
     def _has(tables: Mapping[str, Any], key: str) -> bool:
-        """Topologies and workloads take their own keys only; those of the file are theirs."""
+        """Return whether a key is of the file: topologies and workloads take their own keys only."""
         table, dot, below = key.partition(".")
         return bool(dot) and below in tables.get(table, {})
 

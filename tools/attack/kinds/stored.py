@@ -21,7 +21,7 @@ _TIMEOUT_S = 300
 
 
 def _damage(path: Path, rng: random.Random) -> str:
-    """Does something to a file that it should not bear; says what."""
+    """Damage a file and return a description."""
     data = path.read_bytes()
     kind = rng.choice(("cut", "flip", "flip", "empty", "noise", "gone", "folder", "pipe", "link"))
     if kind == "cut":

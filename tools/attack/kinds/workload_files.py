@@ -68,7 +68,7 @@ def _varint(number: int) -> bytes:
 
 
 def _trace(rank: int) -> bytes:
-    """Of two ranks, that send to each other, compute, and reduce."""
+    """Return the trace of two ranks that send to each other, compute, and reduce."""
     out = b""
     messages = [message_class("Metadata")(version="0.0.4")]
     for number, (kind, attributes) in enumerate(

@@ -68,7 +68,7 @@ class InternetChecksum(OnesComplementSum):
 
 @EXTERNS.register("Checksum")
 class Checksum(OnesComplementSum):
-    """Of the algorithms, that which can be kept as a sum."""
+    """Checksum by the algorithm that can be kept as a sum."""
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:
         algorithm = to.externs.enum_argument(extern, "hash")

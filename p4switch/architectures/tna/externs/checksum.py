@@ -136,7 +136,7 @@ class Checksum(ExternType):
         return to.copies.snapshot(sum_of(extern, to))
 
     def _deposit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        """What the parser takes from here on is subtracted when it is done (`TnaSwitch.lower`)."""
+        """Subtract what the parser extracts from here on, at its end (`TnaSwitch.lower`)."""
         (place,) = to.externs.call_arguments(call)
         if not isinstance(place, ir.FieldRef):
             raise to.error(call, "the residual has to be deposited in a field")

@@ -48,7 +48,7 @@ _LARGEST_BITS = 64
 
 @EXTERNS.register("CRCPolynomial")
 class CrcPolynomial(ExternType):
-    """What a Hash is given."""
+    """Argument of a Hash."""
 
 
 def _number(extern: ExternObject, name: str) -> int:

@@ -1,4 +1,4 @@
-"""What deparsers send in front of copies: it goes to the packet's path in intrinsic metadata, 64 bits a field."""
+"""Prefix of copies by deparsers: it enters the packet's path as intrinsic metadata, 64 bits a field."""
 
 from __future__ import annotations
 

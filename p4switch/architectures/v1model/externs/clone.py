@@ -48,7 +48,10 @@ class _Clone(ir.ExternOperation, abstract=True):
 
 @dataclass(slots=True, eq=False)
 class CloneIngress(_Clone):
-    """Of the packet as it came. `fields`: the id of the field list that the copy keeps."""
+    """Clone of the packet as it arrived.
+
+    `fields`: the id of the field list that the copy keeps.
+    """
 
     session: ir.Expr
     fields: int
@@ -63,7 +66,10 @@ class CloneIngress(_Clone):
 
 @dataclass(slots=True, eq=False)
 class CloneEgress(_Clone):
-    """Of the packet as it is sent. `fields`: the id of the field list that the copy keeps."""
+    """Clone of the packet as it is sent.
+
+    `fields`: the id of the field list that the copy keeps.
+    """
 
     session: ir.Expr
     fields: int

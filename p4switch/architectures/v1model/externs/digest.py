@@ -84,6 +84,6 @@ def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Loweri
 
 
 def _member_names(t: types.Type, count: int) -> list[str]:
-    """Names for `count` scalars of type `t`: its members' where they are told apart, else numbers."""
+    """Return names for `count` scalars of type `t`: its members' if they are distinct, else numbers."""
     names = [name for name, _ in flat_fields(t)] if isinstance(t, types.Struct | types.Header) else []
     return names if len(names) == count else [str(i) for i in range(count)]

@@ -86,7 +86,7 @@ def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir
 
 
 def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
-    """Calculations read fields and constants alone."""
+    """Return a value as a field or constant, which is all that calculations read."""
     if isinstance(value, (ir.FieldRef, ir.Const)):
         return value
     if not isinstance(value, ir.Param):

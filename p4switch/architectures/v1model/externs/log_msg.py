@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class LogMsg(ir.ExternOperation):
-    """Each `{}` in `text` is one of `values`."""
+    """Log message; each `{}` in `text` is one of `values`."""
 
     text: str
     values: list[ir.Expr]
@@ -91,7 +91,7 @@ class LogMsgFunction(ExternFunction):
 
 
 def _format(value: Value, node: ast.Node, to: Lowering) -> str:
-    """Placeholders for the scalars in `value`, with the names of fields."""
+    """Return placeholders for the scalars in `value`, with the names of fields."""
     if isinstance(value, StructValue):
         inner = [f"{name}:{_format(v, node, to)}" for name, v in value.fields.items()]
     elif isinstance(value, (ir.HeaderRef, HeaderValue)):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class MarkToDrop(ir.ExternOperation):
-    """Of `metadata`: the intrinsic metadata, or a copy of them that p4c makes for a parameter and copies back."""
+    """Drop of a packet by `metadata`: the intrinsic metadata, or p4c's copy for a parameter, which it copies back."""
 
     metadata: str = STANDARD
     span: int | None = None
@@ -63,7 +63,7 @@ class MarkToDrop(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class Drop(MarkToDrop):
-    """As older compilers write it."""
+    """Drop as older compilers write it."""
 
     primitive = "drop"
 
