@@ -137,8 +137,7 @@ def tried(case: Case, most_cpu_s: float) -> Outcome:
 
 def _tried(case: Case, most_cpu_s: float) -> Outcome:
     # Here: the compiled hosts have to be in place before these are imported.
-    from harness.worlds.makers import maker
-
+    from harness.execution.make_world import maker
     from harness.plan.how import How
     from harness.plan.resolve import plan
     from harness.plan.scenario import check

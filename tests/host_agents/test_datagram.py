@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from harness.worlds.link import Trouble, Wire, connect, pair
@@ -35,14 +36,14 @@ def test_it_sends_at_its_rate_and_is_answered_once() -> None:
     (done, data, arrivals), here, there = sent(100_000, rate_bps=10e9)
     assert len(data) == 100
     assert len(arrivals) == 101  # with one answer, to the last
-    gaps = {later - earlier for (earlier, _), (later, _) in zip(data, data[1:], strict=False)}
+    gaps = {later - earlier for (earlier, _), (later, _) in itertools.pairwise(data)}
     assert all(abs(gap - wire.wire_bytes(data[1][1]) * 8 / 10) <= 1 for gap in gaps)
     assert (len(done), there.stats.bytes_delivered, here.stats.bytes_acked) == (1, 100_000, 100_000)
     assert {frame[wire.TOS] & 3 for _, frame in data} == {wire.NOT_ECT}
 
 
 def test_what_is_lost_is_not_sent_again_but_for_the_end() -> None:
-    (done, data, _), here, there = sent(20_000, loss=0.3, messages=20, rate_bps=50e9)
+    (done, _data, _), here, there = sent(20_000, loss=0.3, messages=20, rate_bps=50e9)
     assert len(done) == 20
     lost = 20 * 20_000 - there.stats.bytes_delivered
     assert 60_000 < lost < 180_000
