@@ -13,6 +13,7 @@ from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import Value
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -21,6 +22,7 @@ _PACKET = "packet"
 _INGRESS = "ingress headers", "ingress metadata"
 _EGRESS = "egress headers", "egress metadata"
 _FROM_PARSER, _FOR_DEPARSER, _FOR_TM = "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm"
+_ERRORS = "parser_err"
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "ingress_parser": (_PACKET, *_INGRESS, "ig_intr_md", _FOR_TM, _FROM_PARSER),
     "ingress": (*_INGRESS, "ig_intr_md", _FROM_PARSER, _FOR_DEPARSER, _FOR_TM, "gh_intr_md"),
@@ -64,10 +66,13 @@ class TnaSwitch(Package):
         self.at_end: list[ir.Operation] = []  # of the parser that is lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
+        self._reads_errors = False
 
     # Storage
 
     def begin(self, blocks: list[Block]) -> None:
+        code = (n for d in self.low.source.declarations for n in walk(d, self.low.facts))
+        self._reads_errors = any(isinstance(n, ast.Member) and n.name == _ERRORS for n in code)
         for site, block in zip(self.sites, blocks, strict=True):
             for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=False):
                 if role not in self._places and role != _PACKET:
@@ -76,17 +81,15 @@ class TnaSwitch(Package):
     def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
         side, _, what = role.partition(" ")
         if not what and isinstance(t, types.Struct):
-            return self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
+            place = self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
+            if role == _FROM_PARSER and not self._reads_errors:  # so packets with an error are dropped
+                fields = self.low.out.metadata[-1].fields
+                fields[:] = [(name, scalar) for name, scalar in fields if name != _ERRORS]
+            return place
         self.low.storable(t, param)
         if what == "headers":
             return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
         return self.low.storage.allocate(t, role.replace(" ", "_"))
-
-    def intrinsic(self, role: str, name: str) -> ir.FieldRef | None:
-        """Return a field of intrinsic metadata; none where no block has it."""
-        metadata = next((m for m in self.low.out.metadata if m.name == role), None)
-        found = None if metadata is None else next((t for field, t in metadata.fields if field == name), None)
-        return None if found is None else ir.FieldRef(role, name, found)
 
     # Blocks
 
