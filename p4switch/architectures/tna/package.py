@@ -9,6 +9,7 @@ from p4switch import ir
 from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.tna import PACKAGES
+from p4switch.bfrt.fields import Id, Table, data_field, in_bytes
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block
@@ -16,6 +17,7 @@ from p4switch.compiler.midend.values import Value
 from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler.midend.lowering import Lowering
 
 _PACKET = "packet"
@@ -23,6 +25,8 @@ _INGRESS = "ingress headers", "ingress metadata"
 _EGRESS = "egress headers", "egress metadata"
 _FROM_PARSER, _FOR_DEPARSER, _FOR_TM = "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm"
 _ERRORS = "parser_err"
+_PORT_METADATA = 0x90
+_PORTS, _PORT_BITS = 288, 9
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "ingress_parser": (_PACKET, *_INGRESS, "ig_intr_md", _FOR_TM, _FROM_PARSER),
     "ingress": (*_INGRESS, "ig_intr_md", _FROM_PARSER, _FOR_DEPARSER, _FOR_TM, "gh_intr_md"),
@@ -55,11 +59,12 @@ class TnaSwitch(Package):
         Site("egress_deparser"),
     )
     takes = "a Pipeline; more than one is not supported"
+    bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64
     """How much lies in front of a packet for `port_metadata_unpack`."""
     resubmit_bits: ClassVar[int] = 64
-    """How much a resubmitted packet may have in its place."""
+    """How much a resubmitted packet may have in its place; the control plane gives as much for a port."""
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
@@ -112,6 +117,29 @@ class TnaSwitch(Package):
         assert self._emitted is not None
         self._emitted.add(header)
 
+    # Control plane
+
+    def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
+        return [(_PORT_METADATA, _port_metadata(blocks))]
+
+    def publish(self, blocks: list[Block], schema: Schema) -> None:
+        """Add the table of what lies in front of packets for each port, as the ingress parser unpacks it."""
+        parser, own = blocks[0].decl, _port_metadata(blocks)
+        table = Table(schema.name(own), schema.id(_PORT_METADATA, own), "PortMetadata", _PORTS, [])
+        of = parser.params[3].name if len(parser.params) > 3 else "ig_intr_md"
+        table.key(Id.PORT_METADATA_PORT, f"{of}.ingress_port", in_bytes(_PORT_BITS))
+        unpacked = None
+        for node in walk(parser, schema.facts):
+            if isinstance(node, ast.Call) and schema.facts.bindings[node].method == "port_metadata_unpack":
+                unpacked = schema.facts.types[node]
+        if unpacked is None:
+            made = data_field(Id.PORT_METADATA_DEFAULT_FIELD, "$DEFAULT_FIELD", in_bytes(self.resubmit_bits))
+            table.singleton(made)
+        else:
+            for made in schema.fields(unpacked):
+                table.singleton(made, mandatory=True)
+        schema.tables.append(table)
+
     @staticmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
         """Return the names of the ingress parser's parameters."""
@@ -121,3 +149,7 @@ class TnaSwitch(Package):
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
         """Tell of nothing: where the chip leaves something open, the built-in switch does as its description says."""
+
+
+def _port_metadata(blocks: list[Block]) -> str:
+    return f"{blocks[0].path}.$PORT_METADATA"
