@@ -23,6 +23,7 @@ _CONGESTED = 0.1  # of the base RTT, in the queue
 _WORST = 8  # queues that are named
 _MOST_TOLD = 3  # flows, and queues, of those that stand still
 ROLES = ("attacker", "victim")
+WORKLOAD = "workload"  # what the scenario's own flows are called beside those of groups
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -159,12 +160,24 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 
 def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
     """Return figures of the flows of each group of the scenario, and of those of its own workload, if it has any."""
+    return {
+        name: {
+            **_of_some(own),
+            "fct_ns": distribution(own["fct_ns"]),
+            "retransmitted": _per_qp(own, "retransmitted"),
+        }
+        for name, own in _groups(run, flows).items()
+    }
+
+
+def _groups(run: Run, flows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the flows of each group of the scenario, and those of its own workload, if it has any."""
     names = [group.name for group in run.scenario.groups]
     found = {name: flows[flows["group"] == name] for name in names}
     rest = flows[~flows["group"].isin(names)]
     if len(rest):
-        found["workload"] = rest
-    return {name: {**_of_some(own), "fct_ns": distribution(own["fct_ns"])} for name, own in found.items()}
+        found[WORKLOAD] = rest
+    return found
 
 
 def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
@@ -434,6 +447,9 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     failed = recording.nic_totals["retries_exceeded"]
     arrived, acknowledged = int((flows["delivered_ns"] >= 0).sum()), len(flows) - left
     told = f" ({arrived} delivered, {acknowledged} acknowledged)" if arrived > acknowledged else ""
+    if left and run.scenario.groups:
+        by_name = {name: int((own["completed_ns"] < 0).sum()) for name, own in _groups(run, flows).items()}
+        told += f" ({', '.join(f'{name}: {count}' for name, count in by_name.items() if count)})"
     if left and (drops := dropped(_drops(conservation), run.program.name)):
         told += f" (dropped: {drops})"
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.measure.results import Result
+from harness.measure.summary import WORKLOAD
 
 CONFIDENCE = 0.95
 
@@ -48,6 +49,21 @@ class Comparison:
     @property
     def any_delivered(self) -> bool:
         return bool(self.flows["fct_ns"].notna().any())
+
+
+def parts(variants: Sequence[Variant]) -> list[tuple[str, pd.DataFrame]]:
+    """Return the flows of each variant over all seeds, by name; of one with groups of traffic, those of each group."""
+    found = []
+    for variant in variants:
+        flows = pd.concat([result.flows for result in variant.results])
+        names = list(dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ())))
+        whose = flows["group"].where(flows["group"].isin(names), WORKLOAD) if names else None
+        for name in names:
+            told = name if len(variants) == 1 else f"{variant.name}: {name}"
+            found.append((told, flows[whose == name]))
+        if not names:
+            found.append((variant.name, flows))
+    return found
 
 
 def by_size(flows: pd.DataFrame, most: int) -> Any:

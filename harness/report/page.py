@@ -102,6 +102,8 @@ _PARTS = ("groups", "sizes")  # of summaries: figures of parts of the flows, by 
 # The same of each group of flows and each class by size, whose name comes before: words, key in there, and so on.
 _ROWS_OF_PARTS = (
     ("flows delivered", "flows_delivered", 1, 0, None),
+    ("FCT 99% (µs)", "fct_ns.p99", 1e-3, 1, min),
+    ("retransmitted", "retransmitted", 1, 0, min),
     ("slowdown median", "slowdown.p50", 1, 2, min),
     ("slowdown 99%", "slowdown.p99", 1, 2, min),
     ("slowdown 99.9%", "slowdown.p99_9", 1, 2, min),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
 from matplotlib.axes import Axes
 
 from harness.report.figures.base import MAX_LINES, Figure, register
-from harness.report.groups import Comparison, Variant
+from harness.report.groups import Comparison, Variant, parts
 from harness.report.plots import colour, marker, plain
 
 
@@ -24,10 +23,9 @@ class StartAndFinish(Figure):
         return "When flows start and when they finish"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        for i, variant in enumerate(variants):
-            flows = pd.concat([r.flows for r in variant.results])
+        for i, (name, flows) in enumerate(parts(variants)):
             flows = flows[flows["delivered_ns"] >= 0]
             times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
-            axes.plot(*times, marker(i), ms=4, color=colour(i), clip_on=False, label=plain(variant.name))
+            axes.plot(*times, marker(i), ms=4, color=colour(i), clip_on=False, label=plain(name))
         axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
         axes.set_ylim(bottom=0)

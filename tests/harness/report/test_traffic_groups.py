@@ -1,0 +1,57 @@
+"""Groups of traffic in figures, tables and checks of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure import results
+from harness.measure.results import Result
+from harness.plan import resolve, scenario
+from harness.report.figures.fct import CompletionTimes
+from harness.report.figures.finish import StartAndFinish
+from harness.report.figures.slowdown import Slowdown
+from harness.report.groups import compare
+from harness.report.page import table
+from harness.worlds.virtual import VirtualWorld
+
+TENANTS: dict[str, Any] = {
+    "cc": "hpcc",
+    "topology": {"name": "single-switch", "hosts": 6},
+    "workload": {"name": "permutation", "size_bytes": 40_000},
+    "groups": [
+        {"name": "old", "cc": "dcqcn", "workload": {"name": "incast", "size_bytes": 60_000}},
+        {"name": "late", "workload": {"name": "incast", "senders": 2, "size_bytes": 50_000}, "start_ns": 100_000},
+    ],
+}
+
+
+def made(folder: Path, **tables: Any) -> list[Result]:
+    folder.mkdir(exist_ok=True)
+    runs = resolve.plan("tenants", scenario.check({**TENANTS, **tables}), Path())
+    return [results.write(folder / run.label, results.files(run, VirtualWorld(run).run())) for run in runs]
+
+
+@pytest.mark.parametrize("figure", [CompletionTimes, StartAndFinish, Slowdown])
+def test_figures_have_a_line_for_each_group(figure: Any, tmp_path: Path) -> None:
+    (comparison,) = compare(made(tmp_path))
+    labels = figure().plot(comparison).axes[0].get_legend_handles_labels()[1]
+    assert labels == ["old", "late", "workload"]
+    (both,) = compare(made(tmp_path / "both", cc=["hpcc", "dctcp"]))
+    labels = figure().plot(both).axes[0].get_legend_handles_labels()[1]
+    assert labels == [f"{cc}: {name}" for cc in ("hpcc", "dctcp") for name in ("old", "late", "workload")]
+
+
+def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:
+    """What did not finish is told by group, and a limit that the scenario sets is no failure."""
+    (result,) = made(tmp_path, limit_ns=30_000)
+    finish = next(check for check in result.summary["checks"] if check["name"] == "flows finish")
+    left = {"old": 5, "late": 2, "workload": 0}
+    for name, group in result.summary["groups"].items():
+        left[name] = group["flows"] - group["flows_delivered"]
+    assert f"(old: {left['old']}, late: 2" in finish["detail"]
+    (comparison,) = compare(made(tmp_path / "whole"))
+    words = {told for told, _ in table(comparison.variants, {})}
+    assert {f"{name}: {what}" for name in ("old", "workload") for what in ("FCT 99% (µs)", "retransmitted")} <= words
