@@ -134,7 +134,7 @@ class Generator:
         )
 
     def _constants(self) -> str:
-        """What the C of the packet's path is told by name."""
+        """Return what the C of the packet's path is told by name."""
         out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
         for own, each in zip(self.path.states, self.program.objects, strict=False):
             out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
