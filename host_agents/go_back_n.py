@@ -75,6 +75,8 @@ class GoBackNSender(Sender):
             return
         self._go_back(self.unacked)
         self.point.on_timeout(now_ns)
+        if self.balanced:
+            self.load_balancer.on_expired(now_ns, self.entropy_of(self.unacked))
         self.load_balancer.on_timeout(now_ns)
         self.limiter.add(self)
         self.limiter.wake(now_ns)

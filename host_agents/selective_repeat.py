@@ -31,6 +31,7 @@ from host_agents.receiver import Receiver
 from host_agents.sender import (
     ACKED,
     AGAIN,
+    ENTROPY_BITS,
     ENTRY,
     INFLIGHT,
     LOST,
@@ -214,7 +215,7 @@ class SelectiveRepeatSender(Sender):
         at: i64 = (number & self._mask) * ENTRY
         if self._entries[at + STATE] & INFLIGHT == 0:
             return True
-        if self._entries[at + ORDER] >= order:
+        if self._entries[at + ORDER] >> ENTROPY_BITS >= order:
             return False
         self._requeue(number)
         self.point.on_requeued(now_ns)
@@ -295,6 +296,8 @@ class SelectiveRepeatSender(Sender):
         for _, number in late:
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
+            if self.balanced:
+                self.load_balancer.on_expired(now_ns, self.entropy_of(number))
         self.deadline_ns = NEVER
         if oldest_ns < NEVER:
             self._arm(oldest_ns + self.rto_ns)

@@ -22,12 +22,14 @@ from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MID
 
 # What the sender keeps of each packet until it is acknowledged, as numbers beside each other in one ring: acknowledged
 # in turn, two packets share a cache line. When it was sent last; its order among all packets of the reaction point, of
-# the last sending and (its place) of the first; and its state.
+# the last sending (with its entropy below) and, its place, of the first; and its state.
 ENTRY: Final = 4
 SENT_NS: Final = 0
 ORDER: Final = 1
 PLACE: Final = 2
 STATE: Final = 3
+ENTROPY_BITS: Final = 16  # the lowest ones of ORDER
+_ENTROPY_MASK: Final = 0xFFFF
 
 # Of the state: flags, then payload and wire bytes.
 SENT: Final = 1
@@ -199,7 +201,7 @@ class Sender(Member):
         if self.unacked <= number < self.fresh and number != first_missing:
             entries = self._entries
             at: i64 = (number & self._mask) * ENTRY
-            order: int = entries[at + ORDER]
+            order: int = entries[at + ORDER] >> ENTROPY_BITS
             sent_ns: int = entries[at + SENT_NS]
             feedback.order = order
             self.acked_order = order
@@ -421,7 +423,7 @@ class Sender(Member):
             state |= AGAIN
         entries[at + STATE] = state | SENT | INFLIGHT
         entries[at + SENT_NS] = now_ns
-        entries[at + ORDER] = traffic.sent_packets
+        order: i64 = traffic.sent_packets
         traffic.sent_packets += 1
         traffic.waiting_bytes -= wire_bytes
         traffic.inflight_bytes += wire_bytes
@@ -431,12 +433,20 @@ class Sender(Member):
         self.point.on_sent(now_ns, wire_bytes)
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
+        entropy: i64 = self.entropy
+        entries[at + ORDER] = order << ENTROPY_BITS | entropy
         psn = (self.psn_base + number) & PSN_MASK
         asks = state & ACK_REQUEST != 0 or (self._counted and self._is_last(state))
         frame = data_frame(headers, self.entropy, psn, asks)
         if self._stamps and state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= STAMP_BYTES:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
         return frame
+
+    def entropy_of(self, number: int) -> int:
+        """Return the entropy with which packet `number` was sent last."""
+        at: i64 = (number & self._mask) * ENTRY
+        entropy: int = self._entries[at + ORDER] & _ENTROPY_MASK
+        return entropy
 
     def _is_last(self, state: i64) -> bool:
         """Return whether nothing follows the leaving packet for now, or whether it is sent again."""

@@ -47,6 +47,7 @@ def _inspected(
 @click.option(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
 )
+@click.option("--bf-rt", type=click.Path(path_type=Path), metavar="FILE", help="bf-rt.json of a TNA or T2NA program.")
 @click.option("--Wdisable", "disabled", multiple=True, metavar="NAME", help="Silence a kind of warnings, or all.")
 @click.option("--Werror", "errors", multiple=True, metavar="NAME", help="Make a kind of warnings errors, or all.")
 @click.option(
@@ -68,6 +69,7 @@ def command(
     arch: str | None,
     out: Path | None,
     p4info: Path | None,
+    bf_rt: Path | None,
     disabled: tuple[str, ...],
     errors: tuple[str, ...],
     dump: str | None,
@@ -84,9 +86,12 @@ def command(
             return
     if out is None:
         raise click.UsageError("Missing option '-o'.")
-    both = p4info is not None and p4info.resolve() == out.resolve()
-    if both and (out.is_file() or not out.exists()):  # what is written to a device is not written over
-        raise UserError(f"--p4info {p4info}: expected another file than that of -o")
+    taken = {out.resolve(): "-o"}
+    for option, path in (("--p4info", p4info), ("--bf-rt", bf_rt)):
+        if path is not None:
+            other = taken.setdefault(path.resolve(), option)
+            if other != option and (path.is_file() or not path.exists()):  # a device takes all that is written to it
+                raise UserError(f"{option} {path}: expected another file than that of {other}")
     for option, names in (("--Wdisable", disabled), ("--Werror", errors)):
         for name in names:
             if name not in ("all", *NAMES):
@@ -101,7 +106,7 @@ def command(
     if refused:
         sys.exit(2)
     if str(out) == "-":
-        compiled.write(None, p4info)
+        compiled.write(None, p4info, bf_rt)
         click.echo(compiled.json_bytes, nl=False)
     else:
-        compiled.write(out, p4info)
+        compiled.write(out, p4info, bf_rt)

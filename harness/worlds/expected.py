@@ -244,8 +244,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
 class _Walk:
     """Walk through dependent flows, in which only links and base RTTs take time.
 
-    A host's link carries one flow after the other. A traffic of very many flows is not walked to its end: all
-    is `whole` times what was seen.
+    A host's link carries one flow after the other.
 
     A traffic of very many flows is not walked to its end: all is `whole` times what was seen.
     """

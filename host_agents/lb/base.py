@@ -36,5 +36,8 @@ class LoadBalancer:
     def on_nack(self, now_ns: int, entropy: int) -> None:
         """Handle a trimmed packet with this entropy."""
 
+    def on_expired(self, now_ns: int, entropy: int) -> None:
+        """Handle the time-out of one packet with this entropy. `on_timeout` follows, once for all of them."""
+
     def on_timeout(self, now_ns: int) -> None:
         """Handle a retransmission time-out."""

@@ -1,9 +1,8 @@
 """Bitmap of Ultra Ethernet's reference simulator: all entropies in turn, but for those that have a penalty.
 
 Each mark, trimmed packet and time-out of an entropy adds to its penalty. When the turn of one with a penalty comes, the
-penalty shrinks by one, and the packet takes the next entropy that has none. A time-out is told without the entropy of
-the packet that was lost, so it adds to no penalty here. (The simulator has it add to that of entropy 0, whichever path
-lost the packet.)
+penalty shrinks by one, and the packet takes the next entropy that has none. In the simulator a time-out adds to the
+penalty of entropy 0, whichever path lost the packet; here it adds to that of the lost packet's entropy.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ class BitmapParameters:
     entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
     mark_penalty: int = 1  # what a marked packet adds
     trim_penalty: int = 4  # what a trimmed packet adds
+    timeout_penalty: int = 15  # what a packet adds that was not answered within a time-out
 
     def __post_init__(self) -> None:
         check_power_of_two("bitmap and mixed", self.entropies)
@@ -36,6 +36,7 @@ class Penalties:
     def __init__(self, parameters: BitmapParameters, rounds: Rounds) -> None:
         self._mark = parameters.mark_penalty
         self._trim = parameters.trim_penalty
+        self._timeout = parameters.timeout_penalty
         self._rounds = rounds
         self.penalties = [0] * rounds.entropies
 
@@ -57,6 +58,9 @@ class Penalties:
     def on_trim(self, number: int) -> None:
         self._add(number, self._trim)
 
+    def on_timeout(self, number: int) -> None:
+        self._add(number, self._timeout)
+
     def _add(self, number: int, penalty: int) -> None:
         self.penalties[number] = min(self.penalties[number] + penalty, MOST_PENALTY)
 
@@ -75,6 +79,9 @@ class Bitmap(LoadBalancer):
 
     def on_nack(self, now_ns: int, entropy: int) -> None:
         self.penalties.on_trim(self.rounds.number(entropy))
+
+    def on_expired(self, now_ns: int, entropy: int) -> None:
+        self.penalties.on_timeout(self.rounds.number(entropy))
 
 
 def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:

@@ -35,6 +35,9 @@ class Mixed(LoadBalancer):
     def on_nack(self, now_ns: int, entropy: int) -> None:
         self.penalties.on_trim(self.rounds.number(entropy))
 
+    def on_expired(self, now_ns: int, entropy: int) -> None:
+        self.penalties.on_timeout(self.rounds.number(entropy))
+
 
 def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:
     return Mixed(parameters, seed)

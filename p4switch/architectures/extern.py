@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from p4switch import ir
+    from p4switch.bfrt.fields import Table
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -46,6 +48,8 @@ class ExternType(Extern):
     """Members of a cell of an object's state in the engine, and their widths in bits; none: it keeps nothing there."""
     p4info: ClassVar[str] = ""
     """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
+    bfrt: ClassVar[int] = 0
+    """The highest byte of ids in `bf-rt.json`, if it has the objects."""
 
     def algorithm(self, extern: ExternObject) -> str:
         """Return the hash that an action selector chooses by, as BMv2 calls it; nothing for what is none."""
@@ -73,3 +77,13 @@ class ExternType(Extern):
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         """Add the object to the P4Info; for those with a `p4info`."""
+
+    def bfrt_names(self, extern: ExternObject) -> list[tuple[int, str]]:
+        """Return what has an id in `bf-rt.json`: the highest byte of it, and the name."""
+        return [(self.bfrt, extern.path)] if self.bfrt else []
+
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        """Add the object's own tables to `bf-rt.json`."""
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        """Add what a table of the program has by having the object as a property."""

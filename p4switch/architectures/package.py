@@ -11,6 +11,7 @@ from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from p4switch import ir
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler import ast
     from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.elaborate import Block
@@ -50,6 +51,9 @@ class Package(ABC):
     tools: ClassVar[frozenset[str]] = frozenset()
     """The tools that know the rules of the package, besides the compiler and the built-in switch."""
 
+    bfrt: ClassVar[bool] = False
+    """True if its programs have a `bf-rt.json`."""
+
     def __init__(self, low: Lowering) -> None:
         self.low = low
 
@@ -76,6 +80,14 @@ class Package(ABC):
     def prove(self, prover: Prover) -> None:
         """Say what packets come to which statements. Raises UserError where nothing is known of it."""
         raise UserError(f"nothing is proven of programs of '{type(self).__name__}'")
+
+    def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
+        """Return what of the package has an id in `bf-rt.json`, besides objects: its highest byte, and the name."""
+        return []
+
+    def publish(self, blocks: list[Block], schema: Schema) -> None:
+        """Add the package's own tables to `bf-rt.json`. Raises UserError where BfRuntime does not know it."""
+        raise UserError(f"programs of '{type(self).__name__}' have no bf-rt.json")
 
     @staticmethod
     @abstractmethod

@@ -7,7 +7,8 @@ A program is parsers, controls and deparsers, by their names in BMv2 JSON. The e
     NAME_write(p, to)       these headers as bytes
     NAME_tell(sw, p)        tells a trace of them
 
-and for each field of `intrinsic` the functions set_NAME(p, value) and get_NAME(p). The package's own C, in `folder`,
+and for each field of `intrinsic` the functions set_NAME(p, value) and get_NAME(p), and has_NAME, which is 0 where the
+program has no such field. The package's own C, in `folder`,
 calls them: `state.h` is included before the packet struct and defines P4_STATE, what that has besides the common
 members; `externs.h`, where there is one, after it, with what the C of externs calls; `packet_path.h` is included last,
 and defines
@@ -22,7 +23,7 @@ with what `engine/c/packets.h` has for every architecture: packets and their cop
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,13 +49,23 @@ class Intrinsic:
 
 
 @dataclass(frozen=True)
+class State:
+    """What a switch keeps for the packet's path: `size` cells of a kind, which the control plane knows by `name`."""
+
+    name: str
+    kind: type[ExternType]
+    size: int
+
+
+@dataclass(frozen=True)
 class PacketPath:
     """Path of packets through a package.
 
     `controls` and their properties are in the order of the package.
 
     `drop_port` is where the architecture has packets sent that are to be dropped. JSON without a name of a package is
-    never of a path that has to be `named`.
+    never of a path that has to be `named`. The C knows `constants` by their names, and NAME_cells(sw) are the cells of
+    `states`.
     """
 
     folder: Path
@@ -65,6 +76,8 @@ class PacketPath:
     externs: tuple[Registry[type[Extern]], ...]
     drop_port: int
     named: bool = False
+    constants: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, State] = field(default_factory=dict)
 
     @property
     def headers(self) -> tuple[Path, ...]:

@@ -170,6 +170,7 @@ class RegisterArray(Model):
     id: Int
     size: int = Field(ge=0, le=1 << 28)
     bitwidth: int = Field(ge=1, le=2048)
+    initial_value: str | int = 0
 
 
 class Calculation(Model):

@@ -1,4 +1,4 @@
-"""P4-16 source to BMv2 JSON and P4Info.
+"""P4-16 source to BMv2 JSON and P4Info, and `bf-rt.json` where BfRuntime knows the architecture.
 
     compiled = compile_program("program.p4")
     compiled.json, compiled.p4info
@@ -9,6 +9,7 @@ Results are kept in `p4switch.cache`, addressed by the preprocessed text and the
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch import cache
 from p4switch.architectures.architecture import ARCHITECTURES, extern_files
+from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
 if TYPE_CHECKING:
@@ -24,15 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
-_SOURCES = ("architectures", "bits", "compiler", "ir")
+_SOURCES = ("architectures", "bfrt", "bits", "compiler", "ir")
 
 
 class Compiled:
     """A compiled program."""
 
-    def __init__(self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null"
+    ) -> None:
         self._json_text = json_text
         self._p4info_bytes = p4info_bytes
+        self._bf_rt_text = bf_rt_text
         self.named_warnings = tuple((name, text) for name, text in warnings)
         """Each with its name (`warnings.NAMES`): `file:line:col: warning: text [name]`, and the source line."""
 
@@ -54,15 +59,30 @@ class Compiled:
 
         return p4info_pb2.P4Info.FromString(self._p4info_bytes)
 
+    @functools.cached_property
+    def bf_rt(self) -> dict[str, Any]:
+        """What `bf-rt.json` has. Raises UserError for a program of an architecture that BfRuntime does not know."""
+        result: dict[str, Any] | None = json.loads(self._bf_rt_text)
+        if result is None:
+            raise UserError(
+                f"a program for {self.p4info.pkg_info.arch} has no bf-rt.json: expected one for tna or t2na"
+            )
+        return result
+
     @property
     def json_bytes(self) -> bytes:
         """The BMv2 JSON as a file has it."""
         return (json.dumps(self.json, indent=1) + "\n").encode()
 
-    def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
-        """Write the requested files, both or none; P4Info is binary if the name ends in `.bin`, else text.
+    def write(
+        self,
+        json_path: str | Path | None = None,
+        p4info_path: str | Path | None = None,
+        bf_rt_path: str | Path | None = None,
+    ) -> None:
+        """Write the requested files, all or none; P4Info is binary if the name ends in `.bin`, else text.
 
-        Raises UserError for a file that cannot be written.
+        Raises UserError for a file that cannot be written, and for a `bf-rt.json` of a program that has none.
         """
         contents: dict[Path, bytes] = {}
         if json_path is not None:
@@ -71,6 +91,9 @@ class Compiled:
             info = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
             path = Path(p4info_path)
             contents[path] = contents.get(path, b"") + info  # of a device or a pipe, which takes both
+        if bf_rt_path is not None:
+            path = Path(bf_rt_path)
+            contents[path] = contents.get(path, b"") + (json.dumps(self.bf_rt, indent=2) + "\n").encode()
         write_files(contents)
 
     @property
@@ -122,14 +145,15 @@ def compile_program(
 
     def produce(target: Path) -> None:
         result = _compile(path, include_dirs, defines, arch)
-        parts = [result._json_text.encode(), result._p4info_bytes, json.dumps(result.named_warnings).encode()]
+        texts = result._json_text, json.dumps(result.named_warnings), result._bf_rt_text
+        parts = [texts[0].encode(), result._p4info_bytes, *(text.encode() for text in texts[1:])]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
 
     head, _, rest = cache.cached("p4", key, ".bin", produce).read_bytes().partition(b"\n")
-    json_size, p4info_size, _ = map(int, head.split())
-    p4info_end = json_size + p4info_size
-    return Compiled(rest[:json_size].decode(), rest[json_size:p4info_end], json.loads(rest[p4info_end:]))
+    ends = [0, *itertools.accumulate(map(int, head.split()))]
+    json_text, p4info, warnings, bf_rt = (rest[start:end] for start, end in itertools.pairwise(ends))
+    return Compiled(json_text.decode(), p4info, json.loads(warnings), bf_rt.decode())
 
 
 def _positions(source: SourceMap) -> str:
@@ -145,6 +169,7 @@ def _compile(
     defines: Mapping[str, str] | None,
     arch: str | None = None,
 ) -> Compiled:
+    from p4switch.bfrt import schema
     from p4switch.compiler.bmv2 import to_json
     from p4switch.compiler.frontend import deep_recursion, parse_and_check, uncollected
     from p4switch.compiler.p4info import build_p4info
@@ -155,5 +180,6 @@ def _compile(
         result = lowered(program)
         p4info = build_p4info(result)
         bmv2 = json.dumps(to_json(result))
+        bf_rt = json.dumps(schema.build(result, p4info))
     warnings = [(w.name, str(w)) for w in program.warnings]
-    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt)

@@ -72,6 +72,7 @@ class Generator:
             self._structs(),
             registers.types(self.program),
             objects.types(self.program.objects),
+            self._constants(),
             self._cells() if self.traced else "",
             self._intrinsic(),
             '#include "trace.h"\n#include "actions.h"\n',
@@ -131,6 +132,13 @@ class Generator:
             f"enum {{ N_CELLS = {len(rows)}, CHANGES_BYTES = {len(rows)} * sizeof(p4_trace_change) + {size} + 1 }};\n"
             + filled("static const trace_cell cells[] = {", [*rows, "{.slot = -1}"], "};") + "\n"
         )
+
+    def _constants(self) -> str:
+        """Return what the C of the packet's path is told by name."""
+        out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
+        for own, each in zip(self.path.states, self.program.objects, strict=False):
+            out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
+        return "\n".join(out)
 
     def _emitter(self) -> Emitter:
         return Emitter(traced=self.traced)

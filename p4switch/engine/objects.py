@@ -44,6 +44,16 @@ def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[str]:
     ]
 
 
+def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
+    """Return the memory of a cell with these members, as `Switch.object_write` takes it; the others are 0."""
+    data = bytearray()
+    widths = [storage_bytes(width) for _, width in kind.cell]
+    for (name, _), size in zip(kind.cell, widths, strict=True):
+        data += bytes(-len(data) % min(size, 8))
+        data += given.get(name, 0).to_bytes(size, "little")
+    return bytes(data) + bytes(-len(data) % max(min(size, 8) for size in widths))
+
+
 def values(kind: type[ExternType], data: bytes) -> dict[str, int]:
     """Return the members of a cell from its memory, as `Switch.object_read` and traces have it."""
     found, at = {}, 0

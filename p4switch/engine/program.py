@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from p4switch import ir
 from p4switch.bmv2 import Document, JsonError, Place, schema
+from p4switch.bmv2.values import hex_value
 from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
 from p4switch.ir.printer import text as ir_text
@@ -203,6 +204,7 @@ class Register:
     size: int
     bank: int
     member: str  # of the row
+    initial: int = 0
 
     def code(self, index: str) -> str:
         """Return the cell at a C expression; index `size` is a spare cell."""
@@ -239,7 +241,8 @@ class Program:
                 self.errors[name] = max(self.errors.values(), default=-1) + 1
         banks = self.banks
         self.registers = [
-            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size), label)
+            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size), label,
+                     hex_value(array.initial_value) & (1 << array.bitwidth) - 1)
             for number, (array, label) in enumerate(zip(
                 self.json.register_arrays, labels([r.name for r in self.json.register_arrays]), strict=True
             ))
@@ -322,7 +325,8 @@ class Program:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
 
     def _objects(self) -> list[Object]:
-        found: list[Object] = []
+        states = self.document.path.states
+        found = [Object(i, s.name, s.kind, s.size, f"state_{own}") for i, (own, s) in enumerate(states.items())]
         instances = self.json.extern_instances
         for instance, label in zip(instances, labels([each.name for each in instances]), strict=True):
             kind = self.document.path.object_type(instance.type)

@@ -1,6 +1,7 @@
 """C types and descriptions of register arrays and their banks (`p4switch.engine.program`)."""
 
 from p4switch.engine.cnodes import initialiser
+from p4switch.engine.keys import byte_array
 from p4switch.engine.program import Program, c_string
 from p4switch.engine.value import c_member, storage_bytes
 
@@ -30,6 +31,7 @@ def arrays(program: Program) -> list[str]:
             "width": r.width,
             "bank": r.bank,
             "offset": f"offsetof(bank{r.bank}, {r.member})",
+            **({"initial": byte_array(r.initial.to_bytes((r.width + 7) // 8, "big"))} if r.initial else {}),
         })
         for r in program.registers
     ]

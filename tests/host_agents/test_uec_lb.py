@@ -200,3 +200,23 @@ def test_spraying_reorders_and_nothing_is_sent_twice(name):
     assert qb.stats.bytes_delivered == 300_000
     assert qa.stats.packets_retransmitted == 0
     assert len({frame[34:36] for _, side, frame in link.sent if side == 0}) > 20
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+@pytest.mark.parametrize("name", ["bitmap", "mixed"])
+def test_a_time_out_adds_to_the_penalty_of_the_path_that_lost_the_packet(name, reliability):
+    a, b = pair(load_balancer=name, reliability=reliability)
+    qa, _ = connect(a, b)
+    qa.post(3_000)
+    frames = [a.next_frame(now_ns) for now_ns in (0, 100, 200)]
+    lost = int.from_bytes(frames[2][34:36], "big")
+    for frame in frames[:2]:
+        b.receive(8_000, frame)
+        a.receive(9_000, b.next_frame(8_000))
+    while (again := a.next_frame(a.next_wakeup_ns())) is None:
+        pass
+    assert again[54:] == frames[2][54:]
+    assert qa.stats.timeouts == 1
+    balancer = qa.sender.load_balancer
+    assert balancer.penalties.penalties[balancer.rounds.number(lost)] == 15
+    assert sum(balancer.penalties.penalties) == 15

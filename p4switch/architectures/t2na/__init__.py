@@ -8,6 +8,7 @@ from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
+from p4switch.architectures.tna.state import WidePortState, states
 from p4switch.registry import Registry
 
 PACKAGES: Registry[type[Package]] = Registry(
@@ -26,4 +27,7 @@ T2NA = Architecture(
     pads_headers=True,
 )
 ARCHITECTURES.add(T2NA.name, T2NA)
-PACKET_PATHS.add("t2na.Switch", packet_path(Path(__file__).parent / "c", (EXTERNS,)))
+PACKET_PATHS.add(
+    "t2na.Switch",
+    packet_path({"TOFINO": 2, "PORT_METADATA_BYTES": 24, "MIRROR_SESSIONS": 256}, states(WidePortState, 256)),
+)

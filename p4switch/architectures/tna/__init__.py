@@ -8,7 +8,8 @@ from pathlib import Path
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
 from p4switch.architectures.extern import Extern
 from p4switch.architectures.package import Package
-from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
+from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
+from p4switch.architectures.tna.state import PortState, states
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
@@ -51,22 +52,30 @@ TNA = Architecture(
 ARCHITECTURES.add(TNA.name, TNA)
 
 
-def packet_path(folder: Path, externs: tuple[Registry[type[Extern]], ...]) -> PacketPath:
-    """Return how packets go through a pipeline, with the C of an architecture that is in `folder`."""
+def packet_path(constants: Mapping[str, int], states: Mapping[str, State]) -> PacketPath:
+    """Return how packets go through a pipeline of the chip that these constants and states are of."""
     return PacketPath(
-        folder,
+        Path(__file__).parent / "c",
         parsers=("ingress_parser", "egress_parser"),
         controls=("ingress", "egress"),
         deparsers=("ingress_deparser", "egress_deparser"),
         intrinsic=_INTRINSIC,
-        externs=externs,
+        externs=(EXTERNS,),
         drop_port=NO_PORT,
         named=True,
+        constants=constants,
+        states=states,
     )
 
 
 def _fields(instance: str, /, **fields: str) -> Mapping[str, Intrinsic]:
     return {own: Intrinsic(f"{instance}.{name}") for own, name in fields.items()}
+
+
+def _sent(own: str, instance: str, chunks: int) -> Mapping[str, Intrinsic]:
+    """Return what a deparser sends in front of a copy."""
+    names = ["emitted", "session", "bytes", *(f"data{i}" for i in range(chunks))]
+    return {f"{own}_{name}": Intrinsic(f"{instance}.{name}") for name in names}
 
 
 _INTRINSIC = {
@@ -97,6 +106,9 @@ _INTRINSIC = {
         level2_exclusion_id="level2_exclusion_id",
         rid="rid",
     ),
+    **_sent("ig_mirror", "ig_mirror", MIRROR_CHUNKS),
+    **_sent("eg_mirror", "eg_mirror", MIRROR_CHUNKS),
+    **_sent("resubmit", "ig_resubmit", 2),
     **_fields(
         "ig_intr_md_for_dprsr",
         ingress_drop_ctl="drop_ctl",
@@ -124,4 +136,7 @@ _INTRINSIC = {
 }
 """Part of the package that the program declares: blocks choose their parameters."""
 
-PACKET_PATHS.add("tna.Switch", packet_path(Path(__file__).parent / "c", (EXTERNS,)))
+PACKET_PATHS.add(
+    "tna.Switch",
+    packet_path({"TOFINO": 1, "PORT_METADATA_BYTES": 8, "MIRROR_SESSIONS": 1024}, states(PortState, 1024)),
+)

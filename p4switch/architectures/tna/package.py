@@ -9,18 +9,24 @@ from p4switch import ir
 from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.tna import PACKAGES
+from p4switch.bfrt.fields import Id, Table, data_field, in_bytes
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import Value
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler.midend.lowering import Lowering
 
 _PACKET = "packet"
 _INGRESS = "ingress headers", "ingress metadata"
 _EGRESS = "egress headers", "egress metadata"
 _FROM_PARSER, _FOR_DEPARSER, _FOR_TM = "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm"
+_ERRORS = "parser_err"
+_PORT_METADATA = 0x90
+_PORTS, _PORT_BITS = 288, 9
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "ingress_parser": (_PACKET, *_INGRESS, "ig_intr_md", _FOR_TM, _FROM_PARSER),
     "ingress": (*_INGRESS, "ig_intr_md", _FROM_PARSER, _FOR_DEPARSER, _FOR_TM, "gh_intr_md"),
@@ -53,21 +59,25 @@ class TnaSwitch(Package):
         Site("egress_deparser"),
     )
     takes = "a Pipeline; more than one is not supported"
+    bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64
     """How much lies in front of a packet for `port_metadata_unpack`."""
     resubmit_bits: ClassVar[int] = 64
-    """How much a resubmitted packet may have in its place."""
+    """How much a resubmitted packet may have in its place; the control plane gives as much for a port."""
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
         self.at_end: list[ir.Operation] = []  # of the parser that is lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
+        self._reads_errors = False
 
     # Storage
 
     def begin(self, blocks: list[Block]) -> None:
+        code = (n for d in self.low.source.declarations for n in walk(d, self.low.facts))
+        self._reads_errors = any(isinstance(n, ast.Member) and n.name == _ERRORS for n in code)
         for site, block in zip(self.sites, blocks, strict=True):
             for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=False):
                 if role not in self._places and role != _PACKET:
@@ -76,17 +86,15 @@ class TnaSwitch(Package):
     def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
         side, _, what = role.partition(" ")
         if not what and isinstance(t, types.Struct):
-            return self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
+            place = self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
+            if role == _FROM_PARSER and not self._reads_errors:  # so packets with an error are dropped
+                fields = self.low.out.metadata[-1].fields
+                fields[:] = [(name, scalar) for name, scalar in fields if name != _ERRORS]
+            return place
         self.low.storable(t, param)
         if what == "headers":
             return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
         return self.low.storage.allocate(t, role.replace(" ", "_"))
-
-    def intrinsic(self, role: str, name: str) -> ir.FieldRef | None:
-        """Return a field of intrinsic metadata; none where no block has it."""
-        metadata = next((m for m in self.low.out.metadata if m.name == role), None)
-        found = None if metadata is None else next((t for field, t in metadata.fields if field == name), None)
-        return None if found is None else ir.FieldRef(role, name, found)
 
     # Blocks
 
@@ -109,6 +117,29 @@ class TnaSwitch(Package):
         assert self._emitted is not None
         self._emitted.add(header)
 
+    # Control plane
+
+    def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
+        return [(_PORT_METADATA, _port_metadata(blocks))]
+
+    def publish(self, blocks: list[Block], schema: Schema) -> None:
+        """Add the table of what lies in front of packets for each port, as the ingress parser unpacks it."""
+        parser, own = blocks[0].decl, _port_metadata(blocks)
+        table = Table(schema.name(own), schema.id(_PORT_METADATA, own), "PortMetadata", _PORTS, [])
+        of = parser.params[3].name if len(parser.params) > 3 else "ig_intr_md"
+        table.key(Id.PORT_METADATA_PORT, f"{of}.ingress_port", in_bytes(_PORT_BITS))
+        unpacked = None
+        for node in walk(parser, schema.facts):
+            if isinstance(node, ast.Call) and schema.facts.bindings[node].method == "port_metadata_unpack":
+                unpacked = schema.facts.types[node]
+        if unpacked is None:
+            made = data_field(Id.PORT_METADATA_DEFAULT_FIELD, "$DEFAULT_FIELD", in_bytes(self.resubmit_bits))
+            table.singleton(made)
+        else:
+            for made in schema.fields(unpacked):
+                table.singleton(made, mandatory=True)
+        schema.tables.append(table)
+
     @staticmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
         """Return the names of the ingress parser's parameters."""
@@ -118,3 +149,7 @@ class TnaSwitch(Package):
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
         """Tell of nothing: where the chip leaves something open, the built-in switch does as its description says."""
+
+
+def _port_metadata(blocks: list[Block]) -> str:
+    return f"{blocks[0].path}.$PORT_METADATA"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Binding, CallKind, Facts
 from p4switch.compiler.midend.values import Frame, Ignored, Value
@@ -42,6 +43,12 @@ class ExternObject:
     node: ast.Instantiation | ast.ConstructorCall | ast.Parameter
     annotations: list[ast.Annotation]
     block: Block | None = None
+
+    def number(self, name: str) -> int:
+        """Return an argument that is a compile-time constant."""
+        value = self.args[name]
+        assert isinstance(value, ir.Const)
+        return value.value
 
 
 @dataclass(slots=True, eq=False)

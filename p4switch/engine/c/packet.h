@@ -25,6 +25,7 @@ typedef struct family family;
         p4_packet base;                                                                                               \
         family *family;                                                                                               \
         p4_tick now;                                                                                                  \
+        p4_entry *entry; /* that was found in the table whose action runs, where the action asks for it */            \
         uint32_t ingress_port, parsed, ingress_len, length, truncate, error;                                          \
         P4_STATE                                                                                                      \
         uint8_t exit, endless, checksum_error;                                                                        \
@@ -44,6 +45,7 @@ typedef struct family family;
 
 /* A field of intrinsic metadata, of `width` bits: set_NAME writes its low bits, or the most that it holds. */
 #define P4_INTRINSIC(name, width, member, value)                                                                      \
+    enum { has_##name = 1 };                                                                                          \
     P4_INLINE void set_##name(phv *p, uint64_t v) { p->m.member = (__typeof__(p->m.member))(value & p4_mask64(width)); } \
     P4_INLINE uint64_t get_##name(const phv *p) { return p->m.member; }
 #define INTRINSIC(name, width, member) P4_INTRINSIC(name, width, member, v)
@@ -51,6 +53,7 @@ typedef struct family family;
     P4_INTRINSIC(name, width, member, (v < p4_mask64(width) ? v : p4_mask64(width)))
 /* One that the program does not have: it is not kept, and reads as 0. */
 #define NO_INTRINSIC(name)                                                                                            \
+    enum { has_##name = 0 };                                                                                          \
     P4_INLINE void set_##name(phv *p, uint64_t v) { (void)p, (void)v; }                                               \
     P4_INLINE uint64_t get_##name(const phv *p) { return (void)p, 0; }
 

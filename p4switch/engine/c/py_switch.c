@@ -637,6 +637,28 @@ METHOD(object_write)
 
 /* --- replication, value sets, digests ------------------------------------------------------------------------------------------- */
 
+/* (port, instance), and where there are more the other members of a p4_replica in their order. */
+static int to_replica(PyObject *tuple, p4_replica *r)
+{
+    uint32_t values[7] = {0};
+    Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
+    if (n != 2 && n != 7) {
+        PyErr_SetString(PyExc_ValueError, "expected (port, instance) or (port, instance, xid, of, at, lag_of, lag_at)");
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!to_u32(PyTuple_GET_ITEM(tuple, i), &values[i]))
+            return 0;
+        if (i > 2 && values[i] > UINT16_MAX) {
+            PyErr_SetString(PyExc_ValueError, "of, at, lag_of and lag_at of a replica are at most 65535");
+            return 0;
+        }
+    }
+    *r = (p4_replica){values[0], values[1], values[2], (uint16_t)values[3], (uint16_t)values[4], (uint16_t)values[5],
+                      (uint16_t)values[6]};
+    return 1;
+}
+
 static PyObject *set_replicas(switch_object *self, p4_groups *groups, uint32_t id, PyObject *replicas, uint32_t truncate)
 {
     if (replicas == Py_None)
@@ -647,16 +669,9 @@ static PyObject *set_replicas(switch_object *self, p4_groups *groups, uint32_t i
     Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
     p4_replica *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
     PyObject *result = list ? Py_None : PyErr_NoMemory();
-    for (Py_ssize_t i = 0; result && i < n; i++) {
-        PyObject *pair = PySequence_Fast_GET_ITEM(sequence, i);
-        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
-            PyErr_SetString(PyExc_ValueError, "expected (port, instance)");
+    for (Py_ssize_t i = 0; result && i < n; i++)
+        if (!to_replica(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
             result = NULL;
-        } else if (!to_u32(PyTuple_GET_ITEM(pair, 0), &list[i].port) ||
-                   !to_u32(PyTuple_GET_ITEM(pair, 1), &list[i].instance)) {
-            result = NULL;
-        }
-    }
     if (result)
         result = none_or_raise(self, p4_replicas_set(self->sw, groups, id, list, (size_t)n, truncate, 0));
     PyMem_Free(list);

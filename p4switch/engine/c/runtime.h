@@ -106,6 +106,7 @@ typedef struct p4_register_info {
     uint32_t width;
     uint32_t bank;
     uint32_t offset; /* in a row of the bank */
+    const uint8_t *initial; /* what the cells begin with, big-endian; NULL: zeros */
 } p4_register_info;
 typedef struct p4_object_info { const char *name; uint32_t size; uint32_t stride; } p4_object_info; /* of an extern */
 typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_words; const p4_key_info *keys; } p4_vset_info;
@@ -221,7 +222,9 @@ typedef struct p4_profile {
 typedef struct p4_rate { uint64_t per_second, burst, tokens, accrued; } p4_rate;
 typedef struct p4_meter { uint64_t configured; p4_rate rates[2]; /* peak, committed */ } p4_meter;
 
-typedef struct p4_replica { uint32_t port, instance; } p4_replica;
+/* A copy of a packet. Where `of` is not 0 it is one of so many, of which a hash chooses one, and likewise lag_of by
+ * another hash; where `xid` is not 0, packets that exclude xid - 1 have no such copy. Only some architectures look. */
+typedef struct p4_replica { uint32_t port, instance, xid; uint16_t of, at, lag_of, lag_at; } p4_replica;
 
 typedef struct p4_group { /* multicast group or clone session */
     uint32_t id;

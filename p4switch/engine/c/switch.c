@@ -34,6 +34,21 @@ static void groups_clear(p4_groups *groups)
     groups->count = 0;
 }
 
+static uint8_t *cell_of(p4_switch *sw, const p4_register_info *info, uint32_t index)
+{
+    return sw->banks[info->bank] + (size_t)index * sw->program->banks[info->bank].stride + info->offset;
+}
+
+/* What registers begin with that do not begin with zeros. */
+static void begin_registers(p4_switch *sw)
+{
+    for (uint32_t i = 0; i < sw->program->n_registers; i++) {
+        const p4_register_info *info = &sw->program->registers[i];
+        for (uint32_t index = 0; info->initial && index < info->size; index++)
+            p4_store(cell_of(sw, info, index), info->width, info->initial);
+    }
+}
+
 static int allocate(p4_switch *sw)
 {
     const p4_program *p = sw->program;
@@ -60,6 +75,7 @@ static int allocate(p4_switch *sw)
     for (uint32_t i = 0; i < p->n_banks; i++)
         if (!(sw->banks[i] = calloc(p->banks[i].size + 1u, p->banks[i].stride)))
             return P4_MEMORY;
+    begin_registers(sw);
     return P4_OK;
 }
 
@@ -158,6 +174,7 @@ int p4_switch_reset(p4_switch *sw)
         memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter)); /* size 0 for direct ones */
     for (uint32_t i = 0; i < p->n_banks; i++)
         memset(sw->banks[i], 0, (size_t)p->banks[i].size * p->banks[i].stride);
+    begin_registers(sw);
     for (uint32_t i = 0; i < p->n_objects; i++)
         memset(sw->objects[i], 0, (size_t)p->objects[i].size * p->objects[i].stride);
     for (uint32_t i = 0; i < p->n_vsets; i++)
@@ -270,11 +287,6 @@ static int check_register(p4_switch *sw, const p4_register_info *info, uint32_t 
         return p4_fail(sw, P4_INVALID, "register %s has %u bits: expected %u bytes, got %zu", info->name, info->width,
                        (info->width + 7) / 8, len);
     return P4_OK;
-}
-
-static uint8_t *cell_of(p4_switch *sw, const p4_register_info *info, uint32_t index)
-{
-    return sw->banks[info->bank] + (size_t)index * sw->program->banks[info->bank].stride + info->offset;
 }
 
 int p4_register_get(p4_switch *sw, uint32_t array, uint32_t index, uint8_t *value, size_t len)

@@ -10,9 +10,11 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.v1model.externs import counter
+from p4switch.bfrt.fields import Id, Table, data_field, value_type
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
+_UNITS = {
+    "BYTES": (Id.COUNTER_SPEC_BYTES,),
+    "PACKETS": (Id.COUNTER_SPEC_PKTS,),
+    "PACKETS_AND_BYTES": (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS),
+}
 _NOTHING = ir.Const(0, ir.Bits(32))
 
 
@@ -30,6 +37,14 @@ def adjustment(call: ast.Call, at: int, to: Lowering) -> ir.Expr:
     values = to.externs.call_arguments(call)
     given = values[at] if at < len(values) else None
     return to.tables.simple(given) if isinstance(given, EXPRS) else _NOTHING
+
+
+def _publish_counts(extern: ExternObject, table: Table) -> None:
+    """Add what is counted to the data of a table."""
+    unit = extern.args["type"]
+    assert isinstance(unit, ir.Const)
+    for each in _UNITS[unit.member]:
+        table.singleton(data_field(each, f"${each.name}", value_type("uint64", 0)))
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +91,7 @@ class Counter(ExternType):
     operations = (Count,)
     stateful = True
     p4info = "COUNTER"
+    bfrt = 0x83
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -93,5 +109,19 @@ class Counter(ExternType):
         builder.indexed(message, extern, type_argument=1)
         message.spec.unit = builder.unit(message.spec, extern)
 
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "Counter", extern.number("size"))
+        table.key(Id.COUNTER_INDEX, "$COUNTER_INDEX", value_type("uint32"))
+        _publish_counts(extern, table)
+        table.operations.append("Sync")
 
-EXTERNS.add("DirectCounter", counter.DirectCounter)  # as v1model's: of each entry that is hit
+
+@EXTERNS.register("DirectCounter")
+class DirectCounter(counter.DirectCounter):
+    """As v1model's: of each entry that is hit."""
+
+    bfrt = 0x84
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        _publish_counts(extern, table)
+        table.operations.append("SyncCounters")

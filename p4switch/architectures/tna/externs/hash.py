@@ -13,17 +13,20 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.v1model.externs.hash import calculation
+from p4switch.bfrt.fields import Id, annotation, data_field, in_bytes, parameter, value_type
 from p4switch.bits.checksums import crc_name
-from p4switch.compiler import types
+from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.elaborate import ExternObject
+from p4switch.compiler.midend.tables import key_text
 from p4switch.compiler.midend.values import ListValue
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.fields import Table
+    from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
-    from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
     from p4switch.engine.statements import Statements
@@ -44,17 +47,21 @@ _STANDARD = {
 }
 _WIDTHS = {"CRC8": 8, "CRC16": 16, "CRC32": 32, "XOR8": 8, "XOR16": 16, "XOR32": 32}
 _LARGEST_BITS = 64
+_CONFIGURE, _COMPUTE, _ALGORITHM = 0x95, 0x96, 0x97
+_PREDEFINED = (
+    "IDENTITY", "RANDOM", "XOR", "CRC_8", "CRC_8_DARC", "CRC_8_I_CODE", "CRC_8_ITU", "CRC_8_MAXIM", "CRC_8_ROHC",
+    "CRC_8_WCDMA", "CRC_16", "CRC_16_BYPASS", "CRC_16_DDS_110", "CRC_16_DECT", "CRC_16_DECT_R", "CRC_16_DECT_X",
+    "CRC_16_DNP", "CRC_16_EN_13757", "CRC_16_GENIBUS", "CRC_16_MAXIM", "CRC_16_MCRF4XX", "CRC_16_RIELLO",
+    "CRC_16_T10_DIF", "CRC_16_TELEDISK", "CRC_16_USB", "X_25", "XMODEM", "MODBUS", "KERMIT", "CRC_CCITT_FALSE",
+    "CRC_AUG_CCITT", "CRC_32", "CRC_32_BZIP2", "CRC_32C", "CRC_32D", "CRC_32_MPEG", "POSIX", "CRC_32Q", "JAMCRC",
+    "XFER", "CRC_64", "CRC_64_GO_ISO", "CRC_64_WE", "CRC_64_JONES",
+)  # fmt: skip
+"""Algorithms that BfRuntime has names for."""
 
 
 @EXTERNS.register("CRCPolynomial")
 class CrcPolynomial(ExternType):
     """Argument of a Hash."""
-
-
-def _number(extern: ExternObject, name: str) -> int:
-    value = extern.args[name]
-    assert isinstance(value, ir.Const)
-    return value.value
 
 
 def _polynomial(extern: ExternObject) -> ExternObject | None:
@@ -69,8 +76,8 @@ def algorithm_of(extern: ExternObject) -> str:
     if polynomial is None:
         return _STANDARD[algorithm.member]
     width = types.width_of(polynomial.type_args[0]) or 1
-    coefficients, first, last = (_number(polynomial, name) & (1 << width) - 1 for name in ("coeff", "init", "xor"))
-    return crc_name(width, coefficients, first, last, reflected=bool(_number(polynomial, "reversed")))
+    coefficients, first, last = (polynomial.number(name) & (1 << width) - 1 for name in ("coeff", "init", "xor"))
+    return crc_name(width, coefficients, first, last, reflected=bool(polynomial.number("reversed")))
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +124,7 @@ class HashGet(ir.ExternOperation):
 @EXTERNS.register("Hash")
 class Hash(ExternType):
     operations = (HashGet,)
+    bfrt = 0x8F
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -142,13 +150,120 @@ class Hash(ExternType):
         width = _WIDTHS.get(algorithm.member, 64)
         if polynomial is not None:
             width = types.width_of(polynomial.type_args[0]) or 1
-        shift = width - bits if polynomial is not None and _number(polynomial, "msb") and width > bits else 0
+        shift = width - bits if polynomial is not None and polynomial.number("msb") and width > bits else 0
         place = to.externs.result(call, lambda place: HashGet(place, made, shift, call.pos))
-        if polynomial is not None and _number(polynomial, "extended") and bits > width:
+        if polynomial is not None and polynomial.number("extended") and bits > width:
             assert isinstance(place, ir.FieldRef)
             once = to.copies.saved(fold.slice_(place, width - 1, 0))
             return fold.make("cast", t, joined([once] * -(-bits // width)))
         return place
+
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        """Add the three tables of a hash that is called in one place."""
+        calls = schema.calls(extern)
+        if len(calls) != 1:
+            return
+        fields = _fields(calls[0], schema)
+        like = schema.id(self.bfrt, extern.path)
+        algorithm = schema.table(_ALGORITHM, extern, "DynHashAlgorithm", 1, name=f"{extern.path}.algorithm", like=like)
+        configure = schema.table(_CONFIGURE, extern, "DynHashConfigure", 1, name=f"{extern.path}.configure", like=like)
+        compute = schema.table(_COMPUTE, extern, "DynHashCompute", 1, name=f"{extern.path}.compute", like=like)
+        _publish_algorithm(algorithm)
+        constants, keys = 0, 0
+        for number, (name, width, constant) in enumerate(fields, 1):
+            notes = [annotation("bfrt_p4_constant")] if constant else []
+            if constant:
+                name = f"constant{constants}_{width}_{name}"
+                constants += 1
+            else:
+                keys += 1
+                compute.key(keys, name, in_bytes(width), mandatory=False)
+            configure.singleton(_part(number, name, width, notes))
+        bits = types.width_of(types.strip_newtype(schema.facts.types[calls[0]])) or 0
+        compute.singleton(data_field(Id.HASH_VALUE, "hash_value", in_bytes(bits)), read_only=True)
+        compute.read_only = True
+        algorithm.depends(configure.id)
+        compute.depends(configure.id)
+
+
+def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
+    """Return what is hashed, as a list in the call has it: names, widths in bits, and which are constants."""
+    given = schema.facts.bindings[call].bound[0]
+    items: list[ast.Expr] = []
+    if isinstance(given, ast.ListExpr):
+        items = given.items
+    elif isinstance(given, ast.StructExpr):
+        items = [field.value for field in given.fields]
+    found: list[tuple[str, int, bool]] = []
+    for item in (part for each in items for part in _parts(each)):
+        width = types.width_of(types.strip_newtype(schema.facts.types[item])) or 0
+        literal = _literal(item, schema)
+        if literal is None:
+            found.append((key_text(item, schema.facts) or "", width, False))
+        else:
+            digits = hex(literal.value) if literal.base == 16 else str(literal.value)
+            found.append((f"{width}w{digits}", width, True))
+    return found
+
+
+def _literal(node: ast.Expr, schema: Schema) -> ast.IntLiteral | None:
+    """Return the number that a constant is."""
+    while not isinstance(node, ast.IntLiteral):
+        decl = schema.facts.decls.get(node) if isinstance(node, ast.Name) else None
+        if isinstance(node, ast.Cast):
+            node = node.operand
+        elif isinstance(decl, ast.ConstDecl):
+            node = decl.init
+        else:
+            return None
+    return node
+
+
+def _parts(node: ast.Expr) -> list[ast.Expr]:
+    """Return the parts of a concatenation."""
+    if isinstance(node, ast.Binary) and node.op == "++":
+        return [*_parts(node.left), *_parts(node.right)]
+    return [node]
+
+
+def _part(number: int, name: str, width: int, annotations: list[dict[str, object]]) -> dict[str, object]:
+    """Return the data of `configure` for a field: which of its bits are hashed, and in what place."""
+    container: list[dict[str, object]] = []
+    for each, own, t, mandatory in (
+        (Id.HASH_CONFIGURE_START_BIT, "start_bit", value_type("uint64", 0), False),
+        (Id.HASH_CONFIGURE_LENGTH, "length", value_type("uint64", width), False),
+        (Id.HASH_CONFIGURE_ORDER, "order", value_type("uint64"), True),
+    ):
+        container.append({"mandatory": mandatory, "read_only": False, "singleton": data_field(each, own, t)})
+    return {"id": number, "name": name, "repeated": True, "annotations": annotations, "container": container}
+
+
+def _publish_algorithm(table: Table) -> None:
+    for each, kind, default in (
+        (Id.HASH_ALGORITHM_ROTATE, "uint32", 0),
+        (Id.HASH_ALGORITHM_SEED, "uint32", 0),
+        (Id.HASH_ALGORITHM_MSB, "bool", False),
+        (Id.HASH_ALGORITHM_EXTEND, "bool", False),
+    ):
+        name = each.name.removeprefix("HASH_ALGORITHM_").lower()
+        table.singleton(data_field(each, name, value_type(kind, default)))
+    algorithm = parameter(
+        1, "algorithm_name", value_type("string", choices=list(_PREDEFINED), default_value="RANDOM"), mandatory=False
+    )
+    numbers = [
+        parameter(1, "reverse", value_type("bool", False), mandatory=False),
+        parameter(2, "polynomial", value_type("uint64")),
+        parameter(3, "init", value_type("uint64", 0), mandatory=False),
+        parameter(4, "final_xor", value_type("uint64", 0), mandatory=False),
+        parameter(5, "hash_bit_width", value_type("uint64"), mandatory=False),
+    ]
+    table.actions = [
+        {"id": int(each), "name": own, "action_scope": "TableAndDefault", "annotations": [], "data": data}
+        for each, own, data in (
+            (Id.HASH_ALGORITHM_PRE_DEFINED, "pre_defined", [algorithm]),
+            (Id.HASH_ALGORITHM_USER_DEFINED, "user_defined", numbers),
+        )
+    ]
 
 
 def joined(fields: list[ir.Expr]) -> ir.Expr:

@@ -10,11 +10,13 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.tna.externs.counter import adjustment
+from p4switch.bfrt.fields import Id, Table, data_field, value_type
 from p4switch.compiler import types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS, Ignored
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
@@ -28,6 +30,20 @@ if TYPE_CHECKING:
 _GREEN, _YELLOW, _RED = 0, 1, 3  # MeterColor_t
 _COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that the engine's meters count with
 _COLOUR = ir.Bits(8)
+_RATES = {
+    "BYTES": (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
+    "PACKETS": (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
+}
+_NO_LIMIT = (1 << 64) - 1
+
+
+def _publish_rates(extern: ExternObject, table: Table) -> None:
+    """Add the rates and bursts to the data of a table."""
+    unit = extern.args["type"]
+    assert isinstance(unit, ir.Const)
+    for each in _RATES[unit.member]:
+        table.singleton(data_field(each, f"${each.name}", value_type("uint64", _NO_LIMIT)))
+    table.attributes.append("MeterByteCountAdjust")
 
 
 @dataclass(slots=True, eq=False)
@@ -112,6 +128,7 @@ class Meter(ExternType):
     operations = (Execute,)
     stateful = True
     p4info = "METER"
+    bfrt = 0x85
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -134,6 +151,11 @@ class Meter(ExternType):
         builder.indexed(message, extern, type_argument=0)
         message.spec.unit = builder.unit(message.spec, extern)
 
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "Meter", extern.number("size"), annotated=False)
+        table.key(Id.METER_INDEX, "$METER_INDEX", value_type("uint32"))
+        _publish_rates(extern, table)
+
 
 @EXTERNS.register("DirectMeter")
 class DirectMeter(ExternType):
@@ -141,6 +163,7 @@ class DirectMeter(ExternType):
 
     stateful = direct = True
     p4info = "DIRECT_METER"
+    bfrt = 0x86
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -171,3 +194,6 @@ class DirectMeter(ExternType):
         message = builder.info.direct_meters.add()
         builder.of_table(message, extern)
         message.spec.unit = builder.unit(message.spec, extern)
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        _publish_rates(extern, table)

@@ -13,13 +13,16 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.tna.externs.hash import joined
 from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
+from p4switch.bfrt.fields import Id, annotation, data_field, scalar, value_type
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import EXPRS, Frame, Ignored, Value
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
 
@@ -83,6 +86,7 @@ class Register(ExternType):
     operations = (RegisterRead, RegisterWrite)
     stateful = True
     p4info = "REGISTER"
+    bfrt = 0x8B
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -105,6 +109,14 @@ class Register(ExternType):
         builder.indexed(message, extern, type_argument=1)
         message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))
 
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "Register", extern.number("size"), annotated=False)
+        table.key(Id.REGISTER_INDEX, "$REGISTER_INDEX", value_type("uint32"))
+        kind = [annotation("$bfrt_field_class", value="register_data")]
+        for made in schema.fields(extern.type_args[0], f"{extern.path}.", annotations=kind):
+            table.singleton(made, mandatory=True)
+        table.operations.append("Sync")
+
 
 def _initial(extern: ExternObject, to: Lowering) -> int:
     """Return what the cells of a register begin with."""
@@ -123,21 +135,43 @@ class RegisterParam(ExternType):
 
     operations = (RegisterRead,)
     p4info = "REGISTER"
+    bfrt = 0x8D
 
     @property
     def methods(self) -> Mapping[str, Method]:
         return {"read": lambda call, extern, to: _read(extern, _WHOLE, call, to)}
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        to.out.registers.append(
-            ir.Register(extern.path, 1, _width(extern, to), extern.node.pos, _initial(extern, to))
-        )
+        to.out.registers.append(ir.Register(extern.path, 1, _width(extern, to), extern.node.pos, _initial(extern, to)))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()
         builder.object(message, extern)
         message.size = 1
         message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))
+
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "RegisterParam", 1)
+        value = scalar(extern.type_args[0])
+        if value["type"] == "bytes":
+            table.singleton(
+                data_field(1, "value", value | {"default_value": extern.number("initial_value")}), mandatory=True
+            )
+        register = _register_of(extern, schema)
+        if register is not None:
+            table.depends(schema.id(Register.bfrt, register.path))
+
+
+def _register_of(param: ExternObject, schema: Schema) -> ExternObject | None:
+    """Return the register whose last action in the source reads a parameter."""
+    found = None
+    for action in schema.lowered.externs:
+        register = action.args.get("reg")
+        if isinstance(register, ExternObject) and isinstance(action.node, ast.Instantiation):
+            code = (node for method in action.node.methods for node in walk(method.body, schema.facts))
+            if any(isinstance(node, ast.Name) and schema.facts.decls.get(node) is param.node for node in code):
+                found = register
+    return found
 
 
 @EXTERNS.register("RegisterAction")

@@ -1,0 +1,475 @@
+/* The way of a packet through the blocks of a pipeline of TNA or T2NA.
+ *
+ * Parsers find intrinsic metadata as bytes in front of the packet, which are put there and taken off again. From ingress
+ * to egress go bytes alone.
+ */
+
+#define FCS_BYTES 4 /* of a packet's length as a chip counts it */
+#define MAX_PRIORITY 7u
+#define INGRESS_PREFIX (8 + PORT_METADATA_BYTES)
+
+/* Ports of each pipe that lead to its ingress. */
+#if TOFINO == 1
+#define IS_RECIRCULATION(port) (((port) & 0x7fu) - 68u < 4u)
+#else
+#define IS_RECIRCULATION(port) (((port) & 0x7fu) - 6u < 2u)
+#endif
+
+/* drop_ctl */
+enum { DROP_PACKET = 1, DROP_CPU_COPY = 2, DROP_MIRROR = 4 };
+/* parser_err, and the errors of core.p4 that it tells of, in their order there */
+enum { NO_MATCH = 0x1, PARTIAL_HEADER = 0x2, COUNTER_RANGE = 0x4, TIMEOUT = 0x10 };
+
+static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent);
+
+static uint32_t parser_err(const phv *p)
+{
+    static const uint16_t bits[] = {0, PARTIAL_HEADER, NO_MATCH, COUNTER_RANGE, PARTIAL_HEADER, TIMEOUT, NO_MATCH};
+    return p->error < sizeof bits / sizeof *bits ? bits[p->error] : TIMEOUT;
+}
+
+/* --- bytes in front of packets -------------------------------------------------------------------------------------- */
+
+/* The frame with room for n more bytes in front, which are the caller's to write. Takes it. */
+static p4_frame *frame_widened(p4_switch *sw, p4_frame *frame, uint32_t n)
+{
+    if (P4_UNLIKELY(frame->data_len + n > frame->cap)) {
+        p4_frame *larger = sw->env.frame_new(sw->env.ctx, frame->data_len + 2 * n);
+        larger->tag = frame->tag;
+        larger->wire_len = frame->wire_len;
+        larger->data_len = frame->data_len;
+        memcpy(larger->data + n, frame->data, frame->data_len);
+        sw->env.frame_free(sw->env.ctx, frame);
+        frame = larger;
+    } else {
+        memmove(frame->data + n, frame->data, frame->data_len);
+    }
+    frame->wire_len += n;
+    frame->data_len += n;
+    return frame;
+}
+
+/* Takes n bytes off the front of a frame. */
+static void frame_narrow(p4_frame *frame, uint32_t n)
+{
+    frame->wire_len -= n;
+    frame->data_len -= n;
+    memmove(frame->data, frame->data + n, frame->data_len);
+}
+
+static void frame_truncate(p4_frame *frame, uint32_t most)
+{
+    frame->wire_len = min32(frame->wire_len, most);
+    frame->data_len = min32(frame->data_len, most);
+}
+
+static uint64_t nanoseconds(const p4_switch *sw, p4_tick now) { return now * sw->tick_ns; }
+
+static void write_ingress_prefix(p4_switch *sw, const phv *p, uint8_t *to)
+{
+    uint64_t head = (uint64_t)p->resubmitted << 15 | (p->ingress_port & 0x1ff);
+    p4_st64(to, head << 48 | (nanoseconds(sw, p->now) & p4_mask64(48)));
+    if (P4_UNLIKELY(p->resubmitted))
+        return; /* its data is there */
+    const object_state_port *port = &port_cells(sw)[p->ingress_port & 0x1ff];
+#if TOFINO == 1
+    p4_st64(to + 8, port->metadata);
+#else
+    for (int i = 0; i < 3; i++)
+        p4_st64(to + 8 + 8 * i, port->metadata[2 - i]);
+#endif
+}
+
+#define QUEUE_TIME_BYTES 4
+#if TOFINO == 1
+#define QUEUE_TIME_BITS 18
+#define EGRESS_PREFIX 27
+#else
+#define QUEUE_TIME_BITS 32
+#define EGRESS_PREFIX 28
+#endif
+#define DEPTH_MAX 0x7ffff
+
+static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, uint8_t *to)
+{
+    const p4_packet *base = &p->base;
+    uint64_t waited = nanoseconds(sw, base->deq_time - base->enq_time);
+    memset(to, 0, EGRESS_PREFIX);
+    p4_st16(to, base->egress_port & 0x1ff);
+    p4_put_bits(to, 16, 24, min32(base->enq_depth, DEPTH_MAX));
+    p4_put_bits(to, 48, 32, nanoseconds(sw, base->enq_time) & p4_mask64(QUEUE_TIME_BITS));
+    p4_put_bits(to, 80, 24, min32(base->deq_depth, DEPTH_MAX));
+    p4_put_bits(to, 120, 32, waited < p4_mask64(QUEUE_TIME_BITS) ? waited : p4_mask64(QUEUE_TIME_BITS));
+    p4_st16(to + 19, p->rid);
+    to[21] = p->rid_first;
+    to[22] = p->qid;
+    to[23] = p->cos;
+    to[24] = p->deflected;
+    p4_st16(to + 25, length);
+}
+
+/* --- to the queues -------------------------------------------------------------------------------------------------- */
+
+/* Drops and frees p. */
+static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
+{
+    packet_drop(sw, p, port, p->base.frame->wire_len, reason);
+    packet_delete(sw, p);
+}
+
+/* A packet that begins anew as `frame`, made of p. */
+static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
+{
+    phv *q = packet_new(sw, frame);
+    q->now = p->now;
+    q->ingress_port = p->ingress_port;
+    family_join(q, p);
+    return q;
+}
+
+/* Takes p. */
+static void enqueue(p4_switch *sw, phv *p, uint32_t port)
+{
+    p->base.egress_port = port;
+    p->base.ingress_port = p->ingress_port;
+    p->base.len = p->base.frame->wire_len;
+    p->base.priority = min32(p->qid, MAX_PRIORITY);
+    TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
+    sw->env.enqueue(sw->env.ctx, &p->base);
+}
+
+/* What one packet is sent to, each independent of the others. */
+typedef struct destinations {
+    uint8_t unicast, cpu;
+    uint16_t port, group_a, group_b; /* groups: 0 is none */
+    uint16_t rid, level1_xid, level2_xid, hash1, hash2;
+} destinations;
+
+/* The replicas of a group for which the replication engine makes a copy, by hashes and exclusion ids. */
+static int is_pruned(p4_switch *sw, const p4_replica *r, const destinations *to)
+{
+    if (r->of && to->hash1 % r->of != r->at)
+        return 1;
+    if (r->lag_of && to->hash2 % r->lag_of != r->lag_at)
+        return 1;
+    if (r->xid && r->xid - 1 == to->level1_xid)
+        return 1;
+    if (r->instance != to->rid)
+        return 0;
+    const uint64_t *ports = prune_cells(sw)[to->level2_xid & 0x1ff].ports;
+    return r->port < 512 && ports[r->port / 64] >> r->port % 64 & 1;
+}
+
+/* A copy of p to a port. */
+static void send_copy(p4_switch *sw, phv *p, uint32_t port, uint32_t rid, int first)
+{
+    phv *q = packet_copy(sw, p);
+    q->rid = (uint16_t)rid;
+    q->rid_first = (uint8_t)first;
+    enqueue(sw, q, port);
+}
+
+static uint32_t send_group(p4_switch *sw, phv *p, uint32_t id, const destinations *to)
+{
+    const p4_group *group = p4_group_find(&sw->multicast, id);
+    uint32_t made = 0, last = UINT32_MAX;
+    TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, id, 0, NULL, 0);
+    for (uint32_t i = 0; group && i < group->count; i++) {
+        const p4_replica *r = &group->replicas[i];
+        if (is_pruned(sw, r, to))
+            continue;
+        send_copy(sw, p, r->port, r->instance, r->instance != last);
+        last = r->instance;
+        made++;
+    }
+    return made;
+}
+
+/* To all that it is sent to; takes p, which is counted as dropped where that is nothing. */
+static void send(p4_switch *sw, phv *p, const destinations *to)
+{
+    if (P4_LIKELY(to->unicast && !to->cpu && !to->group_a && !to->group_b)) {
+        enqueue(sw, p, to->port);
+        return;
+    }
+    uint32_t made = 0;
+    if (to->group_a)
+        made += send_group(sw, p, to->group_a, to);
+    if (to->group_b)
+        made += send_group(sw, p, to->group_b, to);
+    const object_state_device *device = device_cells(sw);
+    if (to->cpu && device->cpu_enabled) {
+        send_copy(sw, p, device->cpu_port, 0, 1);
+        made++;
+    }
+    if (to->unicast) {
+        sw->counts.multicast += made;
+        enqueue(sw, p, to->port);
+        return;
+    }
+    if (made) {
+        sw->counts.multicast += made - 1;
+        packet_delete(sw, p);
+        return;
+    }
+    drop(sw, p, p->ingress_port, to->group_a || to->group_b || to->cpu ? P4_DROP_NO_PORT : P4_DROP_PROGRAM_INGRESS);
+}
+
+/* --- mirrors -------------------------------------------------------------------------------------------------------- */
+
+#define CHUNKS(side)                                                                                                  \
+    {                                                                                                                 \
+        get_##side##_data0(p), get_##side##_data1(p), get_##side##_data2(p), get_##side##_data3(p),                  \
+        get_##side##_data4(p), get_##side##_data5(p), get_##side##_data6(p), get_##side##_data7(p)                   \
+    }
+
+/* n bytes of fields of 64 bits. */
+static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
+{
+    uint8_t bytes[64];
+    for (uint32_t i = 0; i < 8; i++)
+        p4_st64(bytes + 8 * i, chunks[i]);
+    memcpy(to, bytes, min32(n, sizeof bytes));
+}
+
+/* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. */
+static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n)
+{
+    frame = frame_widened(sw, frame, n);
+    write_chunks(frame->data, chunks, n);
+    phv *q = successor(sw, p, frame);
+    NEW_COPY(q);
+    TRACE(P4_TRACE_CLONE, P4_NO_POINT, id, q->copy, NULL, 0);
+    sw->counts.cloned++;
+    if (!may_hop(q)) {
+        drop(sw, q, q->ingress_port, P4_DROP_HOPS);
+        return;
+    }
+    const object_state_mirror *session = id < MIRROR_SESSIONS ? &mirror_cells(sw)[id] : NULL;
+    if (session && session->enabled) {
+        if (session->max_bytes)
+            frame_truncate(frame, session->max_bytes);
+        q->qid = session->qid;
+        q->color = session->color;
+        q->cos = session->cos;
+        destinations to = {
+            session->unicast, session->copy_to_cpu, session->port, session->group_a, session->group_b, session->rid,
+            session->level1_xid, session->level2_xid, session->hash1, session->hash2,
+        };
+        send(sw, q, &to);
+        return;
+    }
+    const p4_group *group = p4_group_find(&sw->clones, id); /* P4Runtime's */
+    if (!group || !group->count) {
+        drop(sw, q, q->ingress_port, P4_DROP_NO_PORT);
+        return;
+    }
+    if (group->truncate)
+        frame_truncate(frame, group->truncate);
+    for (uint32_t i = 0; i + 1 < group->count; i++)
+        send_copy(sw, q, group->replicas[i].port, group->replicas[i].instance, 1);
+    sw->counts.cloned += group->count - 1;
+    q->rid = (uint16_t)group->replicas[group->count - 1].instance;
+    enqueue(sw, q, group->replicas[group->count - 1].port);
+}
+
+/* --- ingress -------------------------------------------------------------------------------------------------------- */
+
+/* The frame as it came. */
+static p4_frame *original(p4_switch *sw, const phv *p)
+{
+    p4_frame *copy = frame_copy(sw, p->base.frame);
+    frame_narrow(copy, INGRESS_PREFIX);
+    return copy;
+}
+
+/* Takes p; what is left is to be resubmitted. Returns NULL where nothing is. */
+static phv *ingress_once(p4_switch *sw, phv *p)
+{
+    p4_frame *frame = p->base.frame;
+    p->ingress_len = frame->wire_len - INGRESS_PREFIX + FCS_BYTES;
+    write_ingress_prefix(sw, p, frame->data);
+    run_ingress_parser(sw, p);
+    if (p->parsed < INGRESS_PREFIX)
+        p->parsed = INGRESS_PREFIX;
+    if (P4_UNLIKELY(p->error) && !has_ingress_parser_err) {
+        drop(sw, p, p->ingress_port, P4_DROP_PROGRAM_INGRESS);
+        return NULL;
+    }
+    set_ingress_parser_err(p, parser_err(p));
+    set_ingress_global_tstamp(p, nanoseconds(sw, p->now));
+    NOTE(p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 0, 0, NULL, 0);
+    run_ingress(sw, p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 0, 1, NULL, 0);
+    p->exit = 0;
+    if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
+        drop(sw, p, p->ingress_port, P4_DROP_ENDLESS);
+        return NULL;
+    }
+    run_ingress_deparser(sw, p);
+    if (P4_UNLIKELY(p->digest)) {
+        if (get_digest_written(p))
+            send_digest(sw, p, p->digest);
+        p->digest = 0;
+    }
+    uint32_t dropped = (uint32_t)get_ingress_drop_ctl(p);
+    if (P4_UNLIKELY(get_resubmit_emitted(p)) && get_resubmit_written(p)) {
+        if (!p->resubmitted)
+            return p;
+        drop(sw, p, p->ingress_port, P4_DROP_HOPS);
+        return NULL;
+    }
+    if (P4_UNLIKELY(get_ig_mirror_emitted(p)) && get_ingress_mirror_type(p) && !(dropped & DROP_MIRROR)) {
+        const uint64_t chunks[] = CHUNKS(ig_mirror);
+        mirror(sw, p, original(sw, p), (uint32_t)get_ig_mirror_session(p), chunks, (uint32_t)get_ig_mirror_bytes(p));
+    }
+    const int kept = !(dropped & DROP_PACKET);
+    const destinations to = {
+        .unicast = kept && get_ucast_written(p),
+        .cpu = !(dropped & DROP_CPU_COPY) && get_copy_to_cpu(p),
+        .port = (uint16_t)get_ucast_egress_port(p),
+        .group_a = kept && get_mcast_a_written(p) ? (uint16_t)get_mcast_grp_a(p) : 0,
+        .group_b = kept && get_mcast_b_written(p) ? (uint16_t)get_mcast_grp_b(p) : 0,
+        .rid = (uint16_t)get_rid(p),
+        .level1_xid = (uint16_t)get_level1_exclusion_id(p),
+        .level2_xid = (uint16_t)get_level2_exclusion_id(p),
+        .hash1 = (uint16_t)get_level1_mcast_hash(p),
+        .hash2 = (uint16_t)get_level2_mcast_hash(p),
+    };
+    if (P4_UNLIKELY(!to.unicast && !to.cpu && !to.group_a && !to.group_b)) {
+        drop(sw, p, p->ingress_port, P4_DROP_PROGRAM_INGRESS);
+        return NULL;
+    }
+    ingress_deparser_tell(sw, p);
+    frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
+    phv *q = successor(sw, p, frame);
+    q->bypass = (uint8_t)get_bypass_egress(p);
+    q->qid = (uint8_t)get_qid(p);
+    q->cos = (uint8_t)get_ingress_cos(p);
+    q->color = (uint8_t)get_packet_color(p);
+    q->rid = (uint16_t)get_rid(p);
+    packet_release(p);
+    send(sw, q, &to);
+    return NULL;
+}
+
+/* A packet whose frame is to be parsed; takes p. */
+static void ingress(p4_switch *sw, phv *p)
+{
+    p->base.frame = frame_widened(sw, p->base.frame, INGRESS_PREFIX);
+    while ((p = ingress_once(sw, p))) {
+        TRACE(P4_TRACE_RESUBMIT, P4_NO_POINT, 0, 0, NULL, 0);
+        p4_frame *frame = p->base.frame;
+        const uint64_t chunks[8] = {get_resubmit_data0(p), get_resubmit_data1(p)};
+        memset(frame->data + 8, 0, PORT_METADATA_BYTES);
+        write_chunks(frame->data + 8, chunks, (uint32_t)get_resubmit_bytes(p));
+        phv *q = successor(sw, p, frame);
+        q->resubmitted = 1;
+        packet_release(p);
+        p = q;
+    }
+}
+
+static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+{
+    phv *p = packet_new(sw, frame);
+    sw->counts.received++;
+    p->now = now;
+    p->ingress_port = port;
+    NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
+    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
+    ingress(sw, p);
+}
+
+/* --- egress --------------------------------------------------------------------------------------------------------- */
+
+/* Whether what is sent to the port comes to ingress again. */
+static int is_loopback(p4_switch *sw, uint32_t port)
+{
+    return IS_RECIRCULATION(port) || (port < 512 && port_cells(sw)[port].loopback);
+}
+
+/* A frame that leaves: to the wire, or to ingress again. Takes p, whose frame it is not any more. */
+static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
+{
+    uint32_t port = p->base.egress_port;
+    if (P4_UNLIKELY(is_loopback(sw, port))) {
+        p->base.frame = frame;
+        if (!may_hop(p)) {
+            drop(sw, p, port, P4_DROP_HOPS);
+            return;
+        }
+        TRACE(P4_TRACE_RECIRCULATE, P4_NO_POINT, 0, 0, NULL, 0);
+        phv *q = successor(sw, p, frame);
+        packet_release(p);
+        q->ingress_port = port;
+        ingress(sw, q);
+        return;
+    }
+    sw->counts.transmitted++;
+    TRACE(P4_TRACE_TRANSMIT, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
+    packet_release(p);
+    *sent = frame;
+}
+
+/* Takes p; *sent becomes the frame that leaves, if one does. */
+static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
+{
+    uint32_t port = p->base.egress_port;
+    p->now = now;
+    if (p->bypass) {
+        leave(sw, p, p->base.frame, sent);
+        return;
+    }
+    p->ingress_len = p->base.frame->wire_len + FCS_BYTES;
+    p4_frame *frame = p->base.frame = frame_widened(sw, p->base.frame, EGRESS_PREFIX);
+    write_egress_prefix(sw, p, p->ingress_len, frame->data);
+    run_egress_parser(sw, p);
+    if (p->parsed < EGRESS_PREFIX)
+        p->parsed = EGRESS_PREFIX;
+    set_egress_parser_err(p, parser_err(p));
+    set_egress_global_tstamp(p, nanoseconds(sw, now));
+    NOTE(p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 1, 0, NULL, 0);
+    run_egress(sw, p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 1, 1, NULL, 0);
+    p->exit = 0;
+    if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
+        drop(sw, p, port, P4_DROP_ENDLESS);
+        return;
+    }
+    run_egress_deparser(sw, p);
+    egress_deparser_tell(sw, p);
+    uint32_t dropped = (uint32_t)get_egress_drop_ctl(p);
+    const int mirrored = get_eg_mirror_emitted(p) && get_egress_mirror_written(p) && !(dropped & DROP_MIRROR);
+    p4_frame *incoming = NULL;
+    if (P4_UNLIKELY(mirrored) && TOFINO == 2 && !get_egress_mirror_io_select(p)) {
+        incoming = frame_copy(sw, frame);
+        frame_narrow(incoming, EGRESS_PREFIX);
+    }
+    frame = deparse(sw, p, egress_deparser_bytes(p), egress_deparser_write);
+    p->base.frame = frame;
+    if (P4_UNLIKELY(mirrored)) {
+        const uint64_t chunks[] = CHUNKS(eg_mirror);
+        mirror(sw, p, incoming ? incoming : frame_copy(sw, frame), (uint32_t)get_eg_mirror_session(p), chunks,
+               (uint32_t)get_eg_mirror_bytes(p));
+    }
+    if (P4_UNLIKELY(dropped & DROP_PACKET)) {
+        drop(sw, p, port, P4_DROP_PROGRAM_EGRESS);
+        return;
+    }
+    if (P4_UNLIKELY(get_egress_mtu_trunc_len(p)))
+        frame_truncate(frame, (uint32_t)get_egress_mtu_trunc_len(p));
+    leave(sw, p, frame, sent);
+}
+
+static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
+{
+    phv *p = (phv *)(void *)packet;
+    p4_frame *sent = NULL;
+    __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    TRACE(P4_TRACE_DEQUEUE, P4_NO_POINT, packet->egress_port, packet->deq_depth, NULL, 0);
+    egress(sw, p, now, &sent);
+    return sent;
+}

@@ -1,0 +1,52 @@
+"""What a switch keeps for the packet's path besides the program's objects, and the control plane may change."""
+
+from __future__ import annotations
+
+from p4switch.architectures.extern import ExternType
+from p4switch.architectures.packet_path import State
+
+PORTS = 512
+
+
+class PortState(ExternType):
+    """A port: `metadata` is what its packets have in front of them, its first field in the highest bits."""
+
+    cell = (("metadata", 64), ("loopback", 8))
+
+
+class WidePortState(PortState):
+    """The same for T2NA: the lowest 64 bits of `metadata` are those that programs pass over."""
+
+    cell = (("metadata", 192), ("loopback", 8))
+
+
+class MirrorState(ExternType):
+    """A mirror session: the whole destination, and how many bytes a copy has at most (0: all of them)."""
+
+    cell = (
+        ("enabled", 8), ("unicast", 8), ("port", 16), ("group_a", 16), ("group_b", 16), ("rid", 16),
+        ("level1_xid", 16), ("level2_xid", 16), ("hash1", 16), ("hash2", 16), ("max_bytes", 16), ("qid", 8),
+        ("color", 8), ("cos", 8), ("copy_to_cpu", 8),
+    )  # fmt: skip
+
+
+class PruneState(ExternType):
+    """The ports, as bits, to which packets with this level-2 exclusion id and a node's replication id are not sent."""
+
+    cell = (("ports", PORTS),)
+
+
+class DeviceState(ExternType):
+    """Where copies for the CPU are sent."""
+
+    cell = (("cpu_port", 16), ("cpu_enabled", 8))
+
+
+def states(port: type[PortState], sessions: int) -> dict[str, State]:
+    """Return the states by the names that the C of the packet's path has for them."""
+    return {
+        "port": State("$port", port, PORTS),
+        "mirror": State("$mirror", MirrorState, sessions),
+        "prune": State("$prune", PruneState, PORTS),
+        "device": State("$device", DeviceState, 1),
+    }

@@ -1,0 +1,88 @@
+"""Programs for TNA and T2NA of one pipeline, block by block, and what the built-in switch does with packets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from p4switch.compiler import Compiled, compile_program
+from p4switch.engine import build, load
+
+SKELETON = """\
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
+#include <tna.p4>
+#endif
+header h_t { bit<8> kind; bit<8> value; }
+header note_t { bit<8> note; bit<8> more; }
+header wide_t { bit<32> a; bit<32> b; }
+header sum_t { bit<16> a; bit<16> b; bit<16> sum; }
+header resubmit_t { bit<64> data; }
+struct headers { note_t note; h_t h; h_t extra; wide_t wide; sum_t sum; }
+struct metadata {
+    bit<8> seen; bit<16> residual; bool wrong; bit<10> session; note_t copied; resubmit_t again; bit<64> port;
+}
+struct pair_t { bit<32> lo; bit<32> hi; }
+struct port_t { bit<8> first; bit<16> second; }
+parser IngressParse(packet_in packet, out headers hdr, out metadata meta, out ingress_intrinsic_metadata_t intrinsic) {
+    INGRESS_PARSER
+}
+control In(inout headers hdr, inout metadata meta, in ingress_intrinsic_metadata_t intrinsic,
+           in ingress_intrinsic_metadata_from_parser_t parsed,
+           inout ingress_intrinsic_metadata_for_deparser_t deparsed,
+           inout ingress_intrinsic_metadata_for_tm_t tm) {
+    INGRESS
+}
+control IngressDeparse(packet_out packet, inout headers hdr, in metadata meta,
+                       in ingress_intrinsic_metadata_for_deparser_t deparsed,
+                       in ingress_intrinsic_metadata_t intrinsic) {
+    INGRESS_DEPARSER
+}
+parser EgressParse(packet_in packet, out headers hdr, out metadata meta, out egress_intrinsic_metadata_t intrinsic) {
+    EGRESS_PARSER
+}
+control Out(inout headers hdr, inout metadata meta, in egress_intrinsic_metadata_t intrinsic,
+            in egress_intrinsic_metadata_from_parser_t parsed,
+            inout egress_intrinsic_metadata_for_deparser_t deparsed,
+            inout egress_intrinsic_metadata_for_output_port_t port) {
+    EGRESS
+}
+control EgressDeparse(packet_out packet, inout headers hdr, in metadata meta,
+                      in egress_intrinsic_metadata_for_deparser_t deparsed) {
+    EGRESS_DEPARSER
+}
+Pipeline(IngressParse(), In(), IngressDeparse(), EgressParse(), Out(), EgressDeparse()) pipe;
+Switch(pipe) main;
+"""
+START = "state start { packet.extract(intrinsic); packet.advance(PORT_METADATA_SIZE);"
+BLOCKS = {
+    "INGRESS_PARSER": f"{START} packet.extract(hdr.h); transition accept; }}",
+    "INGRESS_DEPARSER": "apply { packet.emit(hdr); }",
+    "EGRESS_PARSER": "state start { packet.extract(intrinsic); transition accept; }",
+    "EGRESS_DEPARSER": "apply { packet.emit(hdr); }",
+    "INGRESS": "apply { tm.ucast_egress_port = 2; }",
+    "EGRESS": "apply {}",
+}
+
+
+def write(folder: Path, **blocks: str) -> Path:
+    text = SKELETON
+    for name, default in sorted(BLOCKS.items(), key=lambda item: -len(item[0])):
+        text = text.replace(f"    {name}\n", f"    {blocks.get(name, default)}\n")
+    path = folder / "program.p4"
+    path.write_text(text)
+    return path
+
+
+def compiled(folder: Path, arch: str = "tna", **blocks: str) -> Compiled:
+    return compile_program(write(folder, **blocks), arch=arch)
+
+
+def switch(folder: Path, arch: str = "tna", **blocks: str) -> Any:
+    return load().Switch(str(build(compiled(folder, arch, **blocks).json)))
+
+
+def sent(folder: Path, *packets: bytes, arch: str = "tna", **blocks: str) -> list[list[tuple[int, bytes]]]:
+    made = switch(folder, arch, **blocks)
+    return [made.process(1, packet) for packet in packets]
