@@ -117,7 +117,7 @@ class ListedTopology(FileTopology):
             links,
             tiers={name: tier for name, tier in tiers.items() if name not in hosts},
         )
-        return assembled(kind, where, network, self.model_dump())
+        return assembled(kind, where, network, self)
 
     def _link(self, link: ListedLink) -> FileLink:
         given = link.attributes

@@ -3,6 +3,9 @@
 Hosts are numbered, and get their addresses, in the order of the file. Hosts that follow each other
 on one switch share 24 bits of their addresses. Ports of switches are numbered in the order of the
 links. A switch's tier is how many links it is away from the nearest one that has hosts.
+
+A host with several links is a server with as many NICs, each with an address of its own; or its
+links are a bond behind one NIC, which a switch in front of it shares flows out to.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from p4switch.errors import UserError
 from topologies.model import Builder, Topology
+from topologies.nic_switches import ON_BOARD_DELAY_NS
 from topologies.registry import TopologyParameters
 
 MOST_NODES = 1 << 18
@@ -26,6 +31,8 @@ class FileTopology(TopologyParameters):
     """A network in a file."""
 
     file: str  # relative to the scenario
+    # What a host with several links is: a server with as many NICs, or one NIC behind a switch that bonds them.
+    several_links: Literal["nics", "bond"] = "nics"
 
     def files(self) -> tuple[Path, ...]:
         """Return the files that the parameters name."""
@@ -66,8 +73,11 @@ def checked_name(where: str, name: str) -> str:
     return name
 
 
-def assembled(kind: str, where: str, network: FileNetwork, parameters: dict[str, object]) -> Topology:
-    """Return the network of a file. Raises UserError, with the line, for what cannot be one."""
+def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopology) -> Topology:
+    """Return the network of a file.
+
+    Raises UserError, with the line, for what cannot be one.
+    """
     if len(network.hosts) < 2:
         raise UserError(f"{where}: {len(network.hosts)} hosts; expected at least two")
     if len(network.hosts) + len(network.switches) > MOST_NODES:
@@ -80,20 +90,36 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: dict[str,
         if name not in tiers:
             raise UserError(f"{where}: switch {name} has no way to a host; expected one network")
         builder.switch(name, tiers[name])
-    addresses = _addresses(where, network.hosts, uplinks)
-    for name in network.hosts:
-        builder.node(name, addresses[name])
+    several = [name for name in network.hosts if len(uplinks[name]) > 1]
+    bonds = {name: builder.switch(f"nic-{name}", 0) for name in several if parameters.several_links == "bond"}
+    servers = {} if bonds or not several else {name: _nics(name, len(uplinks[name])) for name in network.hosts}
+    # First the first NICs of all servers: those that follow each other are on one switch.
+    most = max(map(len, servers.values()), default=0)
+    nics = [(server[k], name, k) for k in range(most) for name, server in servers.items() if k < len(server)]
+    placed = {nic: uplinks[name][k] for nic, name, k in nics or [(name, name, 0) for name in network.hosts]}
+    for name, address in _addresses(where, placed).items():
+        builder.node(name, address)
+    ends = {name: iter(server) for name, server in servers.items()}
     for link in network.links:
-        builder.link(link.a, link.b, link.rate_bps, link.delay_ns, link.loss)
+        a, b = (next(ends[end]) if end in ends else bonds.get(end, end) for end in (link.a, link.b))
+        builder.link(a, b, link.rate_bps, link.delay_ns, link.loss)
+    for name, switch in bonds.items():
+        rate_bps = sum(link.rate_bps for link in network.links if name in (link.a, link.b))
+        builder.link(switch, name, rate_bps, ON_BOARD_DELAY_NS)
     numbers = None
     if network.numbers:
         numbers = {network.numbers[name]: index for index, name in enumerate(network.hosts)}
-    return builder.build(parameters, numbers)
+    return builder.build(parameters.model_dump(), numbers, servers)
 
 
-def _uplinks(where: str, network: FileNetwork, switches: set[str]) -> dict[str, str]:
-    """Return the switch of each host."""
-    uplinks: dict[str, str] = {}
+def _nics(name: str, count: int) -> list[str]:
+    """Return the names of a server's NICs: its own, where there is one."""
+    return [f"{name}.{number}" for number in range(count)] if count > 1 else [name]
+
+
+def _uplinks(where: str, network: FileNetwork, switches: set[str]) -> dict[str, list[str]]:
+    """Return the switch at each link of each host."""
+    uplinks: dict[str, list[str]] = {}
     known = switches | set(network.hosts)
     for link in network.links:
         for name in (link.a, link.b):
@@ -106,22 +132,20 @@ def _uplinks(where: str, network: FileNetwork, switches: set[str]) -> dict[str, 
                 continue
             if other not in switches:
                 raise UserError(f"{link.where}: a link between the hosts {name} and {other}; expected a switch between")
-            if name in uplinks:
-                raise UserError(f"{link.where}: host {name} has a second link; expected one")
-            uplinks[name] = other
+            uplinks.setdefault(name, []).append(other)
     for name in network.hosts:
         if name not in uplinks:
             raise UserError(f"{where}: host {name} has no link; expected one")
     return uplinks
 
 
-def _tiers(network: FileNetwork, switches: set[str], uplinks: Mapping[str, str]) -> dict[str, int]:
+def _tiers(network: FileNetwork, switches: set[str], uplinks: Mapping[str, Sequence[str]]) -> dict[str, int]:
     beside: dict[str, list[str]] = {name: [] for name in switches}
     for link in network.links:
         if link.a in switches and link.b in switches:
             beside[link.a].append(link.b)
             beside[link.b].append(link.a)
-    tiers = dict.fromkeys(uplinks.values(), 0)
+    tiers = dict.fromkeys((switch for several in uplinks.values() for switch in several), 0)
     waiting = deque(tiers)
     while waiting:
         name = waiting.popleft()
@@ -132,11 +156,11 @@ def _tiers(network: FileNetwork, switches: set[str], uplinks: Mapping[str, str])
     return tiers
 
 
-def _addresses(where: str, hosts: Iterable[str], uplinks: Mapping[str, str]) -> dict[str, str]:
-    """Return increasing addresses of the hosts: 10.a.b.c, where a and b change with the switch."""
+def _addresses(where: str, uplinks: Mapping[str, str]) -> dict[str, str]:
+    """Return increasing addresses of the hosts, in their order: 10.a.b.c, where a and b change with the switch."""
     found: dict[str, str] = {}
     rack, place, switch = -1, _MOST_HOSTS, ""
-    for name in hosts:
+    for name in uplinks:
         if uplinks[name] != switch or place == _MOST_HOSTS:
             rack, place, switch = rack + 1, 0, uplinks[name]
         if rack >= 1 << 16:

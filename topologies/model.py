@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Address
@@ -67,8 +67,9 @@ class Neighbour:
 class Topology:
     """A network; `topologies.checks` says what it has to be.
 
-    `name` and `parameters` say how it was made. `host_numbers` has the indices of hosts by the numbers that a file
-    gives its nodes, where it does. Compared by identity.
+    `name` and `parameters` say how it was made. Where hosts are NICs of servers that have several, `servers` has the
+    indices of each server's, by name and in their order. `host_numbers` has the indices of servers, or of hosts where
+    each is one, by the numbers that a file gives its nodes, where it does. Compared by identity.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Topology:
     links: tuple[Link, ...]
     parameters: dict[str, object] = field(default_factory=dict)
     host_numbers: Mapping[int, int] | None = None
+    servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:
@@ -151,7 +153,14 @@ class Builder:
         self._next_port[node] = port + 1
         return port
 
-    def build(self, parameters: dict[str, object], host_numbers: Mapping[int, int] | None = None) -> Topology:
-        """Return the network; `host_numbers` as in `Topology`."""
+    def build(
+        self,
+        parameters: dict[str, object],
+        host_numbers: Mapping[int, int] | None = None,
+        servers: Mapping[str, Sequence[str]] | None = None,
+    ) -> Topology:
+        """Return the network; `host_numbers` as in `Topology`, and `servers` with the names of their NICs."""
         hosts = tuple(Host(name, index, ip) for index, (ip, name) in enumerate(sorted(self._hosts)))
-        return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters, host_numbers)
+        index_of = {host.name: host.index for host in hosts}
+        nics = {name: tuple(index_of[nic] for nic in nics) for name, nics in (servers or {}).items()}
+        return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters, host_numbers, nics)

@@ -61,7 +61,7 @@ class Ns3(FileTopology):
         numbers = {f"h{node}": node for node in range(nodes) if node not in switches}
         names = [f"s{number}" for number in switches]
         network = FileNetwork(list(numbers), names, links, numbers)
-        return assembled("ns3", where, network, self.model_dump())
+        return assembled("ns3", where, network, self)
 
     @staticmethod
     def _link(words: _Words, nodes: int, switches: dict[int, None]) -> FileLink:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Network
+from itertools import zip_longest
 from types import MappingProxyType
 
 import numpy as np
@@ -140,14 +141,29 @@ def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, 
 
 
 def apart(topology: Topology) -> tuple[Host, Host] | None:
-    """Return two hosts that no path joins; None if all are joined."""
+    """Return two hosts that no path joins; None if all are joined.
+
+    Of servers with several NICs, those of one number have to be joined: each number may have a network of its own.
+    """
     paths = shortest_paths(topology)
-    missing = np.argwhere(paths.distance[[paths.row[name] for name in paths.destinations]] < 0)
-    if not len(missing):
-        return None
-    first, second = (paths.destinations[place] for place in missing[0].tolist())
-    on = {topology.uplink(host).node: host for host in reversed(topology.hosts)}
-    return on[first], on[second]
+    planes = zip_longest(*topology.servers.values()) if topology.servers else [range(len(topology.hosts))]
+    for plane in planes:
+        hosts = [topology.hosts[index] for index in plane if index is not None]
+        on = {topology.uplink(host).node: host for host in reversed(hosts)}
+        columns = [place for place, name in enumerate(paths.destinations) if name in on]
+        rows = [paths.row[paths.destinations[place]] for place in columns]
+        missing = np.argwhere(paths.distance[np.ix_(rows, columns)] < 0)
+        if len(missing):
+            first, second = (paths.destinations[columns[place]] for place in missing[0].tolist())
+            return on[first], on[second]
+    return None
+
+
+def joins(topology: Topology, one: Host, other: Host) -> bool:
+    """Return whether a path joins two hosts."""
+    paths = shortest_paths(topology)
+    row, column = paths.row[topology.uplink(one).node], paths.column[topology.uplink(other).node]
+    return bool(paths.distance[row, column] >= 0)
 
 
 def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:

@@ -22,7 +22,7 @@ from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
 from harness.workloads.attack import Attack, attacked
-from harness.workloads.mixed import Mixed, Part, hosts_like, network_of
+from harness.workloads.mixed import Mixed, Part, as_servers, hosts_like, network_of
 from host_agents import registry
 from host_agents.config import NicConfig, Peers
 from host_agents.registry import LoadBalancing, Protocol
@@ -381,13 +381,26 @@ class Run:
         Raises UserError.
         """
         where = f"groups.{group.name}"
-        hosts = hosts_like(self.topology, group.hosts, where)
+        hosts = hosts_like(self._of_servers, group.hosts, where)
         name, values = named(f"{where}.workload", group.workload)
         network = self._group_networks.get(group.name)
         if network is None:
-            network = self._group_networks[group.name] = network_of(self.topology, hosts)
+            network = self._group_networks[group.name] = network_of(self._of_servers, hosts)
         traffic = workloads.build(name, values, network, self.seed, self.folder, group.name)
-        return Part(group.name, traffic, hosts, group.start_ns, group.priority)
+        nics = self._nics
+        if hosts is not None:
+            nics = [(host,) if nics is None else nics[host] for host in hosts]
+        return Part(group.name, traffic, nics, group.start_ns, group.priority)
+
+    @cached_property
+    def _of_servers(self) -> Topology:
+        """The network with servers as hosts, as workloads see it."""
+        return as_servers(self.topology)
+
+    @property
+    def _nics(self) -> Sequence[Sequence[int]] | None:
+        """The hosts of each server; None: each host is one."""
+        return list(self.topology.servers.values()) or None
 
     @cached_property
     def _group_networks(self) -> dict[str, Topology]:
@@ -400,11 +413,16 @@ class Run:
         Raises UserError, also for a flow with ends that the network cannot serve.
         """
         name, values = named("workload", self.scenario.workload)
-        traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
-        if self.scenario.groups:
-            traffic = Mixed([Part("", traffic), *map(self._part, self.scenario.groups)])
+        traffic = workloads.build(name, values, self._of_servers, self.seed, self.folder)
+        if self.scenario.groups or self._nics is not None:
+            traffic = Mixed([Part("", traffic, self._nics), *map(self._part, self.scenario.groups)])
         if not traffic.flows and not traffic.assignments:
             raise UserError("workload 'none': expected groups, which have flows")
+        if self._nics is not None and (traffic.assignments or self.groups):
+            raise UserError(
+                f"topology {self.topology.name!r}: its hosts have several NICs; expected a workload without multicast "
+                "and collectives in the network"
+            )
         several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
         for ends in {(flow.sources, flow.destinations) for flow in several}:
             self.addresses(*ends)

@@ -48,7 +48,8 @@ _QUEUE = worst_queue("queue_max_bytes")
 
 def findings(comparison: Comparison) -> list[str]:
     """Return what the runs of one scenario found: completion, queues and losses, and what limits the conclusion."""
-    sentences = [_completion(comparison), _queues(comparison.variants), _losses(comparison.variants)]
+    variants = comparison.variants
+    sentences = [_completion(comparison), *_groups(comparison), _queues(variants), _losses(variants)]
     return [sentence for sentence in (*sentences, *_limits(comparison)) if sentence is not None]
 
 
@@ -111,6 +112,19 @@ def _completion(comparison: Comparison) -> str | None:
         f"Of {len(known)} variants, {_named(best)} has the lowest {measure.words}, {measure.written(least)}, and "
         f"{_named(worst)} the highest, {measure.written(most)}, {_more(ratio)}.{apart}{aside}"
     )
+
+
+def _groups(comparison: Comparison) -> list[str]:
+    """Return a sentence for each variant with groups of traffic: the completion times of their flows."""
+    found = []
+    for variant in comparison.variants:
+        names = dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ()))
+        means = {name: over_seeds(variant, At(f"groups.{name}.fct_ns.mean")) for name in names}
+        told = [f"{_FCT.written(mean)} in {name}" for name, mean in means.items() if mean is not None]
+        if len(told) > 1:
+            whose = f" with {_named(variant)}" if len(comparison.variants) > 1 else ""
+            found.append(f"The mean flow completion time{whose} is {_listed(told)}.")
+    return found
 
 
 def _bytes(value: float) -> str:

@@ -2,13 +2,17 @@
 
 A group's workload sees a network of the group's hosts alone, numbered from 0. Its flows carry the
 group's name, and have the run's numbers of hosts.
+
+Where servers have several NICs, workloads see each server as one host whose link has the rate of all.
+A server's flows take its NICs in turn, and arrive at the NIC of the same number.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -26,24 +30,27 @@ _MISTAKES = "mistakes"  # of a workload's summary, for which a run fails
 class Part:
     """A group's traffic, with what the group says of it.
 
-    `hosts` are the run's numbers of those that the traffic counts from 0; None: they are the same.
+    `hosts` are the run's numbers of those that the traffic counts from 0, of servers those of all their NICs; None:
+    they are the same.
     """
 
     name: str
     traffic: Traffic
-    hosts: Sequence[int] | None = None
+    hosts: Sequence[Sequence[int]] | None = None
     start_ns: int = 0
     priority: int | None = None
+    _turns: Counter[object] = field(default_factory=Counter)  # of flows by server, and by queue pair
 
     def of_run(self, flow: Flow, moved_ns: int = 0) -> Flow:
         """Return a flow of the group's as the run has it, `moved_ns` later."""
         made = flow if self.hosts is None else copy(flow)
         if self.hosts is not None:
-            made.source, made.destination = self.hosts[flow.source], self.hosts[flow.destination]
-            made.further_sources = tuple(self.hosts[host] for host in flow.further_sources)
-            made.further_destinations = tuple(self.hosts[host] for host in flow.further_destinations)
+            turn = self._turn(flow)
+            made.source, made.destination = self._nic(flow.source, turn), self._nic(flow.destination, turn)
+            made.further_sources = tuple(self._nic(host, turn) for host in flow.further_sources)
+            made.further_destinations = tuple(self._nic(host, turn) for host in flow.further_destinations)
             if flow.incast is not None:
-                made.incast = flow.incast[0], tuple(self.hosts[host] for host in flow.incast[1])
+                made.incast = flow.incast[0], tuple(self._nic(host, turn) for host in flow.incast[1])
         made.start_ns += moved_ns
         if made.stop_ns is not None:
             made.stop_ns += moved_ns
@@ -53,6 +60,36 @@ class Part:
         if self.priority is not None:
             made.priority = self.priority
         return made
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether a flow that follows another one may start at another NIC of the same server."""
+        return self.hosts is not None and any(len(nics) > 1 for nics in self.hosts)
+
+    def _nic(self, host: int, turn: int) -> int:
+        """Return the run's number of a host, or of the NIC of a server whose turn it is."""
+        assert self.hosts is not None
+        nics = self.hosts[host]
+        return nics[turn % len(nics)]
+
+    def _turn(self, flow: Flow) -> int:
+        """Return which NIC of the source a flow takes: messages of one queue pair the same, others the next one.
+
+        Each server counts for itself.
+        """
+        assert self.hosts is not None
+        ends = flow.source, flow.destination
+        few = min(len(self.hosts[end]) for end in ends)
+        if few == 1:
+            return 0
+        key = None if flow.qp is None else (*ends, flow.qp)
+        if key in self._turns and key is not None:
+            return self._turns[key]
+        turn = (flow.source + self._turns[flow.source]) % few
+        self._turns[flow.source] += 1
+        if key is not None:
+            self._turns[key] = turn
+        return turn
 
 
 class Mixed(Traffic):
@@ -91,7 +128,7 @@ class Mixed(Traffic):
 
     @property
     def local(self) -> bool:
-        return all(part.traffic.local for part in self._parts)
+        return all(part.traffic.local and not part.has_servers for part in self._parts)
 
     @property
     def flow_bytes(self) -> int | None:
@@ -122,6 +159,29 @@ class Mixed(Traffic):
             elif not part.name:
                 found |= own
         return {**found, **({_MISTAKES: mistakes} if mistakes else {})}
+
+
+def as_servers(topology: Topology) -> Topology:
+    """Return the network as workloads see it: each server is a host, whose link has the rate of all of its NICs."""
+    if not topology.servers:
+        return topology
+    hosts, links = [], {}
+    for index, (name, nics) in enumerate(topology.servers.items()):
+        first = topology.hosts[nics[0]]
+        hosts.append(replace(first, name=name, index=index))
+        links[first.name] = name, sum(topology.uplink(topology.hosts[nic]).rate_bps for nic in nics)
+    others = {host.name for host in topology.hosts} - set(links)
+    kept = []
+    for link in topology.links:
+        if link.a in others or link.b in others:
+            continue
+        end = next((end for end in (link.a, link.b) if end in links), None)
+        if end is not None:
+            name, rate_bps = links[end]
+            a, b = (name, link.b) if end == link.a else (link.a, name)
+            link = replace(link, a=a, b=b, rate_bps=rate_bps)
+        kept.append(link)
+    return replace(topology, hosts=tuple(hosts), links=tuple(kept), servers={})
 
 
 def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[int] | None:

@@ -47,3 +47,27 @@ def test_groups_are_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
     for name, expected in virtual.summary["groups"].items():
         seen = mininet.summary["groups"][name]["fct_ns"]["mean"]
         assert seen == pytest.approx(expected["fct_ns"]["mean"], rel=0.2)
+
+
+PLANES = """
+title = "two planes, and servers with a NIC in each"
+cc = ["hpcc"]
+[topology]
+name = "multi-plane"
+of = { name = "single-switch", hosts = 3 }
+[workload]
+name = "alltoall"
+size_bytes = 50_000
+"""
+
+
+@needs_mininet
+def test_servers_with_a_nic_in_each_plane_are_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    scenario = tmp_path / "planes.toml"
+    scenario.write_text(PLANES)
+    (virtual,), (mininet,) = both(str(scenario))
+    for result in (virtual, mininet):
+        assert result.summary["flows_delivered"] == result.summary["flows"] == 6
+        assert result.summary["conservation"]["balance"] == 0
+    ends = [result.flows[["source", "destination"]].to_numpy().tolist() for result in (virtual, mininet)]
+    assert sorted(ends[0]) == sorted(ends[1])

@@ -30,6 +30,8 @@ from harness.worlds.progress import DoneShare
 from harness.worlds.session import Addresses, Session
 from host_agents.assignments import Assignment
 from host_agents.timers import NEVER
+from topologies import Topology
+from topologies.routing import joins
 
 _POLL_S = 0.5
 _ANSWER_S = 30.0
@@ -85,13 +87,15 @@ class Coordinator:
         self._index_of = {agent: index for index, agent in enumerate(self._agents)}
         self._answers(Done)
 
-    def verify(self, addresses: Sequence[str], timeout_s: float) -> None:
-        """Have every host send a frame to every other.
+    def verify(self, topology: Topology, timeout_s: float) -> None:
+        """Have every host send a frame to every other that a path joins it with.
 
         Raises CheckError for what does not arrive.
         """
-        for agent, address in zip(self._agents, addresses, strict=True):
-            agent.send(Verify([other for other in addresses if other != address], timeout_s))
+        addresses = [str(host.address) for host in topology.hosts]
+        for agent, host in zip(self._agents, topology.hosts, strict=True):
+            others = [other for other in topology.hosts if other is not host and joins(topology, host, other)]
+            agent.send(Verify([str(other.address) for other in others], timeout_s))
         lost = [
             f"{missing} to {address}"
             for address, answer in zip(addresses, self._answers(Verified, timeout_s + _ANSWER_S), strict=True)

@@ -171,7 +171,7 @@ class MininetWorld:
         folder.record(pids, addresses)
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         if not run.scenario.switch.loss:  # or a frame that does not arrive says nothing
-            coordinator.verify([str(host.address) for host in hosts], _VERIFY_S + 2 * rtt_s)
+            coordinator.verify(run.topology, _VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
         if self._prompt == "start":
             net.prompt()

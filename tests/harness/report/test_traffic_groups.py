@@ -13,6 +13,7 @@ from harness.plan import resolve, scenario
 from harness.report.figures.fct import CompletionTimes
 from harness.report.figures.finish import StartAndFinish
 from harness.report.figures.slowdown import Slowdown
+from harness.report.findings import findings
 from harness.report.groups import compare
 from harness.report.page import table
 from harness.worlds.virtual import VirtualWorld
@@ -42,6 +43,14 @@ def test_figures_have_a_line_for_each_group(figure: Any, tmp_path: Path) -> None
     (both,) = compare(made(tmp_path / "both", cc=["hpcc", "dctcp"]))
     labels = figure().plot(both).axes[0].get_legend_handles_labels()[1]
     assert labels == [f"{cc}: {name}" for cc in ("hpcc", "dctcp") for name in ("old", "late", "workload")]
+
+
+def test_findings_begin_with_their_completion_times(tmp_path: Path) -> None:
+    (comparison,) = compare(made(tmp_path))
+    told = next(sentence for sentence in findings(comparison) if "in old" in sentence)
+    means = [comparison.results[0].summary["groups"][name]["fct_ns"]["mean"] / 1e3 for name in ("old", "late")]
+    began = f"The mean flow completion time is {means[0]:,.0f} µs in old, {means[1]:,.0f} µs in late and"
+    assert told.startswith(began)
 
 
 def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Servers with several NICs: files in which hosts have several links, bonds, and networks of several planes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from harness.plan.resolve import plan, resolved
+from harness.plan.run import Run
+from harness.plan.scenario import check, dump, parse
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+
+# Hosts 0 and 1 have links to both switches of the first tier, host 2 has one; 3 and 4 are switches.
+NS3 = "6 3 7\n3 4 5\n0 3 25Gbps 1us 0\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n1 3 25Gbps 1us 0\n2 3 25Gbps 1us 0\n"
+NS3 += "3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n"
+PLANES: dict[str, Any] = {"name": "multi-plane", "planes": 3, "of": {"name": "leaf-spine", "hosts_per_leaf": 2}}
+
+
+def planned(folder: Path, topology: dict[str, Any], **tables: Any) -> Run:
+    (folder / "x.txt").write_text(NS3)
+    return plan("x", check({"cc": "none", "topology": topology, **tables}), folder)[0]
+
+
+def of_file(folder: Path, **values: str) -> dict[str, Any]:
+    return {"name": "ns3", "file": str(folder / "x.txt"), **values}
+
+
+def test_hosts_of_files_with_several_links_are_servers(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(NS3)
+    topology = topologies.build("ns3", {"file": str(tmp_path / "x.txt")})
+    assert [host.name for host in topology.hosts] == ["h0.0", "h1.0", "h2", "h0.1", "h1.1"]
+    assert topology.servers == {"h0": (0, 3), "h1": (1, 4), "h2": (2,)}
+    uplinks = [topology.uplink(host).node for host in topology.hosts]
+    assert uplinks == ["s3", "s4", "s3", "s4", "s3"]
+
+
+def test_flows_of_a_server_take_its_nics_in_turn(tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text("6\n" + "0 1 3 100 5000 0\n" * 4 + "0 2 3 100 5000 0\n2 1 3 100 5000 0\n")
+    run = planned(tmp_path, of_file(tmp_path), workload={"name": "ns3", "file": "flow.txt"})
+    ends = [(flow.source, flow.destination) for flow in run.traffic().flows]
+    assert Counter(ends[:4]) == {(0, 1): 2, (3, 4): 2}
+    assert ends[4][1] == 2
+    assert ends[5][0] == 2
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+
+
+def test_a_bond_is_one_nic_whose_flows_take_both_links(tmp_path: Path) -> None:
+    """Eight flows of one host are hashed onto its two links; there is twice the rate of one."""
+    (tmp_path / "flow.txt").write_text("16\n" + "0 1 3 100 200000 0\n" * 16)
+    topology = of_file(tmp_path, several_links="bond")
+    run = planned(tmp_path, topology, workload={"name": "ns3", "file": "flow.txt"})
+    assert [host.name for host in run.topology.hosts] == ["h0", "h1", "h2"]
+    assert run.topology.uplink(run.topology.hosts[0]) == run.topology.ports["h0"][1]
+    assert run.topology.uplink(run.topology.hosts[0]).rate_bps == 50_000_000_000
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    took_ns = max(flow.delivered_ns for flow in recording.flows)
+    alone_ns = 16 * 200_000 * 8 / 25
+    assert 0.5 * alone_ns < took_ns < 0.9 * alone_ns
+
+
+def test_planes_meet_in_servers_only(tmp_path: Path) -> None:
+    run = planned(tmp_path, PLANES, workload={"name": "permutation", "size_bytes": 20_000})
+    assert (len(run.topology.hosts), len(run.topology.servers)) == (12, 4)
+    flows = run.traffic().flows
+    assert len(flows) == 4
+    assert all(flow.source // 4 == flow.destination // 4 for flow in flows)
+    assert len({flow.source // 4 for flow in flows}) == 3
+    one, two = VirtualWorld(run).run(), VirtualWorld(run, workers=2).run()
+    assert one.ended == "done"
+    assert list(map(repr, one.flows)) == list(map(repr, two.flows))
+    (again,) = plan("x", check(parse(dump(resolved(run)))), tmp_path)
+    assert [(flow.source, flow.destination) for flow in again.traffic().flows] == [
+        (flow.source, flow.destination) for flow in flows
+    ]
+
+
+def test_what_starts_later_is_in_turn_for_workers_too(tmp_path: Path) -> None:
+    run = planned(tmp_path, PLANES, workload={"name": "alltoall", "window": 1, "size_bytes": 10_000})
+    one, two = VirtualWorld(run).run(), VirtualWorld(run, workers=2).run()
+    assert len(one.flows) == 12
+    assert list(map(repr, one.flows)) == list(map(repr, two.flows))
+
+
+def test_workloads_see_a_server_with_the_rate_of_all_its_nics(tmp_path: Path) -> None:
+    """So that a load is one of all of them, and groups are named by servers."""
+    poisson = {"name": "poisson", "distribution": "hadoop", "load": 0.3, "duration_ns": 300_000}
+    three, one = (
+        sum(flow.size_bytes for flow in planned(tmp_path, topology, workload=poisson).traffic().flows)
+        for topology in (PLANES, PLANES["of"])
+    )
+    assert three > 2 * one
+    group = {"name": "own", "hosts": ["h0-0-*"], "workload": {"name": "permutation", "size_bytes": 5_000}}
+    run = planned(tmp_path, PLANES, workload={"name": "none"}, groups=[group])
+    assert {flow.source % 4 for flow in run.traffic().flows} == {0, 1}
+
+
+def test_what_servers_cannot_have_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="without multicast and collectives"):
+        planned(tmp_path, PLANES, workload={"name": "multicast", "size_bytes": 5_000})
+    with pytest.raises(UserError, match=r"topology\.of: expected a table with the name of a topology"):
+        topologies.build("multi-plane", {"of": {}})
+    with pytest.raises(UserError, match=r"topology\.of\.kk"):
+        topologies.build("multi-plane", {"of": {"name": "fat-tree", "kk": 4}})
