@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -21,7 +22,7 @@ from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.schema import VERSION
 from p4switch.bfrt.tables import Tables
 from p4switch.p4runtime.device import Device
-from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
 from p4switch.p4runtime.server import Outgoing
@@ -166,6 +167,9 @@ class BfRuntimeServer:
         asked = dict(context.invocation_metadata() or ())
         ignores, tells = asked.get("ignore_not_found") == "1", asked.get("error_in_resp") == "1"
         steps = [partial(self._tables.write, update) for update in request.updates]
+        if "deadline_sec" in asked or "deadline_nsec" in asked:
+            until = time.monotonic() + _seconds(asked, "deadline_sec") + _seconds(asked, "deadline_nsec") / 1e9
+            steps = [partial(_in_time, step, until) for step in steps]
         absent: list[int] = []
         if ignores:
             steps = [
@@ -178,6 +182,8 @@ class BfRuntimeServer:
         except P4RuntimeError as error:
             if not error.errors:
                 raise
+            if any(e.canonical_code == code_pb2.DEADLINE_EXCEEDED for e in error.errors):
+                raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "the time that the client gave is over") from error
             errors = [bfruntime_pb2.Error(canonical_code=e.canonical_code, message=e.message) for e in error.errors]
             if not tells:
                 raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
@@ -229,7 +235,7 @@ class BfRuntimeServer:
                     self._check_device(request.subscribe.device_id)
                     taken = self._streams.get(request.client_id)
                     if taken is not None and taken[0] is not outgoing:
-                        already_exists(f"client {request.client_id} is subscribed")
+                        invalid(f"client {request.client_id} is subscribed already; expected another client id")
                     clients.add(request.client_id)
                     learns = request.subscribe.notifications.enable_learn_notifications
                     self._streams[request.client_id] = outgoing, learns
@@ -266,6 +272,20 @@ class BfRuntimeServer:
             for client, (_, learns) in list(self._streams.items()):
                 if learns:
                     self._send(client, _Response(digest=digest))
+
+
+def _seconds(asked: Mapping[str, Any], name: str) -> int:
+    text = str(asked.get(name, "0"))
+    if not text.isdecimal():
+        invalid(f"{name}: {text!r}; expected a number")
+    return int(text)
+
+
+def _in_time(step: Callable[[Any], Any], until: float, state: Any) -> Any:
+    """Take a step unless it is too late."""
+    if time.monotonic() > until:
+        raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "not done in time")
+    return step(state)
 
 
 def _unless_absent(step: Callable[[Any], Any], place: int, absent: list[int], state: Any) -> Any:

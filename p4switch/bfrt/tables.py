@@ -27,6 +27,7 @@ _Update = bfruntime_pb2.Update
 _P4Update = p4runtime_pb2.Update
 _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
 _UNLIMITED = (1 << 64) - 1
+_SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 _COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 _RATES = {
     1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
@@ -249,14 +250,22 @@ class _Actions:
         self._p4 = {ident: ids["action", spec["name"]] for ident, spec in self.specs.items()}
         self._back = {p4: ident for ident, p4 in self._p4.items()}
 
-    def decode(self, ident: int, given: Mapping[int, Message]) -> Message:
-        """Return P4Runtime's action. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    def decode(self, ident: int, given: Mapping[int, Message], old: Message | None = None) -> Message:
+        """Return P4Runtime's action; parameters that are not given are those of `old`, if that is the same action.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         if ident not in self.specs:
             invalid(f"{self._table}: no action has the id {ident}")
         spec = self.specs[ident]
         action = p4runtime_pb2.Action(action_id=self._p4[ident])
+        same = old is not None and old.action_id == action.action_id
+        before = {p.param_id: p.value for p in old.params} if old is not None and same else {}
         for info in spec["data"]:
             where = f"{self._table}: {spec['name']}: {info['name']}"
+            if info["id"] in before and info["id"] not in given:
+                action.params.add(param_id=info["id"], value=before[info["id"]])
+                continue
             if info["id"] not in given:
                 invalid(f"{where} is missing")
             value = number(given[info["id"]].stream, width_of(info), where)
@@ -329,7 +338,7 @@ class MatchTable(Table):
         for ident in (Id.ENTRY_TTL, Id.ENTRY_HIT_STATE):
             if ident in given:
                 unimplemented(f"{self.name}: ${ident.name} is not supported")
-        self._take_target(entry.data.action_id, given, made)
+        self._take_target(entry.data.action_id, given, made, old)
         if old is None and not made.HasField("action"):
             invalid(f"{self.name}: the action is missing")
         counter = p4runtime_pb2.CounterData()
@@ -345,7 +354,9 @@ class MatchTable(Table):
             made.meter_config.CopyFrom(config)
         return made
 
-    def _take_target(self, action_id: int, given: Mapping[int, Message], made: Message) -> None:
+    def _take_target(
+        self, action_id: int, given: Mapping[int, Message], made: Message, old: Message | None = None
+    ) -> None:
         member, group = given.get(Id.ACTION_MEMBER_ID), given.get(Id.SELECTOR_GROUP_ID)
         if member is not None and group is not None:
             invalid(f"{self.name}: expected $ACTION_MEMBER_ID or $SELECTOR_GROUP_ID, not both")
@@ -354,18 +365,24 @@ class MatchTable(Table):
         elif group is not None:
             made.action.action_profile_group_id = self._number(group, self._data[Id.SELECTOR_GROUP_ID])
         elif action_id:
-            made.action.action.CopyFrom(self._actions.decode(action_id, given))
+            before = old.action.action if old is not None else None
+            made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the default action, or make it that of the program again (RESET, DELETE)."""
         made = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
-            given = self._given(entry.data, self._actions.fields(entry.data.action_id))
+            given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+            refused = [self._data[ident]["name"] for ident in given if ident in self._data]
+            if refused:
+                unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
             self._take_target(entry.data.action_id, given, made)
             if not made.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
         elif kind not in (_Update.RESET, _Update.DELETE):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        elif self._info["has_const_default_action"]:
+            return lambda: None
         return _write(state, _P4Update.MODIFY, "table_entry", made)
 
     def clear(self, state: State) -> Undo:
@@ -840,6 +857,9 @@ class Tables:
             if not operation.table_operations_type.startswith("Sync"):
                 unimplemented(f"{table.name}: the operation {operation.table_operations_type} is not supported")
             return lambda: None  # what is read is always what the switch has
+        if kind == "table_attribute":
+            _all_pipes(self.table(update.entity.table_attribute.table_id), update.entity.table_attribute)
+            return lambda: None
         return unimplemented(f"update: {kind or 'nothing'} cannot be written")
 
     def read(self, entity: Message, state: State) -> list[Message]:
@@ -847,12 +867,18 @@ class Tables:
         self._check(state)
         kind = entity.WhichOneof("entity")
         if kind == "table_entry":
-            found = self.table(entity.table_entry.table_id).read(entity.table_entry, state)
-            return [bfruntime_pb2.Entity(table_entry=each) for each in found]
+            entries = self.table(entity.table_entry.table_id).read(entity.table_entry, state)
+            return [bfruntime_pb2.Entity(table_entry=each) for each in entries]
         if kind == "table_usage":
             ident = entity.table_usage.table_id
             usage = bfruntime_pb2.TableUsage(table_id=ident, usage=self.table(ident).usage(state))
             return [bfruntime_pb2.Entity(table_usage=usage)]
+        if kind == "table_attribute":
+            found = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
+            _all_pipes(self.table(found.table_id), entity.table_attribute)
+            for scope in _SCOPES:
+                getattr(found.entry_scope, scope).predef = bfruntime_pb2.Mode.ALL
+            return [bfruntime_pb2.Entity(table_attribute=found)]
         return unimplemented(f"read: {kind or 'nothing'} is not supported")
 
     def listen(self, state: State) -> Undo:
@@ -895,6 +921,17 @@ class Tables:
             if state.pipeline.p4info != self._p4info:
                 precondition("a controller has set another pipeline over P4Runtime")
             self._checked = state
+
+
+def _all_pipes(table: Table, attribute: Message) -> None:
+    """Refuse every attribute but that entries are the same in all pipes, parsers, and directions."""
+    kind = attribute.WhichOneof("attribute")
+    if kind != "entry_scope":
+        unimplemented(f"{table.name}: the attribute {kind} is not supported")
+    for name in _SCOPES:
+        mode = getattr(attribute.entry_scope, name)
+        if mode.WhichOneof("scope") == "user_defined" or mode.predef != bfruntime_pb2.Mode.ALL:
+            unimplemented(f"{table.name}: {name}: only ALL is supported, as all pipes have the same entries")
 
 
 def _p4_ids(p4info: Any) -> Iterator[tuple[tuple[str, str], int]]:

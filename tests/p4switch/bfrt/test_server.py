@@ -153,6 +153,37 @@ def test_what_a_modification_does_not_give_stays(client: Client) -> None:
     assert (found["port"], found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (4, 9, 100)
 
 
+def test_a_table_has_the_same_entries_in_all_pipes(client: Client) -> None:
+    request = PB.WriteRequest()
+    request.target.pipe_id = 0xFFFF
+    attribute = request.updates.add(type="INSERT").entity.table_attribute
+    attribute.table_id = client.tables[ROUTE]["id"]
+    attribute.entry_scope.pipe_scope.predef = PB.Mode.ALL
+    client.call("Write", request, PB.WriteResponse)
+    attribute.entry_scope.pipe_scope.predef = PB.Mode.SINGLE
+    ((code, message),) = refused(client.call, "Write", request, PB.WriteResponse)
+    assert code == code_pb2.UNIMPLEMENTED
+    assert "pipe_scope: only ALL is supported" in message
+
+
+def test_a_parameter_that_is_not_given_stays_with_the_same_action(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    client.write("MODIFY", route(client, 7, action="send"))
+    assert [e["port"] for e in client.read(route(client, 7))] == [3]
+    client.write("MODIFY", route(client, 7, action="drop"))
+    ((code, message),) = refused(client.write, "MODIFY", route(client, 7, action="send"))
+    assert "port is missing" in message
+    assert code == code_pb2.INVALID_ARGUMENT
+
+
+def test_what_comes_after_the_deadline_is_not_done(client: Client) -> None:
+    batch = [route(client, kind, action="drop") for kind in (1, 2)]
+    with pytest.raises(grpc.RpcError) as raised:
+        client.write("INSERT", *batch, metadata=(("deadline_sec", "0"), ("deadline_nsec", "0")))
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert client.read(client.entry(ROUTE)) == []
+
+
 def test_insert_or_modify_does_either(client: Client) -> None:
     for port in (3, 4):
         client.write("INSERT_OR_MODIFY", route(client, 7, action="send", port=port))
