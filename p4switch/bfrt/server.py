@@ -7,9 +7,10 @@ without elections: whoever reaches the address is obeyed, also while a P4Runtime
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -17,11 +18,13 @@ import grpc
 
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.schema import VERSION
 from p4switch.bfrt.tables import Tables
 from p4switch.p4runtime.device import Device
-from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
-from p4switch.p4runtime.messages import code_pb2, status_pb2
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
+from p4switch.p4runtime.server import Outgoing
 
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -29,17 +32,25 @@ _ALL_PIPES = 0xFFFF
 _ENTITIES_A_RESPONSE = 500
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
-_NO_TABLES = {"schema_version": "1.0.0", "tables": [], "learn_filters": []}
+_FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
+_Response = bfruntime_pb2.StreamMessageResponse
 
 
 class BfRuntimeServer:
-    """Serves `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free one)."""
+    """Serves `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free one).
 
-    def __init__(self, device: Device, address: str, name: str, bf_rt: Json, p4info: Any) -> None:
+    `fixed` are the tables that every program of its architecture has.
+    """
+
+    def __init__(
+        self, device: Device, address: str, name: str, bf_rt: Json, p4info: Any, fixed: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         self._device = device
         self._name = name
         self._bf_rt = json.dumps(bf_rt).encode()
-        self._tables = Tables(bf_rt, p4info)
+        self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
+        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
+        self._streams: dict[int, tuple[Outgoing, bool]] = {}  # by client: and whether it wants digests
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
     @property
@@ -97,20 +108,37 @@ class BfRuntimeServer:
 
     def _set_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
-        if request.action != _Set.BIND:
-            unimplemented(
-                f"SetForwardingPipelineConfig: {_Set.Action.Name(request.action)} is not supported, only BIND"
-            )
+        action = next((name for name, value in _Set.Action.items() if value == request.action), str(request.action))
+        if request.action not in (_Set.BIND, _Set.VERIFY_AND_WARM_INIT_BEGIN_AND_END):
+            unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
         if len(request.config) != 1:
-            invalid(f"BIND: {len(request.config)} configs; expected one, with the name of the program")
+            invalid(f"{action}: {len(request.config)} configs; expected one, with the name of the program")
         self._check_name(request.config[0].p4_name)
-        return bfruntime_pb2.SetForwardingPipelineConfigResponse()
+        response = bfruntime_pb2.SetForwardingPipelineConfigResponse()
+        if request.action != _Set.BIND:
+            if request.config[0].bfruntime_info != self._bf_rt:
+                unimplemented(f"{action}: expected the config of the program that runs, which begins anew")
+            self._begin_anew()
+            response.set_forwarding_pipeline_config_response_type = _FINISHED
+            self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
+        return response
+
+    def _begin_anew(self) -> None:
+        """Set the pipeline that runs once more, without entries."""
+        request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=self._device.device_id)
+        request.action = p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+        pipeline = self._device.look(lambda state: state.pipeline)
+        request.config.p4info.CopyFrom(pipeline.p4info)
+        request.config.p4_device_config = pipeline.device_config
+        self._device.set_forwarding_pipeline_config(request)
+        if any(learns for _, learns in self._streams.values()):
+            self._device.apply([self._tables.listen], all_or_none=True, at_once=False)
 
     def _get_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
         response = bfruntime_pb2.GetForwardingPipelineConfigResponse()
         response.config.add(p4_name=self._name, bfruntime_info=self._bf_rt)
-        response.non_p4_config.bfruntime_info = json.dumps(_NO_TABLES).encode()
+        response.non_p4_config.bfruntime_info = self._fixed
         return response
 
     # Entries
@@ -190,19 +218,54 @@ class BfRuntimeServer:
     # Streams
 
     async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
-        """Answer subscriptions. A client stays subscribed as long as its stream is open; nothing is notified."""
-        async for request in requests:
-            kind = request.WhichOneof("update")
-            if kind == "digest_ack":
-                await _abort(context, P4RuntimeError(code_pb2.UNIMPLEMENTED, "digest_ack is not supported"))
-            if kind == "subscribe":
-                if request.subscribe.device_id != self._device.device_id:
-                    message = f"device {request.subscribe.device_id} is not here"
-                    await _abort(context, P4RuntimeError(code_pb2.NOT_FOUND, message))
-                response = bfruntime_pb2.StreamMessageResponse()
-                response.subscribe.CopyFrom(request.subscribe)
-                response.subscribe.status.code = code_pb2.OK
-                yield response
+        """Answer the subscription of a client, and tell it of digests, as long as its stream is open."""
+        outgoing, clients = Outgoing(), set[int]()
+
+        async def receive() -> None:
+            async for request in requests:
+                if request.WhichOneof("update") == "digest_ack":
+                    unimplemented("digest_ack is not supported")
+                if request.WhichOneof("update") == "subscribe":
+                    self._check_device(request.subscribe.device_id)
+                    taken = self._streams.get(request.client_id)
+                    if taken is not None and taken[0] is not outgoing:
+                        already_exists(f"client {request.client_id} is subscribed")
+                    clients.add(request.client_id)
+                    learns = request.subscribe.notifications.enable_learn_notifications
+                    self._streams[request.client_id] = outgoing, learns
+                    if learns:
+                        apply = partial(self._device.apply, [self._tables.listen], all_or_none=True, at_once=False)
+                        await self._host.work(apply)
+                    response = _Response(subscribe=request.subscribe)
+                    response.subscribe.status.code = code_pb2.OK
+                    outgoing.put(response)
+
+        receiver = asyncio.create_task(receive())
+        receiver.add_done_callback(lambda _: outgoing.end())
+        try:
+            async for message in outgoing:
+                yield message
+            error = receiver.exception()
+            if isinstance(error, P4RuntimeError):
+                await _abort(context, error)
+        finally:
+            receiver.cancel()
+            for client in clients:
+                self._streams.pop(client, None)
+
+    def _send(self, client: int, message: Message) -> None:
+        stream = self._streams.get(client)
+        if stream is not None:
+            self._host.call_soon(stream[0].put, message)
+
+    def publish(self, message: Message) -> None:
+        """Tell clients of a digest, a StreamMessageResponse of P4Runtime; other messages are not theirs."""
+        digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
+        if digest is not None:
+            digest.target.device_id, digest.target.pipe_id = self._device.device_id, _ALL_PIPES
+            for client, (_, learns) in list(self._streams.items()):
+                if learns:
+                    self._send(client, _Response(digest=digest))
 
 
 def _unless_absent(step: Callable[[Any], Any], place: int, absent: list[int], state: Any) -> Any:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from p4switch.bfrt.fields import Id, Json
@@ -15,12 +16,13 @@ from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.p4runtime import p4data
 from p4switch.p4runtime.bytestring import canonical, size
 from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, precondition, unimplemented
-from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
+_LOG = logging.getLogger(__name__)
 _Update = bfruntime_pb2.Update
 _P4Update = p4runtime_pb2.Update
 _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
@@ -680,6 +682,36 @@ class ParameterTable(RegisterTable):
         unimplemented(f"{self.name}: DELETE is not supported")
 
 
+class DeviceTable(Table):
+    """What the device is, as the default entry: the fields' own default values, which cannot be changed."""
+
+    takes = frozenset()
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def clear(self, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the default entry."""
+        made = self._entry()
+        made.is_default_entry = True
+        for ident, info in self._data.items():
+            value = info["type"]["default_value"]
+            if info["type"]["type"] == "string":
+                made.data.fields.add(field_id=ident, str_val=value)
+            else:
+                self._put(made.data, ident, value)
+        return [made]
+
+
 class ValueSetTable(Table):
     """Value sets of parsers."""
 
@@ -759,23 +791,26 @@ KINDS: Mapping[str, type[Table]] = {
     "Register": RegisterTable,
     "RegisterParam": ParameterTable,
     "ParserValueSet": ValueSetTable,
+    "DevConfigure": DeviceTable,
 }
 
 
 class Tables:
-    """The tables of a program's `bf-rt.json`, over a device that runs it with this P4Info."""
+    """The tables of a program's `bf-rt.json`, over a device that runs it with this P4Info, and fixed ones."""
 
-    def __init__(self, bf_rt: Json, p4info: Any) -> None:
+    def __init__(self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = ()) -> None:
         self._p4info = p4info
-        self._infos: dict[int, Json] = {t["id"]: t for t in bf_rt["tables"]}
+        every = [*bf_rt["tables"], *fixed]
+        self._infos: dict[int, Json] = {t["id"]: t for t in every}
         ids = dict(_p4_ids(p4info))
         profiles = {t["id"]: t["name"].partition(".")[2] for t in bf_rt["tables"] if t["table_type"] == "Action"}
         for info in bf_rt["tables"]:
             if info["table_type"] == "Selector":
                 profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
                 ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
-        kinds = ((info, KINDS.get(info["table_type"])) for info in bf_rt["tables"])
+        kinds = ((info, KINDS.get(info["table_type"])) for info in every)
         self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
+        self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
         self._checked: Any = None
 
     def table(self, ident: int) -> Table:
@@ -820,6 +855,40 @@ class Tables:
             return [bfruntime_pb2.Entity(table_usage=usage)]
         return unimplemented(f"read: {kind or 'nothing'} is not supported")
 
+    def listen(self, state: State) -> Undo:
+        """Have the switch tell of digests that no P4Runtime controller has asked for, one at a time."""
+        self._check(state)
+        for ident in self._learn:
+            if not _read(state, "digest_entry", p4runtime_pb2.DigestEntry(digest_id=ident)):
+                entry = p4runtime_pb2.DigestEntry(digest_id=ident)
+                entry.config.max_list_size = 1
+                try:
+                    _write(state, _P4Update.INSERT, "digest_entry", entry)
+                except P4RuntimeError as error:
+                    if error.code != code_pb2.UNIMPLEMENTED:
+                        raise
+                    _LOG.warning("nobody is told of digest %s: %s", self._learn[ident]["name"], error.message)
+        return lambda: None
+
+    def digest(self, found: Message) -> Message | None:
+        """Return a DigestList of P4Runtime as BfRuntime's, None for one that `bf-rt.json` does not have."""
+        learn = self._learn.get(found.digest_id)
+        if learn is None:
+            return None
+        (spec,) = (d.type_spec for d in self._p4info.digests if d.preamble.id == found.digest_id)
+        made = bfruntime_pb2.DigestList(digest_id=learn["id"], list_id=found.list_id)
+        for value in found.data:
+            whole, data = p4data.decode(spec, self._p4info.type_info, value), made.data.add()
+            for info in learn["fields"]:
+                length = size(width_of(info))
+                field = data.fields.add(field_id=info["id"])
+                if info["type"]["type"] == "bool":
+                    field.bool_val = any(whole[:length])
+                else:
+                    field.stream = whole[:length]
+                whole = whole[length:]
+        return made
+
     def _check(self, state: State) -> None:
         """Refuse a pipeline that another controller has set since."""
         if state is not self._checked:
@@ -829,6 +898,6 @@ class Tables:
 
 
 def _p4_ids(p4info: Any) -> Iterator[tuple[tuple[str, str], int]]:
-    for kind in ("table", "action", "action_profile", "counter", "meter", "register", "value_set"):
+    for kind in ("table", "action", "action_profile", "counter", "meter", "register", "value_set", "digest"):
         for each in getattr(p4info, f"{kind}s"):
             yield (kind, each.preamble.name), each.preamble.id

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine
+from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import compile_program
@@ -197,8 +198,9 @@ class SwitchProcess:
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{program}: {error}") from error
         if self._bfrt_address is not None:
+            fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
             self.bfrt = BfRuntimeServer(
-                self.device, self._bfrt_address, program.stem, compiled.bf_rt, compiled.p4info
+                self.device, self._bfrt_address, program.stem, compiled.bf_rt, compiled.p4info, fixed
             )
 
     def _set_pipeline(self, config: bytes, p4info: Message) -> None:
@@ -298,6 +300,8 @@ class SwitchProcess:
             self._log_said()
             for message in self.device.poll():
                 self.server.publish(message)
+                if self.bfrt is not None:
+                    self.bfrt.publish(message)
 
     def _watch_links(self) -> None:
         """Report ports that are down to the device: watched members and backup replicas follow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from p4switch.architectures.tna import TNA
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import Compiled
@@ -53,7 +55,16 @@ INGRESS = """
         if (!route.apply().hit) { spread.apply(); }
         seen.count(hdr.h.kind); meta.seen = (bit<8>) rate.execute(hdr.h.kind);
         meta.residual = pick.get({ hdr.h.kind });
+        if (hdr.h.kind == 99) { deparsed.digest_type = 1; }
         hdr.h.value = (bit<8>) more.execute(1); bytes_.write(0, hdr.h.kind);
+    }
+"""
+DEPARSER = """
+    Digest<port_t>() told; Digest<note_t>() header_told;
+    apply {
+        if (deparsed.digest_type == 1) { told.pack({ hdr.h.kind, (bit<16>) hdr.h.value }); }
+        if (deparsed.digest_type == 2) { header_told.pack(hdr.note); }
+        packet.emit(hdr);
     }
 """
 
@@ -72,14 +83,21 @@ class Client:
         made = self._channel.unary_unary(SERVICE + method, type(request).SerializeToString, response.FromString)
         return made(request, timeout=10, **more)
 
-    def subscribe(self, device_id: int = 0) -> Message:
+    def subscribe(self, device_id: int = 0) -> Iterator[Message]:
+        """Yield what the server sends over a stream."""
         pb = bfruntime_pb2
         made = self._channel.stream_stream(
             SERVICE + "StreamChannel", pb.StreamMessageRequest.SerializeToString, pb.StreamMessageResponse.FromString
         )
+        outgoing: queue.Queue[Message | None] = queue.Queue()
         request = pb.StreamMessageRequest(client_id=1)
         request.subscribe.device_id = device_id
-        return next(made(iter([request]), timeout=10))
+        request.subscribe.notifications.enable_learn_notifications = True
+        outgoing.put(request)
+        try:
+            yield from made(iter(outgoing.get, None), timeout=10)
+        finally:
+            outgoing.put(None)
 
     def entry(
         self, table: str, keys: dict[str, Any] | None = None, action: str = "", default: bool = False, **data: Any
@@ -151,7 +169,8 @@ class Client:
             name = next(f["name"] for f in fields if f["id"] == field.field_id)
             kind = field.WhichOneof("value")
             value = getattr(field, kind)
-            told[name] = int.from_bytes(value, "big") if kind == "stream" else list(value.val)
+            numbers = {"stream": lambda v: int.from_bytes(v, "big"), "str_val": str}
+            told[name] = numbers.get(kind, lambda v: list(v.val))(value)
         return told
 
 
@@ -176,7 +195,9 @@ class Bench:
         self.device = Device(self._build, 0)
         LocalClient(self.device).set_pipeline(program.p4info, json.dumps(program.json).encode())
         self.p4runtime, self.p4info = LocalClient(self.device), program.p4info
-        self.server = BfRuntimeServer(self.device, "127.0.0.1:0", "program", program.bf_rt, program.p4info)
+        self.server = BfRuntimeServer(
+            self.device, "127.0.0.1:0", "program", program.bf_rt, program.p4info, TNA.fixed_tables
+        )
         self.server.start()
         self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
 
@@ -192,7 +213,7 @@ class Bench:
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     folder: Path = tmp_path_factory.mktemp("bfrt")
-    return compiled(folder, INGRESS=INGRESS)
+    return compiled(folder, INGRESS=INGRESS, INGRESS_DEPARSER=DEPARSER)
 
 
 @pytest.fixture

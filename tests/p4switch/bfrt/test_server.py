@@ -41,7 +41,53 @@ def refused(call: Any, *arguments: Any, **more: Any) -> list[tuple[int, str]]:
 
 
 def test_a_subscription_is_answered_with_ok(client: Client) -> None:
-    assert client.subscribe().subscribe.status.code == code_pb2.OK
+    assert next(client.subscribe()).subscribe.status.code == code_pb2.OK
+
+
+def test_a_subscription_to_another_device_is_refused(client: Client) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        next(client.subscribe(device_id=3))
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_subscribed_client_is_told_of_digests(bench: Bench, client: Client) -> None:
+    stream = client.subscribe()
+    next(stream)
+    bench.switch.process(1, bytes([99, 1]))
+    for message in bench.device.poll():
+        bench.server.publish(message)
+    digest = next(stream).digest
+    assert digest.digest_id >> 24 == 0x8E
+    assert [[f.stream for f in data.fields] for data in digest.data] == [[b"\x63", b"\x00\x07"]]
+
+
+def test_the_program_begins_anew_with_its_own_config(bench: Bench, client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="drop"))
+    stream = client.subscribe()
+    next(stream)
+    made = client.call(
+        "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
+    )
+    request = PB.SetForwardingPipelineConfigRequest(client_id=1, action="VERIFY_AND_WARM_INIT_BEGIN_AND_END")
+    request.config.extend(made.config)
+    client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    told = next(stream).set_forwarding_pipeline_config_response
+    assert told.set_forwarding_pipeline_config_response_type == 1  # WARM_INIT_FINISHED
+    assert client.read(client.entry(ROUTE)) == []
+    request.config[0].bfruntime_info = b"{}"
+    with pytest.raises(grpc.RpcError) as raised:
+        client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> None:
+    made = client.call(
+        "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
+    )
+    (table,) = json.loads(made.non_p4_config.bfruntime_info)["tables"]
+    client.tables["device"] = table
+    (found,) = client.read(client.entry("device", default=True))
+    assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
 
 
 def test_a_client_binds_to_the_program_by_its_name(client: Client) -> None:
@@ -55,11 +101,11 @@ def test_a_client_binds_to_the_program_by_its_name(client: Client) -> None:
 
 
 def test_other_actions_than_bind_are_refused_by_name(client: Client) -> None:
-    request = PB.SetForwardingPipelineConfigRequest(action="VERIFY_AND_WARM_INIT_BEGIN_AND_END")
+    request = PB.SetForwardingPipelineConfigRequest(action="RECONCILE_AND_WARM_INIT_END")
     with pytest.raises(grpc.RpcError) as raised:
         client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
     assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "VERIFY_AND_WARM_INIT_BEGIN_AND_END" in raised.value.details()
+    assert "RECONCILE_AND_WARM_INIT_END" in raised.value.details()
 
 
 def test_the_config_has_the_programs_bf_rt_json(client: Client, program: Compiled) -> None:
