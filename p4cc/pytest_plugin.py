@@ -6,6 +6,8 @@
         switch.send(0, packet).expect((1, packet))
 
     pytest --p4-switch bmv2 --p4-coverage coverage/
+
+`docs/validating.md` has all options.
 """
 
 from __future__ import annotations
