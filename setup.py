@@ -1,6 +1,6 @@
 """Build hook: with P4CC_COMPILE_HOSTS=1 a wheel has the hosts compiled, for one Python and machine.
 
-P4CC_COMPILE_HOSTS=1 python -m build --wheel
+    P4CC_COMPILE_HOSTS=1 python -m build --wheel
 
 Without it the wheel is for every machine, and the hosts are compiled when they are first used.
 """

@@ -1,11 +1,13 @@
 """Packet tests with pytest: the fixture `p4_switch`, which switch it is, and what the tests reach of P4 programs.
 
-def test_it_forwards(p4_switch):
-switch = p4_switch("my.p4")
-switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
-switch.send(0, packet).expect((1, packet))
+    def test_it_forwards(p4_switch):
+        switch = p4_switch("my.p4")
+        switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
+        switch.send(0, packet).expect((1, packet))
 
-pytest --p4-switch bmv2 --p4-coverage coverage/
+    pytest --p4-switch bmv2 --p4-coverage coverage/
+
+`docs/validating.md` has all options.
 """
 
 from __future__ import annotations

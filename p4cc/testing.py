@@ -1,6 +1,6 @@
 """Public interface for tests of a protocol: two NICs, and a link that delays, loses, reorders and duplicates.
 
-a, b = pair("dctcp")
+    a, b = pair("dctcp")
     sender, receiver = connect(a, b)
     sender.post(100_000)
     Wire(a, b, delay_ns=1000).run(until_ns=1_000_000)

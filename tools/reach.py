@@ -1,6 +1,6 @@
 """Reach of `p4cc testgen` in programs, and whether its tests hold.
 
-python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
+    python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
 
 Of the v1model programs in the folders, every Nth by name: statements covered, of those that are not proven to be out of
 reach, tests, and seconds. With --switch the tests are run there, too. Exit status 1: something was not reached, or a

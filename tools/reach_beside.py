@@ -1,6 +1,6 @@
 """Reach of the tests of `p4cc testgen` and of P4Testgen in programs, counted in the same way.
 
-python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
+    python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
 
 Of the v1model programs in the folders, or N that are drawn of them: both tools get S seconds for each, and the tests of
 both run on the built-in switch, which counts the statements that packets pass. All statements count but those that

@@ -1,6 +1,6 @@
 """Model of a run with several workers, whose windows are as long as the busiest one's work.
 
-wall(n) = work x largest share x imbalance + windows x meeting(n) + (handing over + copying) / n
+    wall(n) = work x largest share x imbalance + windows x meeting(n) + (handing over + copying) / n
     CPU(n)  = work + n x windows x meeting(n) + handing over + copying
 
 Handing over is what one frame takes, times the frames that cross. Copying is of the network: workers begin with what

@@ -47,6 +47,8 @@ class Architecture:
     properties: TableProperties = TableProperties()
     match_kinds: Mapping[str, str] = field(default_factory=dict)
     """The match kind that the target has for one of its own: where it looks values up in the same way."""
+    fixed_tables: tuple[Mapping[str, Any], ...] = ()
+    """Tables that BfRuntime has for every program, as in `bf-rt.json`."""
     pads_headers: bool = False
     """True if headers that are no whole bytes are padded at their end."""
 

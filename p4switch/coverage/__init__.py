@@ -1,6 +1,6 @@
 """Coverage of P4 programs by packets, by source line: states, transitions, tables, branches, statements.
 
-coverage = Coverage()
+    coverage = Coverage()
     coverage.add(traced.program.points, switch.passed())
     print(coverage.summary().percent)
 

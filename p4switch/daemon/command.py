@@ -54,6 +54,13 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
         return str(value)
 
 
+class _PortOrAddress(_Address):
+    name = "[HOST:]PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(f"127.0.0.1:{value}" if str(value).isdecimal() else value, param, ctx)
+
+
 @click.command(cls=_TwoParts, name="switch")
 @click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.p4|FILE.json]")
 @include_option
@@ -77,6 +84,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
 @click.option("--send", type=click.Choice(["auto", "packet", "xdp"]), default="auto", show_default=True,
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
+@click.option("--bfrt", type=_PortOrAddress(), help="Where a BfRuntime server listens, for a TNA or T2NA program.")
 @click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
 @click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT), default=ports.DROP_PORT, show_default=True)
 @click.option("--priority-queues", type=click.IntRange(1), default=8, help="Accepted; there are always 8.")
@@ -108,6 +116,7 @@ def command(
     pcap: Path | None,
     send: str,
     grpc_server_addr: str,
+    bfrt: str | None,
     cpu_port: int | None,
     drop_port: int,
     log_console: bool,
@@ -126,6 +135,8 @@ def command(
         raise UserError("--p4info: expected FILE.json with it")
     if (define or arch or include != (SOURCE_DIRECTORY,)) and (program is None or program.suffix != ".p4"):
         raise UserError("-I, -D, --arch: expected FILE.p4 with them")
+    if bfrt is not None and (program is None or program.suffix != ".p4"):
+        raise UserError("--bfrt: expected FILE.p4 with it")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
     _check(program, interfaces)
@@ -146,7 +157,7 @@ def command(
             one(event)
 
     process = SwitchProcess(
-        dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
+        dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr, bfrt_address=bfrt,
         traffic=settings, seed=seed, drop_port=drop_port, stats_file=stats, changes_file=changes, send=send,
         trace=trace if told else None,
     )

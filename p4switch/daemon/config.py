@@ -1,6 +1,6 @@
 """Configuration of a switch process's traffic manager, in a JSON file (`--traffic`): rates, delays, queue limits, PFC.
 
-{"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
+    {"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
 
 Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; times and rates are of the wall clock.
 """

@@ -17,7 +17,9 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine
+from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.v1model.ports import DROP_PORT
+from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import compile_program
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
@@ -48,6 +50,7 @@ class SwitchProcess:
         device_id: int = 0,
         cpu_port: int | None = None,
         address: str = "127.0.0.1:9559",
+        bfrt_address: str | None = None,
         traffic: TrafficSettings | None = None,
         seed: int = 0,
         drop_port: int = DROP_PORT,
@@ -58,7 +61,8 @@ class SwitchProcess:
     ) -> None:
         """Create the process.
 
-        `trace` gets what happens to each packet; pipelines that report it are slower.
+        `trace` gets what happens to each packet; pipelines that report it are slower. At `bfrt_address` the program
+        that the process starts with has a BfRuntime server, too.
         """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
@@ -88,6 +92,8 @@ class SwitchProcess:
         self.server = P4RuntimeServer(
             self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
         )
+        self._bfrt_address = bfrt_address
+        self.bfrt: BfRuntimeServer | None = None
         self._switch: Any = None
         self._decoder: Decoder | None = None  # of the pipeline that runs, if it tells
         self._decoders: dict[int, Decoder] = {}  # of those that are built, by their id
@@ -191,6 +197,11 @@ class SwitchProcess:
             self._set_pipeline(json.dumps(compiled.json).encode(), compiled.p4info)
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{program}: {error}") from error
+        if self._bfrt_address is not None:
+            fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
+            self.bfrt = BfRuntimeServer(
+                self.device, self._bfrt_address, program.stem, compiled.bf_rt, compiled.p4info, fixed
+            )
 
     def _set_pipeline(self, config: bytes, p4info: Message) -> None:
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
@@ -205,6 +216,8 @@ class SwitchProcess:
         Raises UserError if the address cannot be listened at.
         """
         self.server.start()
+        if self.bfrt is not None:
+            self.bfrt.start()
         self.live.start()
         for thread in self._threads:
             thread.start()
@@ -216,6 +229,8 @@ class SwitchProcess:
         """
         self._stop.set()
         self.server.stop()
+        if self.bfrt is not None:
+            self.bfrt.stop()
         self.live.stop()
         for thread in self._threads:
             if thread.is_alive():
@@ -247,6 +262,8 @@ class SwitchProcess:
             try:
                 self.start()
                 _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
+                if self.bfrt is not None:
+                    _LOG.info("BfRuntime server at port %d", self.bfrt.port)
                 while (answer := asked.get(came.recv(1)[0])) is not None:
                     try:
                         answer()
@@ -283,6 +300,8 @@ class SwitchProcess:
             self._log_said()
             for message in self.device.poll():
                 self.server.publish(message)
+                if self.bfrt is not None:
+                    self.bfrt.publish(message)
 
     def _watch_links(self) -> None:
         """Report ports that are down to the device: watched members and backup replicas follow."""

@@ -1,6 +1,6 @@
 """Benchmark of one switch process, beside its limit: a C program that only forwards frames.
 
-python -m p4switch.daemon.process_cost [PROGRAM.p4]
+    python -m p4switch.daemon.process_cost [PROGRAM.p4]
 
 A flood of frames comes in at one veth pair and leaves by another, through `ecn.p4` or another program with its
 `ipv4_lpm`. Then the same at given rates. Of several tries the best one counts. All of it in a network namespace of its

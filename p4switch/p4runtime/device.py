@@ -12,8 +12,9 @@ import gc
 import itertools
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from p4switch.errors import UserError
@@ -81,14 +82,15 @@ class _Undisturbed(AbstractContextManager[None]):
                 gc.enable()
 
 
-class _State:
-    """Everything a controller wrote to one pipeline on one switch."""
+class State:
+    """Everything controllers wrote to one pipeline on one switch."""
 
     def __init__(self, config: Message, pipe: Pipeline, switch: Switch, down: set[int], clock_ns: Callable[[], int],
-                 tick_ns: int, lock: AbstractContextManager[object]) -> None:
+                 tick_ns: int, lock: AbstractContextManager[object], pause_s: float) -> None:
         self.config = config
         self.pipeline = pipe
         self.switch = switch
+        self._lock, self._pause_s = lock, pause_s
         ports = Ports(pipe.port_width, down)
         self.profiles = ProfileStore(pipe, switch, ports)
         self.tables = TableStore(pipe, switch, self.profiles, clock_ns, tick_ns)
@@ -159,6 +161,29 @@ class _State:
         for message in reader(getattr(query, kind)):
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
+    def collect(self, found: Iterator[Message | None], into: list[Message]) -> None:
+        """Collect everything that is not None, in parts between which the data plane goes on.
+
+        Raises P4RuntimeError.
+        """
+        while True:
+            looked, before = 0, len(into)
+            with self._lock:
+                for message in itertools.islice(found, _LOOKED_AT_ONCE):
+                    looked += 1
+                    if message is not None:
+                        into.append(message)
+                        if len(into) - before == _ENTITIES_AT_ONCE:
+                            break
+            if looked < _LOOKED_AT_ONCE and len(into) - before < _ENTITIES_AT_ONCE:
+                return
+            _let_packets_through(self._pause_s)
+
+
+def _let_packets_through(pause_s: float) -> None:
+    if pause_s:
+        time.sleep(pause_s)
+
 
 class Device:
     """P4Runtime device.
@@ -188,8 +213,8 @@ class Device:
         self._lock = nullcontext() if lock is None else _Undisturbed(lock)
         self._control = threading.RLock()  # taken before the data plane's: what is written stays while it is read
         self._down: set[int] = set()
-        self._running: _State | None = None  # what packets go through
-        self._saved: _State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
+        self._running: State | None = None  # what packets go through
+        self._saved: State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
 
     # -- the pipeline -----------------------------------------------------------------------------------------------
 
@@ -223,7 +248,7 @@ class Device:
                 self._commit(state)
         return p4runtime_pb2.SetForwardingPipelineConfigResponse()
 
-    def _state(self, request: Message) -> _State:
+    def _state(self, request: Message) -> State:
         if not request.HasField("config"):
             invalid("the config is missing")
         pipe = pipeline.load(request.config.p4info, request.config.p4_device_config)
@@ -234,9 +259,10 @@ class Device:
         config = p4runtime_pb2.ForwardingPipelineConfig()
         if request.config.HasField("cookie"):
             config.cookie.CopyFrom(request.config.cookie)
-        return _State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns, self._lock)
+        return State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns, self._lock,
+                     self._pause_s)
 
-    def _commit(self, state: _State) -> None:
+    def _commit(self, state: State) -> None:
         if self._install is not None:
             self._install(state.switch)
         self._running, self._saved = state, None
@@ -271,26 +297,42 @@ class Device:
         self._check_device(request.device_id)
         if request.atomicity not in _WriteRequest.Atomicity.values():
             invalid(f"atomicity {request.atomicity} is not known")
-        all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
-        at_once = None if request.atomicity == _WriteRequest.DATAPLANE_ATOMIC else _UPDATES_AT_ONCE
-        with self._control, self._lock if at_once is None else nullcontext():
+        self.apply(
+            [partial(State.write, update=update) for update in request.updates],
+            all_or_none=request.atomicity != _WriteRequest.CONTINUE_ON_ERROR,
+            at_once=request.atomicity == _WriteRequest.DATAPLANE_ATOMIC,
+        )
+        return p4runtime_pb2.WriteResponse()
+
+    def apply(self, steps: Sequence[Callable[[State], Undo]], *, all_or_none: bool, at_once: bool) -> None:
+        """Take steps, each of which changes the state and returns how to undo it, or changes nothing and raises.
+
+        With `all_or_none` the first error undoes what was done before; `at_once` lets no packet see the steps half
+        done. Raises P4RuntimeError, with an error for each step.
+        """
+        part = None if at_once else _UPDATES_AT_ONCE
+        with self._control, self._lock if at_once else nullcontext():
             state = self._current()
             undos: list[Undo] = []
             errors: list[tuple[int, P4RuntimeError]] = []
-            with closing(self._in_parts(enumerate(request.updates), at_once)) as updates:
-                for position, update in updates:
+            with closing(self._in_parts(enumerate(steps), part)) as taken:
+                for position, step in taken:
                     try:
-                        undos.append(state.write(update))
+                        undos.append(step(state))
                     except P4RuntimeError as error:
                         errors.append((position, error))
                         if all_or_none:
                             break
             if errors and all_or_none:
-                for undo in self._in_parts(reversed(undos), at_once):
+                for undo in self._in_parts(reversed(undos), part):
                     undo()
         if errors:
-            raise batch_error("write", _errors(len(request.updates), errors, all_or_none))
-        return p4runtime_pb2.WriteResponse()
+            raise batch_error("write", _errors(len(steps), errors, all_or_none))
+
+    def look(self, at: Callable[[State], _T]) -> _T:
+        """Return what a function finds in the state, which nobody writes to meanwhile. Raises P4RuntimeError."""
+        with self._control:
+            return at(self._current())
 
     def _in_parts(self, items: Iterable[_T], at_once: int | None) -> Generator[_T, None, None]:
         """Yield items with the data plane's lock held while one is worked on; packets go on between parts.
@@ -306,11 +348,7 @@ class Device:
                     yield item
             if at_once is None or count < at_once:
                 return
-            self._let_packets_through()
-
-    def _let_packets_through(self) -> None:
-        if self._pause_s:
-            time.sleep(self._pause_s)
+            _let_packets_through(self._pause_s)
 
     def read(self, request: Message) -> Iterator[Message]:
         """Yield ReadResponse messages.
@@ -333,7 +371,7 @@ class Device:
                     continue
                 found.append(entities)
                 try:
-                    self._read(state.read(query), entities)
+                    state.collect(state.read(query), entities)
                 except P4RuntimeError as error:
                     errors.append((position, error))
         every = itertools.chain.from_iterable(found)
@@ -342,29 +380,11 @@ class Device:
         if errors:
             raise batch_error("read", _errors(len(request.entities), errors, False))
 
-    def _read(self, found: Iterator[Message | None], into: list[Message]) -> None:
-        """Collect everything that is not None, in parts between which the data plane goes on.
-
-        Raises P4RuntimeError.
-        """
-        while True:
-            looked, before = 0, len(into)
-            with self._lock:
-                for message in itertools.islice(found, _LOOKED_AT_ONCE):
-                    looked += 1
-                    if message is not None:
-                        into.append(message)
-                        if len(into) - before == _ENTITIES_AT_ONCE:
-                            break
-            if looked < _LOOKED_AT_ONCE and len(into) - before < _ENTITIES_AT_ONCE:
-                return
-            self._let_packets_through()
-
     def _check_device(self, device_id: int) -> None:
         if device_id != self.device_id:
             not_found(f"device {device_id} is not here; this is device {self.device_id}")
 
-    def _current(self) -> _State:
+    def _current(self) -> State:
         state = self._saved or self._running
         if state is None:
             precondition("no forwarding pipeline config was set")
@@ -393,7 +413,7 @@ class Device:
                 state.digests.note_lost(state.switch.lost_digests)
             messages = [p4runtime_pb2.StreamMessageResponse(digest=digest)
                         for digest in state.digests.poll(learnt, self._clock_ns())]
-            self._read(state.tables.idle_entries(), idle)
+            state.collect(state.tables.idle_entries(), idle)
         if idle:
             message = p4runtime_pb2.StreamMessageResponse()
             message.idle_timeout_notification.table_entry.extend(idle)
@@ -429,7 +449,7 @@ class Device:
         """
         return packet_io.packet_out(self._packets().pipeline, message)
 
-    def _packets(self) -> _State:
+    def _packets(self) -> State:
         if self._running is None:
             precondition("no forwarding pipeline config was set")
         return self._running
@@ -475,7 +495,7 @@ def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: b
     return errors
 
 
-def _carry_over(old: _State, new: _State) -> None:
+def _carry_over(old: State, new: State) -> None:
     """Write everything that `old` holds into `new`.
 
     Raises P4RuntimeError (INVALID_ARGUMENT) if it does not fit.
@@ -494,7 +514,7 @@ def _carry_over(old: _State, new: _State) -> None:
         _put(new, p4runtime_pb2.Entity(table_entry=entry))
 
 
-def _put(state: _State, entity: Message) -> None:
+def _put(state: State, entity: Message) -> None:
     """Insert an entity, or modify one that always exists."""
     always = entity.WhichOneof("entity") in ("counter_entry", "meter_entry", "register_entry", "value_set_entry")
     always = always or entity.table_entry.is_default_action

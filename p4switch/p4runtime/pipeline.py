@@ -372,7 +372,10 @@ class _Loader:
             name = register.preamble.name
             data = self._array("register", register)
             widths = p4data.leaves(register.type_spec, self.info.type_info, f"register {name}")
-            if None not in widths and widths != [data.get("bitwidth", widths[0] if widths else 0)]:
+            known = [width for width in widths if width is not None]
+            # A cell is one number in the engine; the parts of a value are its bytes, so that they have to be whole.
+            fits = len(known) == 1 or not any(width % 8 for width in known)
+            if len(known) == len(widths) and not (fits and sum(known) == data.get("bitwidth", sum(known)) and known):
                 invalid(f"register {name}: cells of {_bits(widths)} in P4Info, {data['bitwidth']} in the BMv2 JSON")
             self.pipeline.registers[register.preamble.id] = Cells(
                 register.preamble.id, name, register.size, type_spec=register.type_spec

@@ -1,34 +1,26 @@
-"""The P4Runtime gRPC service around a `Device`.
-
-One thread runs an event loop, in which each stream is a coroutine: a stream that is silent costs nothing but memory.
-What calls the device or waits for a lock is done by a few workers, a request at a time.
-"""
+"""The P4Runtime gRPC service around a `Device`."""
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, NoReturn, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
 
-from p4switch.errors import UserError
 from p4switch.p4runtime.arbitration import Arbitration, Controller
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
-_WORKERS = 16
 _MAX_STREAMS = 4096
 MAX_OUTGOING = 4096  # messages that wait for one controller; those beyond are lost
 _Response = p4runtime_pb2.StreamMessageResponse
-_T = TypeVar("_T")
 
 
 class P4RuntimeServer:
@@ -39,34 +31,28 @@ class P4RuntimeServer:
 
     def __init__(self, device: Device, address: str, packet_out: Callable[[bytes], None] | None = None) -> None:
         self._device = device
-        self._address = address
         self._packet_out = packet_out
         self._arbitration = Arbitration(device.device_id)
         # Held while a primary writes, so that a primary whose time is over finishes before the next one begins.
         self._lock = threading.RLock()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="p4runtime", daemon=True)
-        self._workers = ThreadPoolExecutor(_WORKERS, "p4runtime worker")
-        self._server: grpc.aio.Server | None = None
+        self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)
         self._streams = 0
-        self.port = 0
+
+    @property
+    def port(self) -> int:
+        """The port that the server listens at, once it is started."""
+        return self._host.port
 
     def start(self) -> None:
         """Start the server.
 
         Raises UserError if the address cannot be listened at.
         """
-        self._thread.start()
-        self._wait_for(self._start())
+        self._host.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
         """End all calls, also those that are not done after `grace_s`."""
-        if self._thread.is_alive():
-            self._wait_for(self._end(grace_s))
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        self._loop.close()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._host.stop(grace_s)
 
     def publish(self, message: Message) -> None:
         """Publish a StreamMessageResponse to the primary controllers: packet-in, digest list, idle time-out."""
@@ -74,41 +60,7 @@ class P4RuntimeServer:
             for controller in self._arbitration.primaries():
                 controller.send(message)
 
-    # -- the event loop ---------------------------------------------------------------------------------------------
-
-    def _wait_for(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return the result of a coroutine in the event loop, from another thread."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    async def _work(self, function: Callable[..., _T], *arguments: object) -> _T:
-        return await self._loop.run_in_executor(self._workers, function, *arguments)
-
-    async def _start(self) -> None:
-        server = grpc.aio.server(options=[
-            ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)
-        ])
-        server.add_generic_rpc_handlers((self._handlers(),))
-        with suppress(RuntimeError):
-            self.port = server.add_insecure_port(self._address)
-        if not self.port:
-            raise UserError(f"--grpc-server-addr {self._address}: cannot listen there; expected a free HOST:PORT")
-        await server.start()
-        self._server = server
-
-    async def _end(self, grace_s: float) -> None:
-        """End all calls, and wait for the tasks that serve them.
-
-        The server's own end does not, and what it leaves would say so on stderr when it is thrown away.
-        """
-        if self._server is not None:
-            await self._server.stop(grace_s)
-        for end in (lambda _: None, asyncio.Task.cancel):
-            serving = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in serving:
-                end(task)
-            if serving:
-                await asyncio.wait(serving, timeout=grace_s)
-        await self._loop.shutdown_asyncgens()
+    # -- calls ------------------------------------------------------------------------------------------------------
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         pb = p4runtime_pb2
@@ -116,12 +68,12 @@ class P4RuntimeServer:
         def unary(method: Callable[[Message], Message], request: Any, response: Any) -> Any:
             async def call(message: Message, context: Any) -> Message:
                 try:
-                    return await self._work(method, message)
+                    return await self._host.work(method, message)
                 except P4RuntimeError as error:
-                    await _abort(context, error)
+                    await abort(context, error)
                 except Exception as error:
                     _LOG.exception("an error of the server's own")
-                    await _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
+                    await abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
 
             return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
 
@@ -138,8 +90,6 @@ class P4RuntimeServer:
                 self._stream, pb.StreamMessageRequest.FromString, _Response.SerializeToString),
             "Capabilities": unary(self._device.capabilities, pb.CapabilitiesRequest, pb.CapabilitiesResponse),
         })
-
-    # -- calls ------------------------------------------------------------------------------------------------------
 
     def _check(self, request: Message) -> None:
         if request.device_id != self._device.device_id:
@@ -160,27 +110,26 @@ class P4RuntimeServer:
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
         responses = self._device.read(request)
         try:
-            while (response := await self._work(next, responses, None)) is not None:
+            while (response := await self._host.work(next, responses, None)) is not None:
                 yield response
         except P4RuntimeError as error:
-            await _abort(context, error)
+            await abort(context, error)
 
     # -- streams ----------------------------------------------------------------------------------------------------
 
     async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
         if self._streams >= _MAX_STREAMS:
-            await _abort(context, P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, f"{_MAX_STREAMS} streams are open"))
+            await abort(context, P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, f"{_MAX_STREAMS} streams are open"))
         outgoing = Outgoing()
 
         def send(message: Message) -> None:
-            with suppress(RuntimeError):  # the event loop is closed: there is no controller any more
-                self._loop.call_soon_threadsafe(outgoing.put, message)
+            self._host.call_soon(outgoing.put, message)
 
         controller = Controller(send)
 
         async def receive() -> None:
             async for request in requests:
-                await self._work(self._stream_request, controller, request)
+                await self._host.work(self._stream_request, controller, request)
 
         self._streams += 1
         receiver = asyncio.create_task(receive())
@@ -193,12 +142,11 @@ class P4RuntimeServer:
                 _LOG.debug("stream ended: %s", error)
                 error = P4RuntimeError(code_pb2.INVALID_ARGUMENT, "expected messages of type StreamMessageRequest")
             if error is not None:
-                await _abort(context, error)
+                await abort(context, error)
         finally:
             self._streams -= 1
             receiver.cancel()
-            with suppress(RuntimeError):  # the server has been stopped
-                self._workers.submit(self._leave, controller)
+            self._host.submit(self._leave, controller)
 
     def _leave(self, controller: Controller) -> None:
         with self._lock:
@@ -271,7 +219,8 @@ def _stream_error(request: Message, kind: str | None, error: P4RuntimeError) -> 
     return response
 
 
-async def _abort(context: Any, error: P4RuntimeError) -> NoReturn:
+async def abort(context: Any, error: P4RuntimeError) -> NoReturn:
+    """End a call with an error."""
     if error.errors:
         context.set_trailing_metadata((("grpc-status-details-bin", error.status().SerializeToString()),))
     await context.abort(_CODES[error.code], error.message)

@@ -1,6 +1,6 @@
 """Trace of a packet in a pipeline: events, and three ways to write them down.
 
-traced = build_traced(json)
+    traced = build_traced(json)
     switch = load().Switch(str(traced.library))
     switch.set_tracing(True)
     switch.process(port, frame)

@@ -1,6 +1,6 @@
 """State of running networks on disk, for other commands: one folder a run, below /run/p4cc.
 
-/run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
+    /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
     /run/p4cc/<id>/*               logs, sockets, settings of its processes
 
 A folder begins as `.<id>` and gets its name when its state is there. <id> begins with the number of the process that

@@ -8,6 +8,7 @@ from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
+from p4switch.architectures.tna.fixed import fixed_tables
 from p4switch.architectures.tna.state import WidePortState, states
 from p4switch.registry import Registry
 
@@ -24,6 +25,7 @@ T2NA = Architecture(
     {"__TARGET_TOFINO__": "2", **COMPILER},
     PROPERTIES,
     MATCH_KINDS,
+    tuple(fixed_tables("tf2")),
     pads_headers=True,
 )
 ARCHITECTURES.add(T2NA.name, T2NA)

@@ -9,6 +9,7 @@ from p4switch.architectures.architecture import ARCHITECTURES, Architecture, Tab
 from p4switch.architectures.extern import Extern
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
+from p4switch.architectures.tna.fixed import fixed_tables
 from p4switch.architectures.tna.state import PortState, states
 from p4switch.registry import Registry
 
@@ -47,6 +48,7 @@ TNA = Architecture(
     {"__TARGET_TOFINO__": "1", **COMPILER},
     PROPERTIES,
     MATCH_KINDS,
+    tuple(fixed_tables("tf1")),
     pads_headers=True,
 )
 ARCHITECTURES.add(TNA.name, TNA)

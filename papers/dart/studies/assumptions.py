@@ -1,6 +1,6 @@
 """Study of the assumptions that the Dart paper leaves open, for its figures 11 to 14, tables I and II.
 
-python -m papers.dart.studies.assumptions [--folder FOLDER] [--skip-ms 6] [--csv FILE]
+    python -m papers.dart.studies.assumptions [--folder FOLDER] [--skip-ms 6] [--csv FILE]
 
 Flows that start in the first milliseconds are left out: until long flows end as often as they start, their number
 grows, and so does everything that depends on it. Each row is a variant, a load and a seed.

@@ -163,7 +163,7 @@ def test_what_serves_a_call_ends_with_the_server(served: Served) -> None:
             ended.append(end_s)
 
     for end_s in (0.01, 1e6):
-        asyncio.run_coroutine_threadsafe(serves(end_s), served.server._loop)
+        asyncio.run_coroutine_threadsafe(serves(end_s), served.server._host._loop)
     served.server.stop()
     served.stopped = True
     assert ended == [0.01, 1e6]

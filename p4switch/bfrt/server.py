@@ -1,0 +1,309 @@
+"""The BfRuntime gRPC service around a `Device`, beside P4Runtime's on the same state.
+
+Errors are as the published server gives them: UNKNOWN, with one `bfrt_proto.Error` an update in
+`grpc-status-details-bin`, or in the response for clients that ask for it (metadata `error_in_resp`). Without TLS, and
+without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import grpc
+
+from p4switch.bfrt.fields import Json
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.schema import VERSION
+from p4switch.bfrt.tables import Tables
+from p4switch.p4runtime.device import Device
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
+from p4switch.p4runtime.grpc_host import GrpcHost
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
+from p4switch.p4runtime.server import Outgoing
+
+_LOG = logging.getLogger(__name__)
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_ALL_PIPES = 0xFFFF
+_ENTITIES_A_RESPONSE = 500
+_Write = bfruntime_pb2.WriteRequest
+_Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
+_FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
+_Response = bfruntime_pb2.StreamMessageResponse
+
+
+class BfRuntimeServer:
+    """Serves `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free one).
+
+    `fixed` are the tables that every program of its architecture has.
+    """
+
+    def __init__(
+        self, device: Device, address: str, name: str, bf_rt: Json, p4info: Any, fixed: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self._device = device
+        self._name = name
+        self._bf_rt = json.dumps(bf_rt).encode()
+        self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
+        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
+        self._streams: dict[int, tuple[Outgoing, bool]] = {}  # by client: and whether it wants digests
+        self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
+
+    @property
+    def port(self) -> int:
+        """The port that the server listens at, once it is started."""
+        return self._host.port
+
+    def start(self) -> None:
+        """Start the server.
+
+        Raises UserError if the address cannot be listened at.
+        """
+        self._host.start()
+
+    def stop(self, grace_s: float = 0.5) -> None:
+        """End all calls, also those that are not done after `grace_s`."""
+        self._host.stop(grace_s)
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        pb = bfruntime_pb2
+
+        def unary(method: Callable[[Message, Any], Message], request: Any, response: Any) -> Any:
+            async def call(message: Message, context: Any) -> Message:
+                try:
+                    return await self._host.work(method, message, context)
+                except P4RuntimeError as error:
+                    await _abort(context, error)
+                except Exception as error:
+                    _LOG.exception("an error of the server's own")
+                    await _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
+
+            return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
+
+        return grpc.method_handlers_generic_handler("bfrt_proto.BfRuntime", {
+            "Write": unary(self._write, pb.WriteRequest, pb.WriteResponse),
+            "Read": grpc.unary_stream_rpc_method_handler(
+                self._read, pb.ReadRequest.FromString, pb.ReadResponse.SerializeToString),
+            "SetForwardingPipelineConfig": unary(
+                self._set_config, pb.SetForwardingPipelineConfigRequest, pb.SetForwardingPipelineConfigResponse),
+            "GetForwardingPipelineConfig": unary(
+                self._get_config, pb.GetForwardingPipelineConfigRequest, pb.GetForwardingPipelineConfigResponse),
+            "StreamChannel": grpc.stream_stream_rpc_method_handler(
+                self._stream, pb.StreamMessageRequest.FromString, pb.StreamMessageResponse.SerializeToString),
+        })  # fmt: skip
+
+    # Pipeline
+
+    def _check_device(self, device_id: int) -> None:
+        if device_id != self._device.device_id:
+            not_found(f"device {device_id} is not here; this is device {self._device.device_id}")
+
+    def _check_name(self, name: str) -> None:
+        if name != self._name:
+            not_found(f"no program is called {name!r}; expected {self._name!r}")
+
+    def _set_config(self, request: Message, _: Any) -> Message:
+        self._check_device(request.device_id)
+        action = next((name for name, value in _Set.Action.items() if value == request.action), str(request.action))
+        if request.action not in (_Set.BIND, _Set.VERIFY_AND_WARM_INIT_BEGIN_AND_END):
+            unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
+        if len(request.config) != 1:
+            invalid(f"{action}: {len(request.config)} configs; expected one, with the name of the program")
+        self._check_name(request.config[0].p4_name)
+        response = bfruntime_pb2.SetForwardingPipelineConfigResponse()
+        if request.action != _Set.BIND:
+            if request.config[0].bfruntime_info != self._bf_rt:
+                unimplemented(f"{action}: expected the config of the program that runs, which begins anew")
+            self._begin_anew()
+            response.set_forwarding_pipeline_config_response_type = _FINISHED
+            self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
+        return response
+
+    def _begin_anew(self) -> None:
+        """Set the pipeline that runs once more, without entries."""
+        request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=self._device.device_id)
+        request.action = p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+        pipeline = self._device.look(lambda state: state.pipeline)
+        request.config.p4info.CopyFrom(pipeline.p4info)
+        request.config.p4_device_config = pipeline.device_config
+        self._device.set_forwarding_pipeline_config(request)
+        if any(learns for _, learns in self._streams.values()):
+            self._device.apply([self._tables.listen], all_or_none=True, at_once=False)
+
+    def _get_config(self, request: Message, _: Any) -> Message:
+        self._check_device(request.device_id)
+        response = bfruntime_pb2.GetForwardingPipelineConfigResponse()
+        response.config.add(p4_name=self._name, bfruntime_info=self._bf_rt)
+        response.non_p4_config.bfruntime_info = self._fixed
+        return response
+
+    # Entries
+
+    def _check_target(self, target: Message) -> None:
+        self._check_device(target.device_id)
+        if target.pipe_id != _ALL_PIPES:
+            unimplemented(
+                f"target: pipe {target.pipe_id}; expected {_ALL_PIPES:#x}, as all pipes have the same entries"
+            )
+
+    def _check_request(self, request: Message, entries: Sequence[Message]) -> None:
+        self._check_target(request.target)
+        if request.p4_name:
+            self._check_name(request.p4_name)
+        for entry in entries:
+            if entry.table_entry.HasField("entry_tgt"):
+                self._check_target(entry.table_entry.entry_tgt)
+
+    def _write(self, request: Message, context: Any) -> Message:
+        self._check_request(request, [update.entity for update in request.updates])
+        if request.atomicity == _Write.DATAPLANE_ATOMIC:
+            unimplemented("DATAPLANE_ATOMIC is not supported")
+        response = bfruntime_pb2.WriteResponse()
+        asked = dict(context.invocation_metadata() or ())
+        ignores, tells = asked.get("ignore_not_found") == "1", asked.get("error_in_resp") == "1"
+        steps = [partial(self._tables.write, update) for update in request.updates]
+        if "deadline_sec" in asked or "deadline_nsec" in asked:
+            until = time.monotonic() + _seconds(asked, "deadline_sec") + _seconds(asked, "deadline_nsec") / 1e9
+            steps = [partial(_in_time, step, until) for step in steps]
+        absent: list[int] = []
+        if ignores:
+            steps = [
+                partial(_unless_absent, step, place, absent) if update.type == bfruntime_pb2.Update.DELETE else step
+                for place, (step, update) in enumerate(zip(steps, request.updates, strict=True))
+            ]
+        errors = [bfruntime_pb2.Error() for _ in steps]
+        try:
+            self._device.apply(steps, all_or_none=request.atomicity == _Write.ROLLBACK_ON_ERROR, at_once=False)
+        except P4RuntimeError as error:
+            if not error.errors:
+                raise
+            if any(e.canonical_code == code_pb2.DEADLINE_EXCEEDED for e in error.errors):
+                raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "the time that the client gave is over") from error
+            errors = [bfruntime_pb2.Error(canonical_code=e.canonical_code, message=e.message) for e in error.errors]
+            if not tells:
+                raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
+        for place in absent:
+            errors[place].code = code_pb2.NOT_FOUND
+        if tells or ignores:
+            response.status.extend(errors)
+        return response
+
+    async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
+        tells = dict(context.invocation_metadata() or ()).get("error_in_resp") == "1"
+        found: list[Message] = []
+        errors: list[Message] = []
+        try:
+            self._check_request(request, request.entities)
+            for entity in request.entities:
+                entities, error = await self._host.work(self._look, entity)
+                found += entities
+                errors.append(error)
+        except P4RuntimeError as error:
+            await _abort(context, error)
+        for start in range(0, len(found), _ENTITIES_A_RESPONSE):
+            yield bfruntime_pb2.ReadResponse(entities=found[start : start + _ENTITIES_A_RESPONSE])
+        failed = sum(error.canonical_code != code_pb2.OK for error in errors)
+        if tells:
+            yield bfruntime_pb2.ReadResponse(status=errors)
+        elif failed:
+            message = f"read failed for {failed} of {len(errors)}"
+            await _abort(context, P4RuntimeError(code_pb2.UNKNOWN, message, errors))
+
+    def _look(self, entity: Message) -> tuple[list[Message], Message]:
+        """Return the entities that a query means, and its error."""
+        try:
+            return self._device.look(partial(self._tables.read, entity)), bfruntime_pb2.Error()
+        except P4RuntimeError as error:
+            return [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
+
+    # Streams
+
+    async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
+        """Answer the subscription of a client, and tell it of digests, as long as its stream is open."""
+        outgoing, clients = Outgoing(), set[int]()
+
+        async def receive() -> None:
+            async for request in requests:
+                if request.WhichOneof("update") == "digest_ack":
+                    unimplemented("digest_ack is not supported")
+                if request.WhichOneof("update") == "subscribe":
+                    self._check_device(request.subscribe.device_id)
+                    taken = self._streams.get(request.client_id)
+                    if taken is not None and taken[0] is not outgoing:
+                        invalid(f"client {request.client_id} is subscribed already; expected another client id")
+                    clients.add(request.client_id)
+                    learns = request.subscribe.notifications.enable_learn_notifications
+                    self._streams[request.client_id] = outgoing, learns
+                    if learns:
+                        apply = partial(self._device.apply, [self._tables.listen], all_or_none=True, at_once=False)
+                        await self._host.work(apply)
+                    response = _Response(subscribe=request.subscribe)
+                    response.subscribe.status.code = code_pb2.OK
+                    outgoing.put(response)
+
+        receiver = asyncio.create_task(receive())
+        receiver.add_done_callback(lambda _: outgoing.end())
+        try:
+            async for message in outgoing:
+                yield message
+            error = receiver.exception()
+            if isinstance(error, P4RuntimeError):
+                await _abort(context, error)
+        finally:
+            receiver.cancel()
+            for client in clients:
+                self._streams.pop(client, None)
+
+    def _send(self, client: int, message: Message) -> None:
+        stream = self._streams.get(client)
+        if stream is not None:
+            self._host.call_soon(stream[0].put, message)
+
+    def publish(self, message: Message) -> None:
+        """Tell clients of a digest, a StreamMessageResponse of P4Runtime; other messages are not theirs."""
+        digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
+        if digest is not None:
+            digest.target.device_id, digest.target.pipe_id = self._device.device_id, _ALL_PIPES
+            for client, (_, learns) in list(self._streams.items()):
+                if learns:
+                    self._send(client, _Response(digest=digest))
+
+
+def _seconds(asked: Mapping[str, Any], name: str) -> int:
+    text = str(asked.get(name, "0"))
+    if not text.isdecimal():
+        invalid(f"{name}: {text!r}; expected a number")
+    return int(text)
+
+
+def _in_time(step: Callable[[Any], Any], until: float, state: Any) -> Any:
+    """Take a step unless it is too late."""
+    if time.monotonic() > until:
+        raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "not done in time")
+    return step(state)
+
+
+def _unless_absent(step: Callable[[Any], Any], place: int, absent: list[int], state: Any) -> Any:
+    """Take a step, and note its place if it deletes what does not exist."""
+    try:
+        return step(state)
+    except P4RuntimeError as error:
+        if error.code != code_pb2.NOT_FOUND:
+            raise
+        absent.append(place)
+        return lambda: None
+
+
+async def _abort(context: Any, error: P4RuntimeError) -> NoReturn:
+    if error.errors:
+        status = status_pb2.Status(code=error.code, message=error.message)
+        for each in error.errors:
+            status.details.add(type_url="type.googleapis.com/bfrt_proto.Error", value=each.SerializeToString())
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    await context.abort(_CODES[error.code], error.message)
+    raise AssertionError("abort does not return")

@@ -1,0 +1,940 @@
+"""Tables of BfRuntime over the state of a P4Runtime device: what is written and read becomes P4Runtime entities.
+
+`KINDS` has a class for each kind of table, its `table_type` in `bf-rt.json`; other kinds are refused by name.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from p4switch.bfrt.fields import Id, Json
+from p4switch.bfrt.keys import Keys, number, width_of
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.p4runtime import p4data
+from p4switch.p4runtime.bytestring import canonical, size
+from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, precondition, unimplemented
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_LOG = logging.getLogger(__name__)
+_Update = bfruntime_pb2.Update
+_P4Update = p4runtime_pb2.Update
+_MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
+_UNLIMITED = (1 << 64) - 1
+_SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
+_COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
+_RATES = {
+    1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
+    1: (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
+}
+"""Fields of a meter, by what one of them is in P4Runtime's unit: bytes, or packets."""
+
+
+def type_name(kind: int) -> str:
+    """Return the name of a type of updates."""
+    found = next((name for name, value in _Update.Type.items() if value == kind), None)
+    return found or str(kind)
+
+
+def _one(kind: str, message: Message) -> Message:
+    return p4runtime_pb2.Entity(**{kind: message})
+
+
+def _read(state: State, kind: str, message: Message) -> list[Message]:
+    """Return the entities that a query of P4Runtime selects."""
+    found: list[Message] = []
+    state.collect(state.read(_one(kind, message)), found)
+    return [getattr(each, kind) for each in found]
+
+
+def _write(state: State, how: int, kind: str, *messages: Message) -> Undo:
+    """Write entities in their order, all or none, and return how to undo it."""
+    undos: list[Undo] = []
+
+    def undo() -> None:
+        for each in reversed(undos):
+            each()
+
+    try:
+        for message in messages:
+            undos.append(state.write(_P4Update(type=how, entity=_one(kind, message))))
+    except P4RuntimeError:
+        undo()
+        raise
+    return undo
+
+
+class Table(ABC):
+    """A table: `info` is its object in `bf-rt.json`, `ids` has the ids of P4Info by kind and name."""
+
+    takes: ClassVar[frozenset[int]] = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY})
+    """Types of updates that it takes, besides DELETE of all that there is."""
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        self.name: str = info["name"]
+        self.id: int = info["id"]
+        self.operations: list[str] = info["supported_operations"]
+        self._info = info
+        self._ids = ids
+        self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
+
+    def _p4_id(self, kind: str, name: str = "") -> int:
+        """Return the id that P4Info has for what is behind the table, or for another object that is named."""
+        return self._ids[kind, name or self.name.partition(".")[2]]
+
+    def write(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+        value = entry.WhichOneof("value")
+        if value == "handle_id":
+            unimplemented(f"{self.name}: handles are not supported")
+        if entry.is_default_entry:
+            return self.write_default(kind, entry, state)
+        if value is None and kind == _Update.DELETE:
+            return self.clear(state)
+        if kind not in self.takes:
+            unimplemented(f"{self.name}: {type_name(kind)} is not supported")
+        if value is None and self._info["key"]:
+            invalid(f"{self.name}: the key is missing")
+        return self.write_entry(kind, entry, state)
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write the default entry, in tables that have one."""
+        unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+
+    @abstractmethod
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry with a key."""
+
+    @abstractmethod
+    def clear(self, state: State) -> Undo:
+        """Delete all entries, or set them to what they begin with."""
+
+    def read(self, entry: Message, state: State) -> list[Message]:
+        """Return the entries that a query means. Raises P4RuntimeError."""
+        flags = entry.table_flags
+        value = entry.WhichOneof("value")
+        if value == "handle_id":
+            unimplemented(f"{self.name}: handles are not supported")
+        for flag in ("reset_ttl", "reset_stats"):
+            if getattr(flags, flag):
+                unimplemented(f"{self.name}: the flag {flag} is not supported")
+        unknown = [f.field_id for f in entry.data.fields if f.field_id not in self.data_ids()]
+        if unknown:
+            invalid(f"{self.name}: no data field has the id {unknown[0]}")
+        found = self.find(entry, state)
+        wanted = {f.field_id for f in entry.data.fields}
+        for each in found:
+            if flags.key_only:
+                each.ClearField("data")
+            elif wanted:
+                kept = [f for f in each.data.fields if f.field_id in wanted]
+                del each.data.fields[:]
+                each.data.fields.extend(kept)
+        if not found and value is not None:
+            not_found(f"{self.name}: the entry does not exist")
+        return found
+
+    def data_ids(self) -> set[int]:
+        """Return the ids of all fields of data."""
+        actions = self._info.get("action_specs", [])
+        return {*self._data, *(f["id"] for action in actions for f in action["data"])}
+
+    @abstractmethod
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the entry that a query has the key of, or else all of them; or the default entry."""
+
+    def usage(self, state: State) -> int:
+        """Return how many entries there are."""
+        return len(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
+
+    def _given(self, data: Message, fields: Mapping[int, Json]) -> dict[int, Message]:
+        """Return the fields of data by id. Raises P4RuntimeError (INVALID_ARGUMENT) for others than `fields`."""
+        given: dict[int, Message] = {}
+        for field in data.fields:
+            if field.field_id not in fields:
+                invalid(f"{self.name}: no data field has the id {field.field_id}")
+            given[field.field_id] = field
+        return given
+
+    def _number(self, field: Message, info: Json) -> int:
+        where = f"{self.name}: {info['name']}"
+        if info["type"]["type"] == "bool":
+            if field.WhichOneof("value") != "bool_val":
+                invalid(f"{where}: expected a bool")
+            return int(field.bool_val)
+        if field.WhichOneof("value") != "stream":
+            invalid(f"{where}: expected bytes")
+        return number(field.stream, width_of(info), where)
+
+    def _index(self, entry: Message) -> int:
+        """Return the number that the only key field is."""
+        (info,) = self._info["key"]
+        if len(entry.key.fields) != 1 or entry.key.fields[0].field_id != info["id"]:
+            invalid(f"{self.name}: expected {info['name']} as the key, and nothing else")
+        return number(entry.key.fields[0].exact.value, 32, f"{self.name}: {info['name']}")
+
+    def _entry(self, index: int | None = None) -> Message:
+        """Return a new entry, with a number as its key."""
+        made = bfruntime_pb2.TableEntry(table_id=self.id)
+        made.data.SetInParent()
+        if index is not None:
+            (info,) = self._info["key"]
+            made.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(4, "big")
+        return made
+
+    def _put(self, data: Message, ident: int, value: int) -> None:
+        info = self._data[ident]
+        field = data.fields.add(field_id=ident)
+        if info["type"]["type"] == "bool":
+            field.bool_val = bool(value)
+        else:
+            field.stream = value.to_bytes(size(width_of(info)), "big")
+
+    # What tables of counters and meters, and tables with direct ones, have in common
+
+    def _rate_fields(self) -> tuple[int, tuple[Id, ...]] | None:
+        return next(((unit, ids) for unit, ids in _RATES.items() if ids[0] in self._data), None)
+
+    def _put_counts(self, into: Message, counter: Message) -> None:
+        for ident, value in zip(_COUNTS, (counter.byte_count, counter.packet_count), strict=True):
+            if ident in self._data:
+                self._put(into, ident, value)
+
+    def _take_counts(self, given: Mapping[int, Message], into: Message) -> bool:
+        """Set the counts that are given, and return whether there are any."""
+        for ident, name in zip(_COUNTS, ("byte_count", "packet_count"), strict=True):
+            if ident in given:
+                value = self._number(given[ident], self._data[ident])
+                if value > _MOST:
+                    invalid(f"{self.name}: {self._data[ident]['name']} {value}; expected at most {_MOST}")
+                setattr(into, name, value)
+        return any(ident in given for ident in _COUNTS)
+
+    def _put_rates(self, into: Message, config: Message | None) -> None:
+        found = self._rate_fields()
+        if found is None:
+            return
+        unit, ids = found
+        for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
+            rate = _MOST if config is None else getattr(config, name)
+            self._put(into, ident, _UNLIMITED if rate == _MOST else rate // unit)
+
+    def _take_rates(self, given: Mapping[int, Message], into: Message) -> bool:
+        """Set the rates and bursts that are given, and return whether there are any."""
+        found = self._rate_fields()
+        if found is None or not any(ident in given for ident in found[1]):
+            return False
+        unit, ids = found
+        for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
+            if ident in given:
+                setattr(into, name, min(self._number(given[ident], self._data[ident]) * unit, _MOST))
+        return True
+
+
+def _no_limits() -> Message:
+    return p4runtime_pb2.MeterConfig(cir=_MOST, pir=_MOST, cburst=_MOST, pburst=_MOST)
+
+
+class _Actions:
+    """Actions of a table, by their ids in `bf-rt.json`."""
+
+    def __init__(self, table: str, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        self._table = table
+        self.specs = {spec["id"]: spec for spec in info.get("action_specs", [])}
+        self._p4 = {ident: ids["action", spec["name"]] for ident, spec in self.specs.items()}
+        self._back = {p4: ident for ident, p4 in self._p4.items()}
+
+    def decode(self, ident: int, given: Mapping[int, Message], old: Message | None = None) -> Message:
+        """Return P4Runtime's action; parameters that are not given are those of `old`, if that is the same action.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
+        if ident not in self.specs:
+            invalid(f"{self._table}: no action has the id {ident}")
+        spec = self.specs[ident]
+        action = p4runtime_pb2.Action(action_id=self._p4[ident])
+        same = old is not None and old.action_id == action.action_id
+        before = {p.param_id: p.value for p in old.params} if old is not None and same else {}
+        for info in spec["data"]:
+            where = f"{self._table}: {spec['name']}: {info['name']}"
+            if info["id"] in before and info["id"] not in given:
+                action.params.add(param_id=info["id"], value=before[info["id"]])
+                continue
+            if info["id"] not in given:
+                invalid(f"{where} is missing")
+            value = number(given[info["id"]].stream, width_of(info), where)
+            action.params.add(param_id=info["id"], value=canonical(value))
+        return action
+
+    def fields(self, ident: int) -> dict[int, Json]:
+        """Return the parameters of an action by their ids; 0 is none. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        if ident and ident not in self.specs:
+            invalid(f"{self._table}: no action has the id {ident}")
+        return {f["id"]: f for f in self.specs[ident]["data"]} if ident else {}
+
+    def encode(self, action: Message, into: Message) -> None:
+        """Put an action into the data of an entry."""
+        into.action_id = self._back[action.action_id]
+        params = {p.param_id: p.value for p in action.params}
+        for info in self.specs[into.action_id]["data"]:
+            value = int.from_bytes(params[info["id"]], "big").to_bytes(size(width_of(info)), "big")
+            into.fields.add(field_id=info["id"], stream=value)
+
+
+class MatchTable(Table):
+    """Match-action tables, with actions, or with members and groups of action profiles."""
+
+    takes = Table.takes | {_Update.DELETE}
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._keys = Keys(info)
+        self._actions = _Actions(self.name, info, ids)
+        self._table_id = self._p4_id("table")
+        self._has_counter = any(ident in self._data for ident in _COUNTS)
+
+    def _query(self) -> Message:
+        query = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        if self._has_counter:
+            query.counter_data.SetInParent()
+        if self._rate_fields() is not None:
+            query.meter_config.SetInParent()
+        return query
+
+    def _found(self, key: Message, state: State) -> Message | None:
+        """Return P4Runtime's entry with a key, if it exists."""
+        query = self._query()
+        matches, query.priority = self._keys.decode(key)
+        query.match.extend(matches)
+        wanted = {m.field_id: m for m in matches}
+        found = _read(state, "table_entry", query)
+        return next((e for e in found if {m.field_id: m for m in e.match} == wanted), None)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry; what MODIFY does not give stays."""
+        if kind == _Update.DELETE:
+            made = p4runtime_pb2.TableEntry(table_id=self._table_id)
+            matches, made.priority = self._keys.decode(entry.key)
+            made.match.extend(matches)
+            return _write(state, _P4Update.DELETE, "table_entry", made)
+        old = None if kind == _Update.INSERT else self._found(entry.key, state)
+        if old is None and kind == _Update.MODIFY:
+            not_found(f"{self.name}: the entry does not exist")
+        made = self._made(entry, old)
+        return _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "table_entry", made)
+
+    def _made(self, entry: Message, old: Message | None) -> Message:
+        """Return P4Runtime's entry as it is to be."""
+        made = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        matches, made.priority = self._keys.decode(entry.key)
+        made.match.extend(matches)
+        given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+        for ident in (Id.ENTRY_TTL, Id.ENTRY_HIT_STATE):
+            if ident in given:
+                unimplemented(f"{self.name}: ${ident.name} is not supported")
+        self._take_target(entry.data.action_id, given, made, old)
+        if old is None and not made.HasField("action"):
+            invalid(f"{self.name}: the action is missing")
+        counter = p4runtime_pb2.CounterData()
+        if old is not None:
+            counter.CopyFrom(old.counter_data)
+            made.metadata, made.controller_metadata = old.metadata, old.controller_metadata
+            made.idle_timeout_ns = old.idle_timeout_ns
+        if self._take_counts(given, counter):
+            made.counter_data.CopyFrom(counter)
+        had = old is not None and old.HasField("meter_config")
+        config = old.meter_config if old is not None and had else _no_limits()
+        if self._take_rates(given, config) or had:
+            made.meter_config.CopyFrom(config)
+        return made
+
+    def _take_target(
+        self, action_id: int, given: Mapping[int, Message], made: Message, old: Message | None = None
+    ) -> None:
+        member, group = given.get(Id.ACTION_MEMBER_ID), given.get(Id.SELECTOR_GROUP_ID)
+        if member is not None and group is not None:
+            invalid(f"{self.name}: expected $ACTION_MEMBER_ID or $SELECTOR_GROUP_ID, not both")
+        if member is not None:
+            made.action.action_profile_member_id = self._number(member, self._data[Id.ACTION_MEMBER_ID])
+        elif group is not None:
+            made.action.action_profile_group_id = self._number(group, self._data[Id.SELECTOR_GROUP_ID])
+        elif action_id:
+            before = old.action.action if old is not None else None
+            made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the default action, or make it that of the program again (RESET, DELETE)."""
+        made = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
+        if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
+            given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+            refused = [self._data[ident]["name"] for ident in given if ident in self._data]
+            if refused:
+                unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
+            self._take_target(entry.data.action_id, given, made)
+            if not made.HasField("action"):
+                invalid(f"{self.name}: the action is missing")
+        elif kind not in (_Update.RESET, _Update.DELETE):
+            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        elif self._info["has_const_default_action"]:
+            return lambda: None
+        return _write(state, _P4Update.MODIFY, "table_entry", made)
+
+    def clear(self, state: State) -> Undo:
+        """Delete all entries that are not the program's own."""
+        query = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        found = [e for e in _read(state, "table_entry", query) if not e.is_const]
+        keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in found]
+        return _write(state, _P4Update.DELETE, "table_entry", *keys)
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the entry with a key, the default entry, or all others."""
+        if entry.is_default_entry:
+            query = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
+            return [self._encoded(e) for e in _read(state, "table_entry", query)]
+        if entry.WhichOneof("value") == "key":
+            found = self._found(entry.key, state)
+            return [] if found is None else [self._encoded(found)]
+        return [self._encoded(e) for e in _read(state, "table_entry", self._query())]
+
+    def _encoded(self, found: Message) -> Message:
+        made = self._entry()
+        made.is_default_entry = found.is_default_action
+        if not found.is_default_action:
+            made.key.CopyFrom(self._keys.encode(found.match, found.priority))
+        kind = found.action.WhichOneof("type")
+        if kind == "action":
+            if self._actions.specs:
+                self._actions.encode(found.action.action, made.data)
+        elif kind == "action_profile_member_id":
+            self._put(made.data, Id.ACTION_MEMBER_ID, found.action.action_profile_member_id)
+        elif kind == "action_profile_group_id":
+            self._put(made.data, Id.SELECTOR_GROUP_ID, found.action.action_profile_group_id)
+        elif kind is not None:
+            unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
+        if not found.is_default_action:
+            if self._has_counter:
+                self._put_counts(made.data, found.counter_data)
+            self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None)
+        return made
+
+
+class ActionTable(Table):
+    """Members of action profiles."""
+
+    takes = Table.takes | {_Update.DELETE}
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._actions = _Actions(self.name, info, ids)
+        self._profile = self._p4_id("action_profile")
+
+    def _members(self, state: State, ident: int = 0) -> list[Message]:
+        query = p4runtime_pb2.ActionProfileMember(action_profile_id=self._profile, member_id=ident)
+        return _read(state, "action_profile_member", query)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a member."""
+        ident = self._index(entry)
+        made = p4runtime_pb2.ActionProfileMember(action_profile_id=self._profile, member_id=ident)
+        if kind == _Update.DELETE:
+            return _write(state, _P4Update.DELETE, "action_profile_member", made)
+        given = self._given(entry.data, self._actions.fields(entry.data.action_id))
+        made.action.CopyFrom(self._actions.decode(entry.data.action_id, given))
+        exists = kind == _Update.MODIFY or (kind == _Update.INSERT_OR_MODIFY and bool(self._members(state, ident)))
+        return _write(state, _P4Update.MODIFY if exists else _P4Update.INSERT, "action_profile_member", made)
+
+    def clear(self, state: State) -> Undo:
+        """Delete all members."""
+        return _write(state, _P4Update.DELETE, "action_profile_member", *self._members(state))
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return members."""
+        keyed = entry.WhichOneof("value") == "key"
+        found = []
+        for member in self._members(state, self._index(entry) if keyed else 0):
+            made = self._entry(member.member_id)
+            self._actions.encode(member.action, made.data)
+            found.append(made)
+        return found
+
+
+class SelectorTable(Table):
+    """Groups of action selectors."""
+
+    takes = Table.takes | {_Update.DELETE, _Update.MODIFY_INC}
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._profile = ids["selector", self.name.partition(".")[2]]
+
+    def _groups(self, state: State, ident: int = 0) -> list[Message]:
+        query = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
+        return _read(state, "action_profile_group", query)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a group; MODIFY_INC adds members, or takes them away."""
+        ident = self._index(entry)
+        made = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
+        if kind == _Update.DELETE:
+            return _write(state, _P4Update.DELETE, "action_profile_group", made)
+        old = next(iter(self._groups(state, ident)), None)
+        if old is None and kind in (_Update.MODIFY, _Update.MODIFY_INC):
+            not_found(f"{self.name}: the group does not exist")
+        if kind == _Update.INSERT:
+            old = None
+            made.max_size = self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]
+        given = self._given(entry.data, self._data)
+        if Id.ADT_OFFSET in given:
+            unimplemented(f"{self.name}: $ADT_OFFSET is not supported")
+        if old is not None:
+            made.CopyFrom(old)
+        if Id.MAX_GROUP_SIZE in given:
+            made.max_size = self._number(given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE])
+        if Id.ACTION_MEMBER_ID in given:
+            flags = entry.table_flags
+            self._take_members(given, made, kind == _Update.MODIFY_INC, flags.mod_del)
+        return _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
+
+    def _take_members(self, given: Mapping[int, Message], made: Message, changes: bool, takes_away: bool) -> None:
+        members = list(given[Id.ACTION_MEMBER_ID].int_arr_val.val)
+        states = given[Id.ACTION_MEMBER_STATUS].bool_arr_val.val if Id.ACTION_MEMBER_STATUS in given else ()
+        if states and len(states) != len(members):
+            invalid(f"{self.name}: {len(members)} members and {len(states)} states; expected as many")
+        if not all(states):
+            unimplemented(f"{self.name}: $ACTION_MEMBER_STATUS false is not supported; take the member away instead")
+        before = {m.member_id: None for m in made.members} if changes else {}
+        if takes_away:
+            missing = [m for m in members if m not in before]
+            if missing:
+                not_found(f"{self.name}: member {missing[0]} is not in the group")
+        kept = [m for m in before if m not in members] if takes_away else [*dict.fromkeys([*before, *members])]
+        del made.members[:]
+        for member in kept:
+            made.members.add(member_id=member, weight=1)
+
+    def clear(self, state: State) -> Undo:
+        """Delete all groups."""
+        return _write(state, _P4Update.DELETE, "action_profile_group", *self._groups(state))
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return groups."""
+        keyed = entry.WhichOneof("value") == "key"
+        found = []
+        for group in self._groups(state, self._index(entry) if keyed else 0):
+            made = self._entry(group.group_id)
+            members = [m.member_id for m in group.members]
+            made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val.extend(members)
+            made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val.extend([True] * len(members))
+            self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
+            found.append(made)
+        return found
+
+
+class Cells(Table):
+    """Arrays of cells, which always exist: INSERT and MODIFY are the same, and DELETE without a key clears all."""
+
+    entity: ClassVar[str]
+    """The name of P4Runtime's entity."""
+
+    @abstractmethod
+    def bare(self) -> Message:
+        """Return P4Runtime's message for all cells."""
+
+    @abstractmethod
+    def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
+        """Set what is given in a cell."""
+
+    @abstractmethod
+    def put(self, cell: Message, data: Message, state: State) -> None:
+        """Put a cell into the data of an entry."""
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a cell; what is not given stays."""
+        return self._write_cell(self._index(entry), entry, state)
+
+    def _write_cell(self, index: int, entry: Message, state: State) -> Undo:
+        cell = self._cell(index, state)
+        self.take(self._given(entry.data, self._data), cell, state)
+        return _write(state, _P4Update.MODIFY, self.entity, cell)
+
+    def _cell(self, index: int, state: State) -> Message:
+        query = self.bare()
+        query.index.index = index
+        (cell,) = _read(state, self.entity, query)
+        return cell
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return cells."""
+        if entry.is_default_entry:
+            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+        keyed = entry.WhichOneof("value") == "key"
+        cells = [self._cell(self._index(entry), state)] if keyed else _read(state, self.entity, self.bare())
+        return [self._encoded(cell, state, cell.index.index) for cell in cells]
+
+    def _encoded(self, cell: Message, state: State, index: int | None) -> Message:
+        made = self._entry(index)
+        self.put(cell, made.data, state)
+        return made
+
+    def usage(self, state: State) -> int:
+        """Return the size: cells always exist."""
+        return int(self._info["size"])
+
+
+class CounterTable(Cells):
+    """Counters."""
+
+    entity = "counter_entry"
+
+    def bare(self) -> Message:
+        """Return P4Runtime's message for all counters."""
+        return p4runtime_pb2.CounterEntry(counter_id=self._p4_id("counter"))
+
+    def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
+        """Set counts."""
+        self._take_counts(given, cell.data)
+
+    def put(self, cell: Message, data: Message, state: State) -> None:
+        """Put counts into data."""
+        self._put_counts(data, cell.data)
+
+    def clear(self, state: State) -> Undo:
+        """Set all counts to 0."""
+        made = self.bare()
+        made.data.SetInParent()
+        return _write(state, _P4Update.MODIFY, self.entity, made)
+
+
+class MeterTable(Cells):
+    """Meters."""
+
+    entity = "meter_entry"
+
+    def bare(self) -> Message:
+        """Return P4Runtime's message for all meters."""
+        return p4runtime_pb2.MeterEntry(meter_id=self._p4_id("meter"))
+
+    def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
+        """Set rates and bursts."""
+        if not cell.HasField("config"):
+            cell.config.CopyFrom(_no_limits())
+        self._take_rates(given, cell.config)
+
+    def put(self, cell: Message, data: Message, state: State) -> None:
+        """Put rates and bursts into data."""
+        self._put_rates(data, cell.config if cell.HasField("config") else None)
+
+    def clear(self, state: State) -> Undo:
+        """Let all packets through as green."""
+        return _write(state, _P4Update.MODIFY, self.entity, self.bare())
+
+
+class RegisterTable(Cells):
+    """Registers. A cell has one value of each field: that of the only pipeline."""
+
+    entity = "register_entry"
+
+    def bare(self) -> Message:
+        """Return P4Runtime's message for all cells."""
+        return p4runtime_pb2.RegisterEntry(register_id=self._p4_id("register"))
+
+    def _spec(self, state: State) -> tuple[Message, Message]:
+        spec = state.pipeline.registers[self._p4_id("register")].type_spec
+        return spec, state.pipeline.p4info.type_info
+
+    def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
+        """Set the numbers of a cell, all of them."""
+        missing = [f["name"] for ident, f in self._data.items() if ident not in given]
+        if missing:
+            invalid(f"{self.name}: {missing[0]} is missing")
+        numbers = [(self._number(given[ident], f), size(width_of(f))) for ident, f in self._data.items()]
+        whole = b"".join(value.to_bytes(length, "big") for value, length in numbers)
+        cell.data.CopyFrom(p4data.encoder(*self._spec(state))(whole))
+
+    def put(self, cell: Message, data: Message, state: State) -> None:
+        """Put the numbers of a cell into data."""
+        whole = p4data.decode(*self._spec(state), cell.data)
+        for ident, f in self._data.items():
+            length = size(width_of(f))
+            self._put(data, ident, int.from_bytes(whole[:length], "big"))
+            whole = whole[length:]
+
+    def clear(self, state: State) -> Undo:
+        """Set all cells to 0."""
+        made = self.bare()
+        zero = bytes(sum(size(width_of(f)) for f in self._data.values()))
+        made.data.CopyFrom(p4data.encoder(*self._spec(state))(zero))
+        return _write(state, _P4Update.MODIFY, self.entity, made)
+
+
+class ParameterTable(RegisterTable):
+    """Parameters of register actions: a register of one cell, which is the default entry."""
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the number."""
+        if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
+            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        return self._write_cell(0, entry, state)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse: there is no key."""
+        invalid(f"{self.name}: the table has no key; expected the default entry")
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the number."""
+        if not entry.is_default_entry:
+            return []
+        made = self._encoded(self._cell(0, state), state, None)
+        made.is_default_entry = True
+        return [made]
+
+    def clear(self, state: State) -> Undo:
+        """Refuse: there are no entries."""
+        unimplemented(f"{self.name}: DELETE is not supported")
+
+
+class DeviceTable(Table):
+    """What the device is, as the default entry: the fields' own default values, which cannot be changed."""
+
+    takes = frozenset()
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def clear(self, state: State) -> Undo:
+        """Refuse."""
+        unimplemented(f"{self.name}: nothing can be written")
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the default entry."""
+        made = self._entry()
+        made.is_default_entry = True
+        for ident, info in self._data.items():
+            value = info["type"]["default_value"]
+            if info["type"]["type"] == "string":
+                made.data.fields.add(field_id=ident, str_val=value)
+            else:
+                self._put(made.data, ident, value)
+        return [made]
+
+
+class ValueSetTable(Table):
+    """Value sets of parsers."""
+
+    takes = frozenset({_Update.INSERT, _Update.DELETE})
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._keys = Keys(info)
+
+    def _set(self, state: State) -> Message:
+        query = p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set"))
+        (found,) = _read(state, "value_set_entry", query)
+        return found
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Add a value, or take it away."""
+        found = self._set(state)
+        given = self._member(entry.key)
+        place = next((i for i, m in enumerate(found.members) if m == given), None)
+        if kind == _Update.DELETE:
+            if place is None:
+                not_found(f"{self.name}: the entry does not exist")
+            del found.members[place]
+        else:
+            if place is not None:
+                already_exists(f"{self.name}: the entry exists")
+            found.members.append(given)
+        return _write(state, _P4Update.MODIFY, "value_set_entry", found)
+
+    def _member(self, key: Message) -> Message:
+        """Return a key, which is ternary here, as a member, whose fields are exact."""
+        member = p4runtime_pb2.ValueSetMember()
+        matches, _ = self._keys.decode(key)
+        whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
+        found = {m.field_id: m.ternary for m in matches}
+        for ident, mask in whole.items():
+            if ident not in found or found[ident].mask != mask:
+                unimplemented(f"{self.name}: a mask that is not all ones is not supported")
+            match = member.match.add(field_id=ident)
+            match.exact.value = found[ident].value
+        return member
+
+    def clear(self, state: State) -> Undo:
+        """Delete all values."""
+        return _write(
+            state,
+            _P4Update.MODIFY,
+            "value_set_entry",
+            p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set")),
+        )
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return values."""
+        members = list(self._set(state).members)
+        if entry.WhichOneof("value") == "key":
+            members = [m for m in members if m == self._member(entry.key)]
+        masks = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
+        found = []
+        for member in members:
+            made = self._entry()
+            ternary = [p4runtime_pb2.FieldMatch(field_id=m.field_id) for m in member.match]
+            for match, m in zip(ternary, member.match, strict=True):
+                match.ternary.value, match.ternary.mask = m.exact.value, masks[m.field_id]
+            made.key.CopyFrom(self._keys.encode(ternary, 0))
+            found.append(made)
+        return found
+
+
+KINDS: Mapping[str, type[Table]] = {
+    "MatchAction_Direct": MatchTable,
+    "MatchAction_Indirect": MatchTable,
+    "MatchAction_Indirect_Selector": MatchTable,
+    "Action": ActionTable,
+    "Selector": SelectorTable,
+    "Counter": CounterTable,
+    "Meter": MeterTable,
+    "Register": RegisterTable,
+    "RegisterParam": ParameterTable,
+    "ParserValueSet": ValueSetTable,
+    "DevConfigure": DeviceTable,
+}
+
+
+class Tables:
+    """The tables of a program's `bf-rt.json`, over a device that runs it with this P4Info, and fixed ones."""
+
+    def __init__(self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = ()) -> None:
+        self._p4info = p4info
+        every = [*bf_rt["tables"], *fixed]
+        self._infos: dict[int, Json] = {t["id"]: t for t in every}
+        ids = dict(_p4_ids(p4info))
+        profiles = {t["id"]: t["name"].partition(".")[2] for t in bf_rt["tables"] if t["table_type"] == "Action"}
+        for info in bf_rt["tables"]:
+            if info["table_type"] == "Selector":
+                profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
+                ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
+        kinds = ((info, KINDS.get(info["table_type"])) for info in every)
+        self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
+        self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
+        self._checked: Any = None
+
+    def table(self, ident: int) -> Table:
+        """Return a table. Raises P4RuntimeError: NOT_FOUND, or UNIMPLEMENTED for a kind that is not supported."""
+        info = self._infos.get(ident)
+        if info is None:
+            not_found(f"no table has the id {ident}")
+        found = self._tables.get(ident)
+        if found is None:
+            unimplemented(f"{info['name']}: a {info['table_type']} table is not supported")
+        return found
+
+    def write(self, update: Message, state: State) -> Undo:
+        """Apply an update and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+        self._check(state)
+        kind = update.entity.WhichOneof("entity")
+        if kind == "table_entry":
+            if update.type == _Update.UNSPECIFIED:
+                invalid("update: the type is missing")
+            entry = update.entity.table_entry
+            return self.table(entry.table_id).write(update.type, entry, state)
+        if kind == "table_operation":
+            operation = update.entity.table_operation
+            table = self.table(operation.table_id)
+            if operation.table_operations_type not in table.operations:
+                invalid(f"{table.name}: no operation {operation.table_operations_type}")
+            if not operation.table_operations_type.startswith("Sync"):
+                unimplemented(f"{table.name}: the operation {operation.table_operations_type} is not supported")
+            return lambda: None  # what is read is always what the switch has
+        if kind == "table_attribute":
+            _all_pipes(self.table(update.entity.table_attribute.table_id), update.entity.table_attribute)
+            return lambda: None
+        return unimplemented(f"update: {kind or 'nothing'} cannot be written")
+
+    def read(self, entity: Message, state: State) -> list[Message]:
+        """Return the entities that a query means. Raises P4RuntimeError."""
+        self._check(state)
+        kind = entity.WhichOneof("entity")
+        if kind == "table_entry":
+            entries = self.table(entity.table_entry.table_id).read(entity.table_entry, state)
+            return [bfruntime_pb2.Entity(table_entry=each) for each in entries]
+        if kind == "table_usage":
+            ident = entity.table_usage.table_id
+            usage = bfruntime_pb2.TableUsage(table_id=ident, usage=self.table(ident).usage(state))
+            return [bfruntime_pb2.Entity(table_usage=usage)]
+        if kind == "table_attribute":
+            found = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
+            _all_pipes(self.table(found.table_id), entity.table_attribute)
+            for scope in _SCOPES:
+                getattr(found.entry_scope, scope).predef = bfruntime_pb2.Mode.ALL
+            return [bfruntime_pb2.Entity(table_attribute=found)]
+        return unimplemented(f"read: {kind or 'nothing'} is not supported")
+
+    def listen(self, state: State) -> Undo:
+        """Have the switch tell of digests that no P4Runtime controller has asked for, one at a time."""
+        self._check(state)
+        for ident in self._learn:
+            if not _read(state, "digest_entry", p4runtime_pb2.DigestEntry(digest_id=ident)):
+                entry = p4runtime_pb2.DigestEntry(digest_id=ident)
+                entry.config.max_list_size = 1
+                try:
+                    _write(state, _P4Update.INSERT, "digest_entry", entry)
+                except P4RuntimeError as error:
+                    if error.code != code_pb2.UNIMPLEMENTED:
+                        raise
+                    _LOG.warning("nobody is told of digest %s: %s", self._learn[ident]["name"], error.message)
+        return lambda: None
+
+    def digest(self, found: Message) -> Message | None:
+        """Return a DigestList of P4Runtime as BfRuntime's, None for one that `bf-rt.json` does not have."""
+        learn = self._learn.get(found.digest_id)
+        if learn is None:
+            return None
+        (spec,) = (d.type_spec for d in self._p4info.digests if d.preamble.id == found.digest_id)
+        made = bfruntime_pb2.DigestList(digest_id=learn["id"], list_id=found.list_id)
+        for value in found.data:
+            whole, data = p4data.decode(spec, self._p4info.type_info, value), made.data.add()
+            for info in learn["fields"]:
+                length = size(width_of(info))
+                field = data.fields.add(field_id=info["id"])
+                if info["type"]["type"] == "bool":
+                    field.bool_val = any(whole[:length])
+                else:
+                    field.stream = whole[:length]
+                whole = whole[length:]
+        return made
+
+    def _check(self, state: State) -> None:
+        """Refuse a pipeline that another controller has set since."""
+        if state is not self._checked:
+            if state.pipeline.p4info != self._p4info:
+                precondition("a controller has set another pipeline over P4Runtime")
+            self._checked = state
+
+
+def _all_pipes(table: Table, attribute: Message) -> None:
+    """Refuse every attribute but that entries are the same in all pipes, parsers, and directions."""
+    kind = attribute.WhichOneof("attribute")
+    if kind != "entry_scope":
+        unimplemented(f"{table.name}: the attribute {kind} is not supported")
+    for name in _SCOPES:
+        mode = getattr(attribute.entry_scope, name)
+        if mode.WhichOneof("scope") == "user_defined" or mode.predef != bfruntime_pb2.Mode.ALL:
+            unimplemented(f"{table.name}: {name}: only ALL is supported, as all pipes have the same entries")
+
+
+def _p4_ids(p4info: Any) -> Iterator[tuple[tuple[str, str], int]]:
+    for kind in ("table", "action", "action_profile", "counter", "meter", "register", "value_set", "digest"):
+        for each in getattr(p4info, f"{kind}s"):
+            yield (kind, each.preamble.name), each.preamble.id

@@ -1,0 +1,101 @@
+"""A gRPC server at one address: one thread with an event loop, in which each stream is a coroutine, and workers.
+
+A stream that is silent costs nothing but memory. What calls the device or waits for a lock is done by a few workers, a
+request at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from p4switch.errors import UserError
+
+_WORKERS = 16
+_T = TypeVar("_T")
+
+
+class GrpcHost:
+    """Serves `handlers` at `address`, HOST:PORT (port 0: any free one, see `port`), which `option` has given.
+
+    Without TLS: whoever reaches the address is obeyed. `name` is that of the threads.
+    """
+
+    def __init__(self, address: str, name: str, option: str, handlers: Callable[[], grpc.GenericRpcHandler]) -> None:
+        self._address = address
+        self._option = option
+        self._handlers = handlers
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._workers = ThreadPoolExecutor(_WORKERS, f"{name} worker")
+        self._server: grpc.aio.Server | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        """Start the server.
+
+        Raises UserError if the address cannot be listened at.
+        """
+        self._thread.start()
+        self._wait_for(self._start())
+
+    def stop(self, grace_s: float = 0.5) -> None:
+        """End all calls, also those that are not done after `grace_s`."""
+        if self._thread.is_alive():
+            self._wait_for(self._end(grace_s))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    async def work(self, function: Callable[..., _T], *arguments: object) -> _T:
+        """Return what a worker has as the result of a call."""
+        return await self._loop.run_in_executor(self._workers, function, *arguments)
+
+    def submit(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have a worker call a function, unless the server has been stopped."""
+        with suppress(RuntimeError):
+            self._workers.submit(function, *arguments)
+
+    def call_soon(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function in the event loop, unless that is closed."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _wait_for(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Return the result of a coroutine in the event loop, from another thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _start(self) -> None:
+        server = grpc.aio.server(options=[
+            ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)
+        ])
+        server.add_generic_rpc_handlers((self._handlers(),))
+        with suppress(RuntimeError):
+            self.port = server.add_insecure_port(self._address)
+        if not self.port:
+            raise UserError(f"{self._option} {self._address}: cannot listen there; expected a free HOST:PORT")
+        await server.start()
+        self._server = server
+
+    async def _end(self, grace_s: float) -> None:
+        """End all calls, and wait for the tasks that serve them.
+
+        The server's own end does not, and what it leaves would say so on stderr when it is thrown away.
+        """
+        if self._server is not None:
+            await self._server.stop(grace_s)
+        for end in (lambda _: None, asyncio.Task.cancel):
+            serving = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in serving:
+                end(task)
+            if serving:
+                await asyncio.wait(serving, timeout=grace_s)
+        await self._loop.shutdown_asyncgens()

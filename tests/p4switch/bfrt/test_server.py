@@ -1,0 +1,394 @@
+"""The BfRuntime server: what is written is what packets meet, what P4Runtime sees, and what is read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from click.testing import CliRunner
+
+from p4switch.bfrt.messages import bfruntime_pb2
+from p4switch.compiler import Compiled
+from p4switch.daemon.command import command
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
+from tests.p4switch.bfrt.conftest import Bench, Client, errors
+
+PB = bfruntime_pb2
+ROUTE, SPREAD = "In.route", "In.spread"
+
+
+def route(client: Client, kind: int, priority: int = 1, value: tuple[int, int] = (0, 255), **data: Any) -> Any:
+    keys = {
+        "hdr.h.kind": (kind, 0xFF),
+        "hdr.h.value": value,
+        "intrinsic.ingress_port": 1,
+        "$MATCH_PRIORITY": priority,
+    }
+    return client.entry(ROUTE, keys, **data)
+
+
+def refused(call: Any, *arguments: Any, **more: Any) -> list[tuple[int, str]]:
+    with pytest.raises(grpc.RpcError) as raised:
+        call(*arguments, **more)
+    assert raised.value.code() == grpc.StatusCode.UNKNOWN
+    return errors(raised.value)
+
+
+# The session
+
+
+def test_a_subscription_is_answered_with_ok(client: Client) -> None:
+    assert next(client.subscribe()).subscribe.status.code == code_pb2.OK
+
+
+def test_a_subscription_to_another_device_is_refused(client: Client) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        next(client.subscribe(device_id=3))
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_subscribed_client_is_told_of_digests(bench: Bench, client: Client) -> None:
+    stream = client.subscribe()
+    next(stream)
+    bench.switch.process(1, bytes([99, 1]))
+    for message in bench.device.poll():
+        bench.server.publish(message)
+    digest = next(stream).digest
+    assert digest.digest_id >> 24 == 0x8E
+    assert [[f.stream for f in data.fields] for data in digest.data] == [[b"\x63", b"\x00\x07"]]
+
+
+def test_the_program_begins_anew_with_its_own_config(bench: Bench, client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="drop"))
+    stream = client.subscribe()
+    next(stream)
+    made = client.call(
+        "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
+    )
+    request = PB.SetForwardingPipelineConfigRequest(client_id=1, action="VERIFY_AND_WARM_INIT_BEGIN_AND_END")
+    request.config.extend(made.config)
+    client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    told = next(stream).set_forwarding_pipeline_config_response
+    assert told.set_forwarding_pipeline_config_response_type == 1  # WARM_INIT_FINISHED
+    assert client.read(client.entry(ROUTE)) == []
+    request.config[0].bfruntime_info = b"{}"
+    with pytest.raises(grpc.RpcError) as raised:
+        client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> None:
+    made = client.call(
+        "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
+    )
+    (table,) = json.loads(made.non_p4_config.bfruntime_info)["tables"]
+    client.tables["device"] = table
+    (found,) = client.read(client.entry("device", default=True))
+    assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
+
+
+def test_a_client_binds_to_the_program_by_its_name(client: Client) -> None:
+    request = PB.SetForwardingPipelineConfigRequest()
+    request.config.add(p4_name="program")
+    client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    request.config[0].p4_name = "other"
+    with pytest.raises(grpc.RpcError) as raised:
+        client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_other_actions_than_bind_are_refused_by_name(client: Client) -> None:
+    request = PB.SetForwardingPipelineConfigRequest(action="RECONCILE_AND_WARM_INIT_END")
+    with pytest.raises(grpc.RpcError) as raised:
+        client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "RECONCILE_AND_WARM_INIT_END" in raised.value.details()
+
+
+def test_the_config_has_the_programs_bf_rt_json(client: Client, program: Compiled) -> None:
+    made = client.call(
+        "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
+    )
+    assert made.config[0].p4_name == "program"
+    assert json.loads(made.config[0].bfruntime_info) == program.bf_rt
+
+
+# Match-action tables
+
+
+def test_an_entry_sends_packets(bench: Bench, client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    assert [port for port, _ in bench.switch.process(1, bytes([7, 1]))] == [3]
+    (found,) = client.read(route(client, 7))
+    assert (found["action"], found["port"]) == ("In.send", 3)
+    assert (found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (1, 2 + 4)  # with the FCS
+    client.write("DELETE", route(client, 7))
+    assert bench.switch.process(1, bytes([7, 1])) == []
+
+
+def test_of_two_entries_the_lower_priority_number_wins(bench: Bench, client: Client) -> None:
+    client.write("INSERT", route(client, 7, 20, action="send", port=3), route(client, 7, 10, action="send", port=4))
+    assert [port for port, _ in bench.switch.process(1, bytes([7, 1]))] == [4]
+
+
+def test_p4runtime_sees_the_same_entries(bench: Bench, client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    ids = {t.preamble.name: t.preamble.id for t in bench.p4info.tables}
+    (entity,) = bench.p4runtime.read([p4runtime_pb2.Entity(table_entry={"table_id": ids[ROUTE]})])
+    assert entity.table_entry.action.action.params[0].value == b"\3"
+    bench.p4runtime.write([p4runtime_pb2.Update(type="DELETE", entity=entity)])
+    assert client.read(client.entry(ROUTE)) == []
+
+
+def test_what_a_modification_does_not_give_stays(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3, _COUNTER_SPEC_PKTS=9))
+    client.write("MODIFY", route(client, 7, action="send", port=4))
+    (found,) = client.read(route(client, 7))
+    assert (found["port"], found["$COUNTER_SPEC_PKTS"]) == (4, 9)
+    client.write("MODIFY", route(client, 7, _COUNTER_SPEC_BYTES=100))
+    (found,) = client.read(route(client, 7))
+    assert (found["port"], found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (4, 9, 100)
+
+
+def test_a_table_has_the_same_entries_in_all_pipes(client: Client) -> None:
+    request = PB.WriteRequest()
+    request.target.pipe_id = 0xFFFF
+    attribute = request.updates.add(type="INSERT").entity.table_attribute
+    attribute.table_id = client.tables[ROUTE]["id"]
+    attribute.entry_scope.pipe_scope.predef = PB.Mode.ALL
+    client.call("Write", request, PB.WriteResponse)
+    attribute.entry_scope.pipe_scope.predef = PB.Mode.SINGLE
+    ((code, message),) = refused(client.call, "Write", request, PB.WriteResponse)
+    assert code == code_pb2.UNIMPLEMENTED
+    assert "pipe_scope: only ALL is supported" in message
+
+
+def test_a_parameter_that_is_not_given_stays_with_the_same_action(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    client.write("MODIFY", route(client, 7, action="send"))
+    assert [e["port"] for e in client.read(route(client, 7))] == [3]
+    client.write("MODIFY", route(client, 7, action="drop"))
+    ((code, message),) = refused(client.write, "MODIFY", route(client, 7, action="send"))
+    assert "port is missing" in message
+    assert code == code_pb2.INVALID_ARGUMENT
+
+
+def test_what_comes_after_the_deadline_is_not_done(client: Client) -> None:
+    batch = [route(client, kind, action="drop") for kind in (1, 2)]
+    with pytest.raises(grpc.RpcError) as raised:
+        client.write("INSERT", *batch, metadata=(("deadline_sec", "0"), ("deadline_nsec", "0")))
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert client.read(client.entry(ROUTE)) == []
+
+
+def test_insert_or_modify_does_either(client: Client) -> None:
+    for port in (3, 4):
+        client.write("INSERT_OR_MODIFY", route(client, 7, action="send", port=port))
+        assert [e["port"] for e in client.read(client.entry(ROUTE))] == [port]
+
+
+def test_a_key_comes_back_as_it_was_given(client: Client) -> None:
+    client.write("INSERT", route(client, 7, 5, (2, 9), action="drop"))
+    (found,) = client.read(client.entry(ROUTE))
+    assert (found["hdr.h.kind"], found["hdr.h.value"]) == ((7, 255), (2, 9))
+    assert (found["intrinsic.ingress_port"], found["$MATCH_PRIORITY"]) == ((1,), (5,))
+
+
+def test_delete_without_a_key_deletes_all(client: Client) -> None:
+    client.write("INSERT", *(route(client, kind, action="drop") for kind in (1, 2, 3)))
+    client.write("DELETE", client.entry(ROUTE))
+    assert client.read(client.entry(ROUTE)) == []
+
+
+def test_the_default_entry_is_set_and_reset(bench: Bench, client: Client) -> None:
+    client.write("MODIFY", client.entry(ROUTE, action="send", default=True, port=9))
+    (found,) = client.read(client.entry(ROUTE, default=True))
+    assert (found["action"], found["port"]) == ("In.send", 9)
+    client.write("RESET", client.entry(ROUTE, default=True))
+    (found,) = client.read(client.entry(ROUTE, default=True))
+    assert found["action"] == "NoAction"
+
+
+def test_only_asked_fields_come_back(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    (found,) = client.read(route(client, 7, _COUNTER_SPEC_PKTS=0))
+    assert "port" not in found
+    assert found["$COUNTER_SPEC_PKTS"] == 0
+    entry = client.entry(ROUTE)
+    entry.table_flags.key_only = True
+    (found,) = client.read(entry)
+    assert "action" not in found
+
+
+def test_usage_counts_entries(client: Client) -> None:
+    client.write("INSERT", *(route(client, kind, action="drop") for kind in (1, 2)))
+    request = PB.ReadRequest()
+    request.target.pipe_id = 0xFFFF
+    request.entities.add().table_usage.table_id = client.tables[ROUTE]["id"]
+    made = client._channel.unary_stream(
+        "/bfrt_proto.BfRuntime/Read", PB.ReadRequest.SerializeToString, PB.ReadResponse.FromString
+    )
+    (response,) = made(request, timeout=10)
+    assert response.entities[0].table_usage.usage == 2
+
+
+# Action profiles and selectors
+
+
+def test_members_and_groups(bench: Bench, client: Client) -> None:
+    for member, port in ((1, 5), (2, 6)):
+        client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=port))
+    group = {"$SELECTOR_GROUP_ID": 4}
+    both = client.entry("In.groups", group, _ACTION_MEMBER_ID=[1, 2], _ACTION_MEMBER_STATUS=[True, True])
+    client.write("INSERT", both)
+    client.write("INSERT", client.entry(SPREAD, {"hdr.h.kind": (8, 8)}, _SELECTOR_GROUP_ID=4))
+    ports = {port for value in range(20) for port, _ in bench.switch.process(1, bytes([8, value]))}
+    assert ports == {5, 6}
+    (found,) = client.read(client.entry("In.groups", group))
+    assert (found["$ACTION_MEMBER_ID"], found["$MAX_GROUP_SIZE"]) == ([1, 2], 8)
+    less = client.entry("In.groups", group, _ACTION_MEMBER_ID=[1])
+    less.table_flags.mod_del = True
+    client.write("MODIFY_INC", less)
+    ports = {port for value in range(20) for port, _ in bench.switch.process(1, bytes([8, value]))}
+    assert ports == {6}
+    (found,) = client.read(client.entry(SPREAD, {"hdr.h.kind": (8, 8)}))
+    assert found["$SELECTOR_GROUP_ID"] == 4
+
+
+def test_a_member_that_is_not_active_is_refused_by_name(client: Client) -> None:
+    client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": 1}, action="go", port=1))
+    group = client.entry("In.groups", {"$SELECTOR_GROUP_ID": 1}, _ACTION_MEMBER_ID=[1], _ACTION_MEMBER_STATUS=[False])
+    ((code, message),) = refused(client.write, "INSERT", group)
+    assert code == code_pb2.UNIMPLEMENTED
+    assert "$ACTION_MEMBER_STATUS" in message
+
+
+# Cells
+
+
+def test_a_counter_is_read_and_set(bench: Bench, client: Client) -> None:
+    bench.switch.process(1, bytes([7, 1]))
+    seen = client.entry("In.seen", {"$COUNTER_INDEX": 7})
+    assert [e["$COUNTER_SPEC_PKTS"] for e in client.read(seen)] == [1]
+    client.write("MODIFY", client.entry("In.seen", {"$COUNTER_INDEX": 7}, _COUNTER_SPEC_PKTS=40))
+    assert [e["$COUNTER_SPEC_PKTS"] for e in client.read(seen)] == [40]
+    client.write("DELETE", client.entry("In.seen"))
+    assert [e["$COUNTER_SPEC_PKTS"] for e in client.read(client.entry("In.seen"))] == [0] * 16
+
+
+def test_a_meter_has_rates_in_kilobits(client: Client) -> None:
+    names = "CIR_KBPS", "PIR_KBPS", "CBS_KBITS", "PBS_KBITS"
+    rates = {f"_METER_SPEC_{name}": value for name, value in zip(names, (8, 16, 4, 8), strict=True)}
+    client.write("INSERT", client.entry("In.rate", {"$METER_INDEX": 3}, **rates))
+    (found,) = client.read(client.entry("In.rate", {"$METER_INDEX": 3}))
+    assert {f"_{name[1:]}": value for name, value in found.items() if name != "$METER_INDEX"} == rates
+    (found,) = client.read(client.entry("In.rate", {"$METER_INDEX": 2}))
+    assert found["$METER_SPEC_CIR_KBPS"] == (1 << 64) - 1
+
+
+def test_a_register_has_a_value_for_each_field(bench: Bench, client: Client) -> None:
+    client.write("MODIFY", client.entry("In.pairs", {"$REGISTER_INDEX": 1}, lo=300, hi=2))
+    bench.switch.process(1, bytes([7, 1]))
+    (found,) = client.read(client.entry("In.pairs", {"$REGISTER_INDEX": 1}))
+    assert (found["In.pairs.lo"], found["In.pairs.hi"]) == (300, 5)
+    assert client.read(client.entry("In.bytes_", {"$REGISTER_INDEX": 0}))[0]["In.bytes_.f1"] == 7
+
+
+def test_a_parameter_is_the_default_entry(client: Client) -> None:
+    assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [7]
+    client.write("MODIFY", client.entry("In.least", default=True, value=99))
+    assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [99]
+
+
+# Mistakes
+
+
+def test_each_update_has_its_own_error(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="drop"))
+    found = refused(client.write, "INSERT", route(client, 7, action="drop"), route(client, 8, action="drop"))
+    assert [code for code, _ in found] == [code_pb2.ALREADY_EXISTS, code_pb2.OK]
+    assert len(client.read(client.entry(ROUTE))) == 2
+
+
+def test_rollback_undoes_what_was_done(client: Client) -> None:
+    batch = [route(client, kind, action="drop") for kind in (1, 2, 1)]
+    found = refused(client.write, "INSERT", *batch, atomicity="ROLLBACK_ON_ERROR")
+    assert found[2][0] == code_pb2.ALREADY_EXISTS
+    assert client.read(client.entry(ROUTE)) == []
+
+
+def test_errors_come_in_the_response_where_a_client_asks(client: Client) -> None:
+    batch = [route(client, kind, action="drop") for kind in (1, 1)]
+    response = client.write("INSERT", *batch, metadata=(("error_in_resp", "1"),))
+    assert [e.canonical_code for e in response.status] == [code_pb2.OK, code_pb2.ALREADY_EXISTS]
+
+
+def test_what_is_not_found_may_be_ignored(client: Client) -> None:
+    ((code, _),) = refused(client.write, "DELETE", route(client, 1))
+    assert code == code_pb2.NOT_FOUND
+    response = client.write("DELETE", route(client, 1), metadata=(("ignore_not_found", "1"),))
+    assert [(e.canonical_code, e.code) for e in response.status] == [(code_pb2.OK, code_pb2.NOT_FOUND)]
+
+
+def test_a_table_that_is_full_says_so(client: Client) -> None:
+    batch = [route(client, kind, action="drop") for kind in range(5)]
+    assert [code for code, _ in refused(client.write, "INSERT", *batch)] == [0, 0, 0, 0, code_pb2.RESOURCE_EXHAUSTED]
+
+
+@pytest.mark.parametrize(
+    ("table", "how", "what"),
+    [
+        ("In.pick.algorithm", "MODIFY", "a DynHashAlgorithm table is not supported"),
+        ("IngressParse.$PORT_METADATA", "INSERT", "a PortMetadata table is not supported"),
+        (ROUTE, "MODIFY_INC", "MODIFY_INC is not supported"),
+        ("In.seen", "RESET", "RESET is not supported"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(client: Client, table: str, how: str, what: str) -> None:
+    ((code, message),) = refused(client.write, how, client.entry(table))
+    assert code == code_pb2.UNIMPLEMENTED
+    assert what in message
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda e: setattr(e, "table_id", 1), "no table has the id 1"),
+        (lambda e: setattr(e.key.fields[0], "field_id", 77), "no key field has the id 77"),
+        (lambda e: setattr(e.key.fields[0].ternary, "value", b"\1\2"), "2 bytes; expected 1"),
+        (lambda e: e.key.fields[2].exact.CopyFrom(PB.KeyField.Exact(value=b"\2\0")), "does not fit in 9 bits"),
+        (lambda e: setattr(e.data, "action_id", 5), "no action has the id 5"),
+        (lambda e: e.data.ClearField("fields"), "port is missing"),
+        (lambda e: e.ClearField("key"), "the key is missing"),
+    ],
+)
+def test_a_mistake_is_named(client: Client, change: Any, what: str) -> None:
+    entry = route(client, 7, action="send", port=3)
+    change(entry)
+    ((_, message),) = refused(client.write, "INSERT", entry)
+    assert what in message
+
+
+def test_a_single_pipe_is_refused(client: Client) -> None:
+    request = PB.WriteRequest()
+    request.target.pipe_id = 1
+    with pytest.raises(grpc.RpcError) as raised:
+        client.call("Write", request, PB.WriteResponse)
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_another_pipeline_over_p4runtime_ends_it(bench: Bench, client: Client, program: Compiled) -> None:
+    other = type(program.p4info)()
+    other.CopyFrom(program.p4info)
+    other.pkg_info.version = "2"
+    bench.p4runtime.set_pipeline(other, json.dumps(program.json).encode())
+    ((code, _),) = refused(client.write, "INSERT", route(client, 7, action="drop"))
+    assert code == code_pb2.FAILED_PRECONDITION
+
+
+def test_the_command_takes_it_with_a_source(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, ["--no-p4", "--bfrt", "50052"])
+    assert "--bfrt: expected FILE.p4 with it" in str(result.exception)
