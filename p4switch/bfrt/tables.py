@@ -504,20 +504,30 @@ class SelectorTable(Table):
             unimplemented(f"{self.name}: $ADT_OFFSET is not supported")
         if old is not None:
             made.CopyFrom(old)
+        inactive = frozenset[int]() if old is None else state.profiles.inactive(self._profile, ident)
         if Id.MAX_GROUP_SIZE in given:
             made.max_size = self._number(given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE])
         if Id.ACTION_MEMBER_ID in given:
-            flags = entry.table_flags
-            self._take_members(given, made, kind == _Update.MODIFY_INC, flags.mod_del)
-        return _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
+            takes_away = entry.table_flags.mod_del
+            inactive = self._take_members(given, made, inactive, kind == _Update.MODIFY_INC, takes_away)
+        undo = _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
+        activate = state.profiles.set_inactive(self._profile, ident, inactive)
 
-    def _take_members(self, given: Mapping[int, Message], made: Message, changes: bool, takes_away: bool) -> None:
+        def undo_both() -> None:
+            activate()
+            undo()
+
+        return undo_both
+
+    def _take_members(
+        self, given: Mapping[int, Message], made: Message, inactive: frozenset[int], changes: bool, takes_away: bool
+    ) -> frozenset[int]:
+        """Set the members of a group, and return those of them that are not active."""
         members = [_to_p4(member) for member in given[Id.ACTION_MEMBER_ID].int_arr_val.val]
         states = given[Id.ACTION_MEMBER_STATUS].bool_arr_val.val if Id.ACTION_MEMBER_STATUS in given else ()
         if states and len(states) != len(members):
             invalid(f"{self.name}: {len(members)} members and {len(states)} states; expected as many")
-        if not all(states):
-            unimplemented(f"{self.name}: $ACTION_MEMBER_STATUS false is not supported; take the member away instead")
+        off = {member for member, active in zip(members, states, strict=False) if not active}
         before = {m.member_id: None for m in made.members} if changes else {}
         if takes_away:
             missing = [m for m in members if m not in before]
@@ -527,6 +537,8 @@ class SelectorTable(Table):
         del made.members[:]
         for member in kept:
             made.members.add(member_id=member, weight=1)
+        stay = inactive - set(members) if changes else frozenset[int]()
+        return frozenset((stay | off) & set(kept))
 
     def clear(self, state: State) -> Undo:
         """Delete all groups."""
@@ -538,9 +550,12 @@ class SelectorTable(Table):
         found = []
         for group in self._groups(state, _to_p4(self._index(entry)) if keyed else 0):
             made = self._entry(_from_p4(group.group_id))
-            members = [_from_p4(m.member_id) for m in group.members]
-            made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val.extend(members)
-            made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val.extend([True] * len(members))
+            members = [m.member_id for m in group.members]
+            inactive = state.profiles.inactive(self._profile, group.group_id)
+            ids = made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val
+            ids.extend(_from_p4(member) for member in members)
+            states = made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val
+            states.extend(member not in inactive for member in members)
             self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
             found.append(made)
         return found
