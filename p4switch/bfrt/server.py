@@ -268,7 +268,7 @@ class BfRuntimeServer:
         """Tell clients of a digest, a StreamMessageResponse of P4Runtime; other messages are not theirs."""
         digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
         if digest is not None:
-            digest.target.device_id, digest.target.pipe_id = self._device.device_id, _ALL_PIPES
+            digest.target.device_id = self._device.device_id  # and pipe 0, the only one
             for client, (_, learns) in list(self._streams.items()):
                 if learns:
                     self._send(client, _Response(digest=digest))

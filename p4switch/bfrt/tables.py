@@ -27,6 +27,7 @@ _Update = bfruntime_pb2.Update
 _P4Update = p4runtime_pb2.Update
 _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
 _UNLIMITED = (1 << 64) - 1
+_FOR_ZERO = (1 << 32) - 1
 _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 _COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 _RATES = {
@@ -34,6 +35,15 @@ _RATES = {
     1: (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
 }
 """Fields of a meter, by what one of them is in P4Runtime's unit: bytes, or packets."""
+
+
+def _to_p4(ident: int) -> int:
+    """Return P4Runtime's id of a member or group: it has none that is 0, and the highest stands for it."""
+    return ident or _FOR_ZERO
+
+
+def _from_p4(ident: int) -> int:
+    return 0 if ident == _FOR_ZERO else ident
 
 
 def type_name(kind: int) -> str:
@@ -361,9 +371,9 @@ class MatchTable(Table):
         if member is not None and group is not None:
             invalid(f"{self.name}: expected $ACTION_MEMBER_ID or $SELECTOR_GROUP_ID, not both")
         if member is not None:
-            made.action.action_profile_member_id = self._number(member, self._data[Id.ACTION_MEMBER_ID])
+            made.action.action_profile_member_id = _to_p4(self._number(member, self._data[Id.ACTION_MEMBER_ID]))
         elif group is not None:
-            made.action.action_profile_group_id = self._number(group, self._data[Id.SELECTOR_GROUP_ID])
+            made.action.action_profile_group_id = _to_p4(self._number(group, self._data[Id.SELECTOR_GROUP_ID]))
         elif action_id:
             before = old.action.action if old is not None else None
             made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
@@ -412,9 +422,9 @@ class MatchTable(Table):
             if self._actions.specs:
                 self._actions.encode(found.action.action, made.data)
         elif kind == "action_profile_member_id":
-            self._put(made.data, Id.ACTION_MEMBER_ID, found.action.action_profile_member_id)
+            self._put(made.data, Id.ACTION_MEMBER_ID, _from_p4(found.action.action_profile_member_id))
         elif kind == "action_profile_group_id":
-            self._put(made.data, Id.SELECTOR_GROUP_ID, found.action.action_profile_group_id)
+            self._put(made.data, Id.SELECTOR_GROUP_ID, _from_p4(found.action.action_profile_group_id))
         elif kind is not None:
             unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
         if not found.is_default_action:
@@ -440,7 +450,7 @@ class ActionTable(Table):
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a member."""
-        ident = self._index(entry)
+        ident = _to_p4(self._index(entry))
         made = p4runtime_pb2.ActionProfileMember(action_profile_id=self._profile, member_id=ident)
         if kind == _Update.DELETE:
             return _write(state, _P4Update.DELETE, "action_profile_member", made)
@@ -457,8 +467,8 @@ class ActionTable(Table):
         """Return members."""
         keyed = entry.WhichOneof("value") == "key"
         found = []
-        for member in self._members(state, self._index(entry) if keyed else 0):
-            made = self._entry(member.member_id)
+        for member in self._members(state, _to_p4(self._index(entry)) if keyed else 0):
+            made = self._entry(_from_p4(member.member_id))
             self._actions.encode(member.action, made.data)
             found.append(made)
         return found
@@ -479,7 +489,7 @@ class SelectorTable(Table):
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a group; MODIFY_INC adds members, or takes them away."""
-        ident = self._index(entry)
+        ident = _to_p4(self._index(entry))
         made = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
         if kind == _Update.DELETE:
             return _write(state, _P4Update.DELETE, "action_profile_group", made)
@@ -494,29 +504,41 @@ class SelectorTable(Table):
             unimplemented(f"{self.name}: $ADT_OFFSET is not supported")
         if old is not None:
             made.CopyFrom(old)
+        inactive = frozenset[int]() if old is None else state.profiles.inactive(self._profile, ident)
         if Id.MAX_GROUP_SIZE in given:
             made.max_size = self._number(given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE])
         if Id.ACTION_MEMBER_ID in given:
-            flags = entry.table_flags
-            self._take_members(given, made, kind == _Update.MODIFY_INC, flags.mod_del)
-        return _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
+            takes_away = entry.table_flags.mod_del
+            inactive = self._take_members(given, made, inactive, kind == _Update.MODIFY_INC, takes_away)
+        undo = _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
+        activate = state.profiles.set_inactive(self._profile, ident, inactive)
 
-    def _take_members(self, given: Mapping[int, Message], made: Message, changes: bool, takes_away: bool) -> None:
-        members = list(given[Id.ACTION_MEMBER_ID].int_arr_val.val)
+        def undo_both() -> None:
+            activate()
+            undo()
+
+        return undo_both
+
+    def _take_members(
+        self, given: Mapping[int, Message], made: Message, inactive: frozenset[int], changes: bool, takes_away: bool
+    ) -> frozenset[int]:
+        """Set the members of a group, and return those of them that are not active."""
+        members = [_to_p4(member) for member in given[Id.ACTION_MEMBER_ID].int_arr_val.val]
         states = given[Id.ACTION_MEMBER_STATUS].bool_arr_val.val if Id.ACTION_MEMBER_STATUS in given else ()
         if states and len(states) != len(members):
             invalid(f"{self.name}: {len(members)} members and {len(states)} states; expected as many")
-        if not all(states):
-            unimplemented(f"{self.name}: $ACTION_MEMBER_STATUS false is not supported; take the member away instead")
+        off = {member for member, active in zip(members, states, strict=False) if not active}
         before = {m.member_id: None for m in made.members} if changes else {}
         if takes_away:
             missing = [m for m in members if m not in before]
             if missing:
-                not_found(f"{self.name}: member {missing[0]} is not in the group")
+                not_found(f"{self.name}: member {_from_p4(missing[0])} is not in the group")
         kept = [m for m in before if m not in members] if takes_away else [*dict.fromkeys([*before, *members])]
         del made.members[:]
         for member in kept:
             made.members.add(member_id=member, weight=1)
+        stay = inactive - set(members) if changes else frozenset[int]()
+        return frozenset((stay | off) & set(kept))
 
     def clear(self, state: State) -> Undo:
         """Delete all groups."""
@@ -526,11 +548,14 @@ class SelectorTable(Table):
         """Return groups."""
         keyed = entry.WhichOneof("value") == "key"
         found = []
-        for group in self._groups(state, self._index(entry) if keyed else 0):
-            made = self._entry(group.group_id)
+        for group in self._groups(state, _to_p4(self._index(entry)) if keyed else 0):
+            made = self._entry(_from_p4(group.group_id))
             members = [m.member_id for m in group.members]
-            made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val.extend(members)
-            made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val.extend([True] * len(members))
+            inactive = state.profiles.inactive(self._profile, group.group_id)
+            ids = made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val
+            ids.extend(_from_p4(member) for member in members)
+            states = made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val
+            states.extend(member not in inactive for member in members)
             self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
             found.append(made)
         return found

@@ -51,6 +51,7 @@ class Group:
     max_size: int
     handle: int
     users: int = 0  # table entries
+    inactive: frozenset[int] = frozenset()  # members that no packet is sent to (BfRuntime's)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,7 @@ class ProfileStore:
             if group.users:
                 precondition(f"{where} is in use by table entries")
             self._remove_group(state, ident)
-            old_members, max_size = group.members, group.max_size
-            return lambda: self._add_group(state, ident, old_members, max_size)
+            return lambda: self._add_group(state, ident, group.members, group.max_size, group.inactive)
         if message.max_size != group.max_size:
             invalid(f"{where}: max_size {message.max_size}; it was {group.max_size} and cannot be changed")
         members, old = self._members(state, message), group.members
@@ -237,8 +237,9 @@ class ProfileStore:
         if info.size and state.weight - before + group_size > info.size:
             exhausted(f"{info.name}: its size of {info.size} is used up")
 
-    def _add_group(self, state: _State, ident: int, members: tuple[Weighted, ...], max_size: int) -> Undo:
-        state.groups[ident] = Group((), max_size, self._switch.group_add(state.info.name))
+    def _add_group(self, state: _State, ident: int, members: tuple[Weighted, ...], max_size: int,
+                   inactive: frozenset[int] = frozenset()) -> Undo:
+        state.groups[ident] = Group((), max_size, self._switch.group_add(state.info.name), inactive=inactive)
         self._set_group(state, ident, members)
         return lambda: self._remove_group(state, ident)
 
@@ -250,10 +251,23 @@ class ProfileStore:
 
     def _set_group(self, state: _State, ident: int, members: tuple[Weighted, ...]) -> None:
         group = state.groups[ident]
-        slots = self._slots(members, {m.member: state.members[m.member].handle for m in members})
+        active = [m for m in members if m.member not in group.inactive]
+        slots = self._slots(active, {m.member: state.members[m.member].handle for m in members})
         self._switch.group_set(state.info.name, group.handle, slots)
         self._count(state, group.members, members)
         group.members = members
+
+    def inactive(self, ident: int, group_id: int) -> frozenset[int]:
+        """Return the members of a group of an action profile that no packet is sent to."""
+        return self._states[ident].groups[group_id].inactive
+
+    def set_inactive(self, ident: int, group_id: int, inactive: frozenset[int]) -> Undo:
+        """Send no packet to these members of a group, and to all others, and return how to undo it."""
+        state = self._states[ident]
+        group = state.groups[group_id]
+        old, group.inactive = group.inactive, inactive
+        self._set_group(state, group_id, group.members)
+        return lambda: self.set_inactive(ident, group_id, old)
 
     def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
         """Return one handle for each unit of weight, without members whose watched port is down."""
