@@ -42,27 +42,83 @@ class Control:
         self._known = known
 
     def write(self, *entries: Entry) -> None:
-        """Insert entries; a `DefaultAction` replaces the default action.
+        """Insert entries.
 
-        Raises UserError.
+        Parameters
+        ----------
+        *entries
+            Entries of `p4cc.programs`; a `DefaultAction` replaces the default action.
+
+        Raises
+        ------
+        UserError
+            For entries that do not fit the program, and existing ones.
         """
         controller.write(self._client, self._known, entries)
 
     def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
-        """Return the cells of a register, or those of `indices`.
+        """Return the cells of a register.
 
-        Raises UserError for an unknown register.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        indices
+            Cells to read. None: all.
+
+        Returns
+        -------
+        list[int]
+            Value of each cell.
+
+        Raises
+        ------
+        UserError
+            For an unknown register or index.
         """
         return [value for _, value in program_state.read(self._client, self._found("register", name), indices)]
 
     def counter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
-        """Return "packets", "bytes" or both of each cell of a counter; as `register`."""
+        """Return the cells of a counter.
+
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        indices
+            Cells to read. None: all.
+
+        Returns
+        -------
+        list[dict[str, int]]
+            "packets", "bytes" or both of each cell.
+
+        Raises
+        ------
+        UserError
+            For an unknown counter or index.
+        """
         return self._cells("counter", name, indices)
 
     def meter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
-        """Return "cir", "cburst", "pir" and "pburst" of each cell of a meter; as `register`.
+        """Return the cells of a meter.
 
-        All four are 0 for a cell without rates.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        indices
+            Cells to read. None: all.
+
+        Returns
+        -------
+        list[dict[str, int]]
+            "cir", "cburst", "pir" and "pburst" of each cell, all 0 without rates.
+
+        Raises
+        ------
+        UserError
+            For an unknown meter or index.
         """
         return self._cells("meter", name, indices)
 
@@ -76,10 +132,23 @@ class Control:
         pir: int | None = None,
         pburst: int | None = None,
     ) -> None:
-        """Set the committed and peak rate of one cell of a meter; without rates all packets are green.
+        """Set the rates of one cell of a meter (RFC 2698); without rates all packets are green.
 
-        Rates are in packets or bytes a second, as the meter counts, bursts in packets or bytes (RFC 2698).
-        Raises UserError for a name, an index or rates that do not fit.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        index
+            Cell, from 0.
+        cir, pir
+            Committed and peak rate, in packets or bytes a second, as the meter counts.
+        cburst, pburst
+            Bursts, in packets or bytes.
+
+        Raises
+        ------
+        UserError
+            For a name, an index or rates that do not fit.
         """
         rates = {"cir": cir, "cburst": cburst, "pir": pir, "pburst": pburst}
         given = {key: value for key, value in rates.items() if value is not None}
@@ -107,7 +176,19 @@ class Control:
     def set_register(self, name: str, index: int, value: int) -> None:
         """Write one cell of a register.
 
-        Raises UserError for a name, an index or a value that does not fit.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        index
+            Cell, from 0.
+        value
+            Unsigned value that fits the cell.
+
+        Raises
+        ------
+        UserError
+            For a name, an index or a value that does not fit.
         """
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
         entry = update.entity.register_entry

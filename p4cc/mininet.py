@@ -192,12 +192,40 @@ def transfer(
     timeout_s: float = 60.0,
     **nic: Any,
 ) -> pd.DataFrame:
-    """Send RDMA messages between hosts of a running Mininet network by p4cc's host agent; return a row for each.
+    """Send RDMA messages between hosts of a running Mininet network by p4cc's host agent.
 
-    `cc` and `lb` are names or files, as in a scenario. Each host sends at no more than `line_rate_bps`; `base_rtt_ns`
-    is what the protocol takes for the network's largest. `nic` are further fields of a scenario's `[nic]`. Times are
-    the machine's, in ns from the start of the transfers. Frames carry MAC addresses 02:00:a:b:c:d of IPv4 addresses
-    a.b.c.d. Raises UserError for what does not fit, and CheckError when not all is done after `timeout_s`.
+    Frames carry MAC addresses 02:00:a:b:c:d of IPv4 addresses a.b.c.d.
+
+    Parameters
+    ----------
+    net
+        The running network.
+    transfers
+        Transfers, or (source, destination, bytes).
+    cc, lb
+        Protocol and load balancer, by name or file, as in a scenario.
+    cc_parameters, lb_parameters
+        Their parameters.
+    line_rate_bps
+        Most that each host sends.
+    base_rtt_ns
+        Base RTT that the protocol assumes for the network.
+    timeout_s
+        Limit of wall-clock time.
+    **nic
+        Further fields of a scenario's `[nic]`.
+
+    Returns
+    -------
+    pd.DataFrame
+        Row for each transfer, in order. Times are the machine's, in ns from the start.
+
+    Raises
+    ------
+    UserError
+        For what does not fit, before anything starts.
+    CheckError
+        If not all is done after `timeout_s`.
     """
     places = {host.name: Place(host.IP(), host.defaultIntf().name, host.pid) for host in net.hosts}
     return carry_out(

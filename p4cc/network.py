@@ -160,21 +160,64 @@ class Network:
     def switch(self, name: str) -> Control:
         """Return the control plane of a switch: entries, registers and counters.
 
-        Raises UserError.
+        Parameters
+        ----------
+        name
+            Name of the switch.
+
+        Returns
+        -------
+        Control
+            Control plane.
+
+        Raises
+        ------
+        UserError
+            For an unknown switch.
         """
         return self._switch(name).p4
 
     def address(self, name: str) -> str:
         """Return the address of a switch's P4Runtime server.
 
-        Raises UserError.
+        Parameters
+        ----------
+        name
+            Name of the switch.
+
+        Returns
+        -------
+        str
+            Address for gRPC.
+
+        Raises
+        ------
+        UserError
+            For an unknown switch.
         """
         return self._switch(name).address
 
     def popen(self, host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-        """Start a command on a host; `options` are those of subprocess.Popen.
+        """Start a command on a host.
 
-        Raises UserError for an unknown host.
+        Parameters
+        ----------
+        host
+            Name of the host.
+        command
+            Program and arguments.
+        **options
+            Options of subprocess.Popen.
+
+        Returns
+        -------
+        subprocess.Popen[Any]
+            The running process.
+
+        Raises
+        ------
+        UserError
+            For an unknown host.
         """
         started: subprocess.Popen[Any] = self._node(host).popen(list(command), **options)
         return started
@@ -182,8 +225,28 @@ class Network:
     def run(self, host: str, command: Sequence[str], *, timeout_s: float = 60.0) -> str:
         """Return the output of a command on a host after it has ended.
 
-        Raises CommandError (a subprocess.CalledProcessError) if it fails or is not there, subprocess.TimeoutExpired,
-        and UserError for an unknown host.
+        Parameters
+        ----------
+        host
+            Name of the host.
+        command
+            Program and arguments.
+        timeout_s
+            Limit of wall-clock time.
+
+        Returns
+        -------
+        str
+            What the command wrote on stdout.
+
+        Raises
+        ------
+        CommandError
+            If it fails or is missing (a subprocess.CalledProcessError).
+        subprocess.TimeoutExpired
+            After the limit.
+        UserError
+            For an unknown host.
         """
         self._up()
         return self._run(host, command, timeout_s)

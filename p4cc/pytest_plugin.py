@@ -56,6 +56,21 @@ def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]
     """Yield a factory of switches of the kind that `--p4-switch` names, which end with the test.
 
     The factory has the arguments of `p4cc.Switch`.
+
+    Parameters
+    ----------
+    request
+        The test.
+
+    Yields
+    ------
+    Callable[..., Switch]
+        Factory of `p4cc.Switch`.
+
+    Raises
+    ------
+    UserError
+        For a program or entries that do not fit; a test is skipped if the kind of switch is missing.
     """
     from p4cc.switch import Switch
     from p4switch.errors import UserError

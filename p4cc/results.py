@@ -99,9 +99,22 @@ class Result:
         return self._kept.tables
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return one of `tables`.
+        """Return a table of the run.
 
-        Raises UserError for another name.
+        Parameters
+        ----------
+        name
+            One of `tables`.
+
+        Returns
+        -------
+        pd.DataFrame
+            Table as Parquet has it; times in ns, rates in bit/s, sizes in bytes.
+
+        Raises
+        ------
+        UserError
+            For another name.
         """
         return self._kept.table(name)
 
@@ -181,7 +194,23 @@ class Results(Sequence[Result]):
         return self._selection(runs)
 
     def one(self, **wanted: Any) -> Result:
-        """Return the only run that has these values, as `select` takes them. Raises UserError where there are more."""
+        """Return the only run that has these values.
+
+        Parameters
+        ----------
+        **wanted
+            Values, as for `select`.
+
+        Returns
+        -------
+        Result
+            The run.
+
+        Raises
+        ------
+        UserError
+            If there are none or several.
+        """
         found = self.select(**wanted)
         if len(found) > 1:
             what = f"have {_words(wanted)}" if wanted else "are there"
@@ -197,10 +226,23 @@ class Results(Sequence[Result]):
         return ", ".join(run.name for run in self._runs)
 
     def table(self, name: str | None = None) -> pd.DataFrame:
-        """Return a table with a row for each run: its key and the figures of its summary.
+        """Return a table of all runs.
 
-        With a name, that table of all runs, one below the other; what distinguishes them is in its first columns.
-        Raises UserError for a table that a run does not have.
+        Parameters
+        ----------
+        name
+            Name of a table, whose rows of all runs are concatenated behind the runs' keys. None: a row for
+            each run with its key and the figures of its summary.
+
+        Returns
+        -------
+        pd.DataFrame
+            Table in the order of the runs.
+
+        Raises
+        ------
+        UserError
+            For a table that a run does not have.
         """
         return pd.DataFrame([_row(run) for run in self._runs]) if name is None else self._together(name)
 
@@ -225,9 +267,17 @@ class Results(Sequence[Result]):
         return [f"{run.name}: {line}" for run in self._runs for line in run.failed]
 
     def findings(self) -> list[str]:
-        """Return what the runs found, in sentences: completion, queues, losses, and what cannot be concluded.
+        """Return the findings of the runs as sentences: completion, queues, losses, and what cannot be concluded.
 
-        Raises UserError for results whose files are not as a run wrote them.
+        Returns
+        -------
+        list[str]
+            Sentences in the order of the report.
+
+        Raises
+        ------
+        UserError
+            For results with damaged files.
         """
         kept = [run._kept for run in self._runs]
         with damage_named(kept):
@@ -249,14 +299,40 @@ class Results(Sequence[Result]):
         }
 
     def report(self, file: str | PathLike[str]) -> Path:
-        """Write the comparison as one HTML page and return its path."""
+        """Write the comparison as one HTML page.
+
+        Parameters
+        ----------
+        file
+            Page to write.
+
+        Returns
+        -------
+        Path
+            Path of the page.
+
+        Raises
+        ------
+        UserError
+            For results with damaged files, and a file that cannot be written.
+        """
         write_report([run._kept for run in self._runs], Path(file))
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """Copy all files, or those of a selection's runs, to a folder that must not exist yet; `load` reads it.
+        """Copy all files, or those of a selection's runs, to a folder, which is complete or absent in the end.
 
-        The folder is there as a whole or not at all. Raises FileExistsError, and UserError for what is no regular file.
+        Parameters
+        ----------
+        folder
+            Folder that must not exist yet; `load` reads it.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder exists.
+        UserError
+            For what is no regular file.
         """
         target = Path(folder)
         if os.path.lexists(target):

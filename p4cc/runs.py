@@ -57,19 +57,53 @@ def run(
     scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
-    """Run every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
+    """Run every combination of protocol, load balancer and seed of a scenario.
 
-    `cc`, `lb` and `seeds` (1, [1, 2] or "1-100") stand instead of the scenario's; `set` has values for any of its keys,
-    dotted or as tables. Paths in any of them are relative to the working directory. `out` names a folder to keep the
-    results in, which must not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number,
-    or a `p4cc.Tracing`) trace.txt and trace.jsonl; `coverage` coverage.json, what the packets reached of the P4
-    program. The last two are of the virtual world. `switch` and `dilation` are of the Mininet world, which needs root.
+    Parameters
+    ----------
+    scenario
+        Name, .toml file, or tables of the scenario. Paths in these and other arguments are relative to the
+        working directory.
+    cc, lb, seeds
+        Values in place of the scenario's; seeds as 1, [1, 2] or "1-100".
+    set
+        Values of any keys of the scenario, dotted or as tables.
+    out
+        Folder to keep the results in, which must not exist yet. None: a temporary one.
+    world
+        "virtual", or "mininet" on real frames, which needs root.
+    compiler
+        "builtin" or "p4c".
+    pcap
+        Add hosts.pcapng to each run's folder.
+    trace
+        Number of a flow, or a `p4cc.Tracing`: add trace.txt and trace.jsonl. Virtual world only.
+    coverage
+        Add coverage.json, the coverage of the P4 program. Virtual world only.
+    switch
+        "builtin" or "bmv2". Mininet world only.
+    dilation
+        Wall-clock time of a unit of model time. Mininet world only.
+    workers
+        Processes that share each run, in the virtual world. None: as the scenario says, or one.
+    jobs
+        Runs at the same time, in one process each.
+    scheduler
+        Address of a Dask cluster that makes the runs, as for `sweep`.
+    strict
+        Raise for failed checks, unfinished flows and a machine that did not keep up, instead of a warning.
 
-    In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
-    runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
+    Returns
+    -------
+    Results
+        Results of all runs, in the order of the scenario.
 
-    Checks that do not hold, flows that are not done, and a machine that did not keep up with a run in Mininet are a
-    warning, or CheckError with `strict`. Raises UserError for what cannot be run, before anything starts.
+    Raises
+    ------
+    UserError
+        For what cannot be run, before anything starts.
+    CheckError
+        For failures with `strict`.
     """
     name, tables, folder = _tables(scenario)
     given = {"cc": cc, "lb": lb, "seeds": seeds}
@@ -105,9 +139,23 @@ def run(
 def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:
     """Return the results in a folder written by `run`, `Results.save` or the command line.
 
-    `extensions` are Python files to load, as the runs did, for their figures in reports. Without it, of those that the
-    results name the ones are loaded that this user has run himself, as they were then; a warning tells of the others.
-    Raises UserError.
+    Parameters
+    ----------
+    folder
+        Folder of one run or of several.
+    extensions
+        Python files to load for their figures in reports. By default those are loaded that the results name
+        and that this user has run before, unchanged; a warning names the others.
+
+    Returns
+    -------
+    Results
+        Results in the order of the scenario.
+
+    Raises
+    ------
+    UserError
+        For a folder without results, and for damaged files.
     """
     for file in extensions:
         load_extension(Path(file))
@@ -126,11 +174,36 @@ def sweep(
     scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
-    """Run a sweep, given by its name, a .toml file, or its tables; a row's axes are columns of the results.
+    """Run a sweep, and return results with its axes as columns.
 
-    They run on `jobs` local processes (none: one a core), so that a script needs `if __name__ == "__main__":`, or on
-    the Dask cluster at `scheduler`, tls://HOST:PORT, with the keys that Dask's configuration names
-    (docs/security.md). The rest is as for `run`; `set` is for the scenario, below what the sweep says.
+    A script that uses local processes needs `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    file
+        Name, .toml file, or tables of the sweep.
+    set
+        Values of any keys of the scenario, overridden by those of the sweep.
+    out
+        Folder to keep the results in, which must not exist yet. None: a temporary one.
+    jobs
+        Number of local processes. None: one for each core.
+    scheduler
+        Address of a Dask cluster, tls://HOST:PORT, with the keys of Dask's configuration (docs/security.md).
+    strict
+        Raise for failures, as in `run`.
+
+    Returns
+    -------
+    Results
+        Results of all runs.
+
+    Raises
+    ------
+    UserError
+        For what cannot be run, before anything starts.
+    CheckError
+        For failures with `strict`.
     """
     if isinstance(file, Mapping):
         found, folder = sweeps.made(file, Path.cwd()), Path.cwd()

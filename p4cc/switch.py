@@ -50,9 +50,19 @@ class Output(_Output):
     layout: Layout = Layout(())
 
     def differences(self, expected: Frame, mask: bytes | None = None) -> list[str]:
-        """Return a line for each field that differs from the expected frame; bits that are 0 in `mask` are ignored.
+        """Return a line for each field that differs from the expected frame.
 
-        Bytes behind the end of `mask` do matter.
+        Parameters
+        ----------
+        expected
+            Bytes, or a scapy packet.
+        mask
+            Bits that are 0 are ignored; bytes behind the end of the mask are compared.
+
+        Returns
+        -------
+        list[str]
+            Lines, empty if the frames agree.
         """
         return differences(bytes(expected), mask or b"", self.frame, self.layout)
 
@@ -73,7 +83,17 @@ class Packets(list[Output]):
     def expect(self, *expected: tuple[int, Frame], mask: bytes | None = None) -> None:
         """Compare all ports and frames, in order.
 
-        Raises AssertionError, which says how each differs, field by field, and what happened to the packet.
+        Parameters
+        ----------
+        *expected
+            (port, frame) of each packet.
+        mask
+            Bits that are 0 are ignored in all frames.
+
+        Raises
+        ------
+        AssertionError
+            For any difference, with the fields that differ and the packet's trace.
         """
         wrong: list[str] = []
         for number, ((port, frame), output) in enumerate(zip(expected, self, strict=False)):
@@ -95,12 +115,30 @@ def compile(
     include: Sequence[str | Path] = (),
     define: Mapping[str, str] | None = None,
 ) -> Program:
-    """Compile a P4-16 program for v1model: `.json` is the BMv2 JSON, `.p4info` the P4Info; `.write` makes files.
+    """Compile a P4-16 program for v1model.
 
-    It may include what p4cc's own programs do (`include/forwarding.p4`, ...), and the packets of protocols `cc`, names
-    or files of one's own, as `include/packets/NAME.p4`.
+    The program may include p4cc's stages (`include/forwarding.p4`, ...).
 
-    Raises UserError: for errors in the program, with all of them.
+    Parameters
+    ----------
+    file
+        P4 source.
+    cc
+        Protocols, by name or file, whose packets the program includes as `include/packets/NAME.p4`.
+    include
+        Further include folders.
+    define
+        Macros and their text.
+
+    Returns
+    -------
+    Program
+        Program with `.json`, the BMv2 JSON, `.p4info`, and `.write`.
+
+    Raises
+    ------
+    UserError
+        For errors in the program, with all of them.
     """
     try:
         known = [opcodes([extensions.named(registry.KINDS["cc"], str(name), Path.cwd())]) for name in cc]
@@ -216,9 +254,24 @@ class Switch(Control):
     # State by name
 
     def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
-        """Return the cells of a register, or those of `indices`.
+        """Return the cells of a register.
 
-        Raises UserError for an unknown register.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        indices
+            Cells to read. None: all.
+
+        Returns
+        -------
+        list[int]
+            Value of each cell.
+
+        Raises
+        ------
+        UserError
+            For an unknown register or index.
         """
         if (port := self._thrift_port) is None:
             return super().register(name, indices)
@@ -229,7 +282,19 @@ class Switch(Control):
     def set_register(self, name: str, index: int, value: int) -> None:
         """Write one cell of a register.
 
-        Raises UserError for a name, an index or a value that does not fit.
+        Parameters
+        ----------
+        name
+            Name in the P4 source.
+        index
+            Cell, from 0.
+        value
+            Unsigned value that fits the cell.
+
+        Raises
+        ------
+        UserError
+            For a name, an index or a value that does not fit.
         """
         if (port := self._thrift_port) is None:
             super().set_register(name, index, value)
@@ -253,21 +318,56 @@ class Switch(Control):
     def table(self, name: str) -> Table:
         """Return a table: `switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)`.
 
-        Raises UserError.
+        Parameters
+        ----------
+        name
+            Name in the P4 source, or its last component if unique.
+
+        Returns
+        -------
+        Table
+            Table to read and write.
+
+        Raises
+        ------
+        UserError
+            For an unknown table.
         """
         return Table(self._client, self._known, name)
 
     def multicast_group(self, group: int, ports: Iterable[int | tuple[int, int]]) -> None:
-        """Set the ports, or (port, instance) pairs, that receive copies for a multicast group.
+        """Set the destinations of copies for a multicast group.
 
-        Raises UserError.
+        Parameters
+        ----------
+        group
+            Group number.
+        ports
+            Ports, or (port, instance) pairs.
+
+        Raises
+        ------
+        UserError
+            For numbers out of range.
         """
         self.write(MulticastGroup(group, tuple(_replicas(ports))))
 
     def clone_session(self, session: int, ports: Iterable[int | tuple[int, int]], truncate_bytes: int = 0) -> None:
-        """Set the ports that receive the copies of a clone session.
+        """Set the destinations of the copies of a clone session.
 
-        Raises UserError.
+        Parameters
+        ----------
+        session
+            Session number.
+        ports
+            Ports, or (port, instance) pairs.
+        truncate_bytes
+            Length of the copies. 0: whole packets.
+
+        Raises
+        ------
+        UserError
+            For numbers out of range.
         """
         self.write(CloneSession(session, tuple(_replicas(ports)), truncate_bytes))
 

@@ -53,10 +53,24 @@ class Table:
     ) -> None:
         """Insert an entry: `table.add(dst="10.0.0.0/24", action="forward", port=1)`.
 
-        Values are integers, addresses, "VALUE/LENGTH" for a prefix, "VALUE &&& MASK" or (value, mask) for a mask,
-        "LOW..HIGH" or (low, high) for a range. A key that is left out matches anything. Where a key has the name of a
-        parameter, they go into `match` and `params`. Of a table with an action selector, `action` may be a list of
-        (name, parameters). Raises UserError.
+        Values are integers, addresses, "VALUE/LENGTH" for a prefix, "VALUE &&& MASK" or (value, mask) for a
+        mask, and "LOW..HIGH" or (low, high) for a range.
+
+        Parameters
+        ----------
+        action
+            Name of an action, or for an action selector a list of (name, parameters).
+        priority
+            P4Runtime's priority: the highest wins.
+        match, params
+            Keys and parameters by name, if a key and a parameter have the same name.
+        **values
+            Keys and parameters by name. An omitted key matches anything.
+
+        Raises
+        ------
+        UserError
+            For unknown names, values that do not fit, and an existing entry.
         """
         self._send(self._updates(p4runtime_pb2.Update.INSERT, self._entry(action, priority, match, params, values)))
 
@@ -69,13 +83,34 @@ class Table:
         params: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> None:
-        """Change the action of an entry; as `add`."""
+        """Change the action of an entry.
+
+        Parameters
+        ----------
+        action
+            Name of an action.
+        priority, match, params, **values
+            Key of the entry and parameters of the action, as in `add`.
+
+        Raises
+        ------
+        UserError
+            For a missing entry, and as `add`.
+        """
         self._send(self._updates(p4runtime_pb2.Update.MODIFY, self._entry(action, priority, match, params, values)))
 
     def delete(self, *, priority: int = 0, match: Mapping[str, Any] | None = None, **values: Any) -> None:
-        """Delete the entry with this key.
+        """Delete an entry.
 
-        Raises UserError if there is none.
+        Parameters
+        ----------
+        priority, match, **values
+            Key of the entry, as in `add`.
+
+        Raises
+        ------
+        UserError
+            For a missing entry.
         """
         keys = self._matches({**(match or {}), **values})
         anything = Action(next(iter(self._actions)), {})  # its key is what says which
@@ -86,14 +121,27 @@ class Table:
     def default(self, action: str, **params: Any) -> None:
         """Set the default action, for packets that match no entry.
 
-        Raises UserError.
+        Parameters
+        ----------
+        action
+            Name of an action.
+        **params
+            Its parameters.
+
+        Raises
+        ------
+        UserError
+            For an unknown action or parameter.
         """
         self._send(self._known.updates(DefaultAction(self.name, self._action(action, params))))
 
     def clear(self) -> None:
         """Delete all entries except constant ones.
 
-        Raises UserError.
+        Raises
+        ------
+        UserError
+            If the switch refuses.
         """
         query = p4runtime_pb2.Entity()
         query.table_entry.table_id = self._info.preamble.id

@@ -34,6 +34,21 @@ __all__ = [
 def topology(name: str, **parameters: object) -> Topology:
     """Return the network of a name: `topology("fat-tree", k=8)`.
 
-    Raises UserError.
+    Parameters
+    ----------
+    name
+        Name as in `p4cc list topologies`, or a Python file.
+    **parameters
+        Parameters of the topology; rates in bit/s, delays in ns.
+
+    Returns
+    -------
+    Topology
+        Network with hosts, switches and links.
+
+    Raises
+    ------
+    UserError
+        For an unknown name or parameter.
     """
     return build(name, parameters)

@@ -131,7 +131,24 @@ class Builder:
         return name
 
     def host(self, address: str, switch: str, rate_bps: int, delay_ns: int) -> str:
-        """Add a host at `address`, linked to `switch`, and return its name, which follows from the address."""
+        """Add a host with a link to a switch.
+
+        Parameters
+        ----------
+        address
+            IPv4 address, from which the name follows.
+        switch
+            Name of the switch.
+        rate_bps
+            Rate of the link, in each direction.
+        delay_ns
+            Propagation delay of the link.
+
+        Returns
+        -------
+        str
+            Name of the host.
+        """
         name = self.node("h" + "-".join(str(byte) for byte in IPv4Address(address).packed[1:]), address)
         self.link(switch, name, rate_bps, delay_ns)
         return name
@@ -143,7 +160,24 @@ class Builder:
         return name
 
     def link(self, a: str, b: str, rate_bps: int, delay_ns: int, loss: float = 0.0) -> None:
-        """Add a full-duplex link; rate and delay are those of each direction, `loss` its share of lost packets."""
+        """Add a full-duplex link between the next free ports of two nodes.
+
+        Parameters
+        ----------
+        a, b
+            Names of the nodes.
+        rate_bps
+            Rate of each direction.
+        delay_ns
+            Propagation delay.
+        loss
+            Share of frames that each direction loses at random.
+
+        Raises
+        ------
+        UserError
+            For more links than a network may have.
+        """
         if len(self._links) == MAX_LINKS:
             raise UserError(f"topology {self._name!r}: over {MAX_LINKS:,} links; expected a smaller network")
         self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns, loss))

@@ -49,7 +49,24 @@ parameters = REGISTRY.find
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """Return a topology by name and parameters.
 
-    Raises UserError that names the wrong key as `where.key`.
+    Parameters
+    ----------
+    name
+        Registered name.
+    values
+        Parameters; rates in bit/s, delays in ns.
+    where
+        Key of the parameters, for errors.
+
+    Returns
+    -------
+    Topology
+        Network; equal parameters share one object.
+
+    Raises
+    ------
+    UserError
+        For a wrong name or parameter, named as `where.key`.
     """
     checked = validate(parameters(name), values, where)
     if REGISTRY.origin(name):

@@ -101,7 +101,20 @@ def _routes_of(topology: Topology) -> _Routes:
 
 
 def routes(topology: Topology, switch: str) -> Sequence[Route]:
-    """Return the routes of one switch, longest prefixes first; an unreachable host has none."""
+    """Return the routes of one switch.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    switch
+        Name of the switch.
+
+    Returns
+    -------
+    Sequence[Route]
+        Routes, longest prefixes first; an unreachable host has none.
+    """
     return _routes_of(topology).of(switch)
 
 
@@ -167,9 +180,24 @@ def joins(topology: Topology, one: Host, other: Host) -> bool:
 
 
 def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:
-    """Return the far ends of the links of one shortest path; at every switch the first of equal ports.
+    """Return one shortest path; at every switch it takes the first of equal ports.
 
-    Raises ValueError where there is none.
+    Parameters
+    ----------
+    topology
+        Network.
+    source, destination
+        Hosts.
+
+    Returns
+    -------
+    list[Neighbour]
+        Far ends of the links, in order.
+
+    Raises
+    ------
+    ValueError
+        If there is no path.
     """
     paths = shortest_paths(topology)
     last = topology.uplink(destination)
@@ -186,14 +214,51 @@ def _wire_ns(link: Neighbour, wire_bytes: int) -> int:
 
 
 def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int = 0) -> int:
-    """Return the time of one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
+    """Return the time of one packet over empty links, stored and forwarded at each hop.
+
+    Parameters
+    ----------
+    links
+        Far ends of the links of the path.
+    wire_bytes
+        Size that links charge.
+    switch_latency_ns
+        Latency of each switch.
+
+    Returns
+    -------
+    int
+        Time in ns from the first bit to the arrival of the last; serialization is rounded up.
+    """
     return sum(_wire_ns(link, wire_bytes) for link in links) + (len(links) - 1) * switch_latency_ns
 
 
 def base_rtt_ns(
     topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
 ) -> int:
-    """Return the round trip in ns of a data packet and its ACK in an empty network, without host delays."""
+    """Return the round trip of a data packet and its ACK in an empty network, without host delays.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    source, destination
+        Hosts.
+    data_bytes, ack_bytes
+        Sizes that links charge.
+    switch_latency_ns
+        Latency of each switch.
+
+    Returns
+    -------
+    int
+        Round trip in ns.
+
+    Raises
+    ------
+    ValueError
+        If there is no path.
+    """
     there, back = path(topology, source, destination), path(topology, destination, source)
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 

@@ -35,11 +35,29 @@ class Tree:
 
 
 def tree(topology: Topology, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
-    """Return the tree of shortest paths from `root` (a host or a switch) to `members`; None: a spanning tree of all.
+    """Return a tree of shortest paths.
 
-    Where several neighbours are equally near the root, `choice` picks one: trees of different choices use different
-    switches and parallel links, as far as there are any. Raises ValueError for a node that there is not, or that cannot
-    be reached.
+    Parameters
+    ----------
+    topology
+        Network.
+    root
+        Name of a host or switch.
+    members
+        Names of the nodes to reach. None: all nodes.
+    choice
+        Choice among equally near neighbours: different choices use different switches and parallel links, if
+        there are any.
+
+    Returns
+    -------
+    Tree
+        Tree with the ports of each node.
+
+    Raises
+    ------
+    ValueError
+        For an unknown or unreachable node.
     """
     return _tree(topology, root, None if members is None else frozenset(members), choice)
 

@@ -67,7 +67,18 @@ class Path:
         return charged_bps * float(self.wire_bytes) / float(self.link_bytes(self.wire_bytes))
 
     def base_rtt_over(self, hops: int) -> int:
-        """Return the base RTT in ns of paths over `hops` routers if it is known, else the network's largest."""
+        """Return the base RTT of paths over a number of routers.
+
+        Parameters
+        ----------
+        hops
+            Number of routers.
+
+        Returns
+        -------
+        int
+            Base RTT in ns, or the network's largest if that of `hops` is unknown.
+        """
         if 0 <= hops < len(self._base_rtts_ns) and self._base_rtts_ns[hops] > 0:
             return self._base_rtts_ns[hops]
         return self.base_rtt_ns
@@ -166,7 +177,20 @@ class Host:
         self._parts: dict[str, object] = {}
 
     def part(self, name: str, make: Callable[[], object]) -> object:
-        """Return the part of this NIC with this name, which its queue pairs share; the first call makes it."""
+        """Return a part of this NIC that its queue pairs share.
+
+        Parameters
+        ----------
+        name
+            Name of the part.
+        make
+            Function that makes it at the first call.
+
+        Returns
+        -------
+        object
+            The part.
+        """
         found = self._parts.get(name)
         if found is None:
             found = make()
@@ -223,9 +247,20 @@ class Outlet:
         return 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
-        """Send a control packet with `body` after its BTH to the peer, ahead of all data.
+        """Send a control packet to the peer, ahead of all data.
 
-        Entropy and priority default to those of the last data packet and of control packets.
+        Parameters
+        ----------
+        packet
+            Declaration of the packet.
+        body
+            Bytes after the BTH.
+        psn
+            PSN of the BTH.
+        entropy
+            UDP source port; default: that of the last data packet.
+        priority
+            Class; default: that of control packets.
         """
 
     def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
@@ -331,9 +366,20 @@ class ReactionPoint(Point):
         """Handle that a queue pair has something to send, after it had nothing."""
 
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
-        """Handle that message `sequence` of the queue pair of `outlet` belongs to an incast; precedes `on_post`.
+        """Handle that a message belongs to an incast; precedes `on_post`.
 
-        `members` are the ids of the NICs that send to this receiver at that time, this one among them.
+        Parameters
+        ----------
+        now_ns
+            Time.
+        outlet
+            Outlet of the message's queue pair.
+        sequence
+            Number of the message in its queue pair.
+        number
+            Number of the incast.
+        members
+            Ids of the NICs that send to this receiver at that time, this one included.
         """
 
     def on_post(self, now_ns: int) -> None:
@@ -351,13 +397,30 @@ class ReactionPoint(Point):
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:
-        """Return all bytes ahead of the payload of a data packet, made from `headers`, the usual ones.
+        """Return all bytes ahead of the payload of a data packet.
 
-        Asked with `own_headers` only, before the packet is counted and charged with the length that it then has;
-        `on_sent` follows. Both go up to and with the BTH (and an empty INT shim); a `Wrapper` puts headers of a packet
-        behind. Entropy, PSN and AckReq are filled in afterwards. `place` is the packet's, in order of first sending.
-        Its message has `message_bytes` and travels `alone` or not (`alone_bytes`); it is sent `again`, or for the first
-        time.
+        Called with `own_headers` only, before the packet is counted and charged with its length; `on_sent`
+        follows. A `Wrapper` appends headers of a packet. Entropy, PSN and AckReq are filled in afterwards.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        headers
+            The usual headers, up to and with the BTH (and an empty INT shim).
+        place
+            Place of the packet, in order of first sending.
+        message_bytes
+            Size of its message.
+        alone
+            The message travels alone (`alone_bytes`).
+        again
+            The packet is retransmitted.
+
+        Returns
+        -------
+        bytes
+            Headers up to the payload.
         """
         return headers
 
@@ -368,7 +431,17 @@ class ReactionPoint(Point):
         """Handle an ACK; `feedback` is only valid during the call."""
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """Handle a packet of this size that did not arrive whole: trimmed on its way, or missing (a NAK)."""
+        """Handle a packet that did not arrive whole.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        wire_bytes
+            Size of the packet, Ethernet to ICRC.
+        trimmed
+            A switch trimmed it; otherwise it is missing (a NAK).
+        """
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
         """Handle a packet that was trimmed on its way; calls `on_nack`.
@@ -390,7 +463,19 @@ class ReactionPoint(Point):
         """Handle a congestion notification packet."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """Handle a control packet (0xE0-0xFF); the bytes after its BTH start at `frame[offset]`."""
+        """Handle a control packet (opcodes 0xE0 to 0xFF).
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        opcode
+            BTH opcode.
+        frame
+            Header bytes of the frame.
+        offset
+            Start of the bytes after the BTH.
+        """
 
     def may_send(self, inflight_bytes: int) -> bool:
         """Return whether the window lets a packet leave now; the last one may exceed it."""
@@ -399,7 +484,15 @@ class ReactionPoint(Point):
     def set_rate(self, rate_bps: float) -> None:
         """Set the rate at once, which also moves the next-service time of the packet sent last.
 
-        Raises HostError unless it is a number above 0.
+        Parameters
+        ----------
+        rate_bps
+            Rate that links charge, framing included.
+
+        Raises
+        ------
+        HostError
+            Unless it is a finite number above 0.
         """
         if rate_bps != self.rate_bps:
             if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
@@ -414,7 +507,15 @@ class ReactionPoint(Point):
     def set_window(self, window_bytes: float) -> None:
         """Set the window at once; a smaller one recalls nothing.
 
-        Raises HostError unless it is a number from 0 on.
+        Parameters
+        ----------
+        window_bytes
+            Bytes of frames in flight, Ethernet to ICRC.
+
+        Raises
+        ------
+        HostError
+            Unless it is a number from 0 on.
         """
         if not window_bytes >= 0.0:  # a NaN, too
             raise HostError(f"set_window({window_bytes!r}): expected a number of bytes from 0 on")
@@ -453,7 +554,17 @@ class NotificationPoint(Point):
         self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
-        """Handle a data packet of this QP, in order or not, ECN-marked or not."""
+        """Handle a data packet of this QP, in order or not.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        marked
+            It arrived with ECN CE.
+        frame
+            Header bytes of the frame.
+        """
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
         """Return whether the answer to a data packet echoes its ECN mark.
@@ -468,7 +579,17 @@ class NotificationPoint(Point):
         return b""
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
-        """Handle the header of a data packet whose payload a switch removed; `missing`: a NACK requests it again."""
+        """Handle the header of a data packet whose payload a switch removed.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        missing
+            The packet is missing, and a NACK requests it again.
+        frame
+            Header bytes of the frame.
+        """
 
     def on_message_start(self, now_ns: int) -> None:
         """Handle the in-order delivery of the first packet of a message."""
@@ -477,7 +598,19 @@ class NotificationPoint(Point):
         """Handle the delivery of the last packet of a message, after `on_message_start`, maybe at once."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """Handle a control packet for the receiver; the bytes after its BTH start at `frame[offset]`."""
+        """Handle a control packet for the receiver.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        opcode
+            BTH opcode.
+        frame
+            Header bytes of the frame.
+        offset
+            Start of the bytes after the BTH.
+        """
 
     def on_turn(self, now_ns: int) -> int:
         """Send one credit on a turn of the NIC's pull pacer; return what links charge for the data it draws, or 0."""

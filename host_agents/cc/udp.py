@@ -7,19 +7,17 @@ which is UDP itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from host_agents.cc.base import Outlet, Path, ReactionPoint
 from host_agents.config import DATAGRAM, NicConfig
-from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
 
 @dataclass(frozen=True)
 class UdpParameters:
-    # What links are charged while it sends; at most the sender's link.
-    rate_bps: float = field(default=1e9, metadata=POSITIVE)
+    rate_bps: float = 0.0  # what links are charged while it sends; 0, or more than the sender's link has: all of it
     on_ns: int = 0  # it sends for so long, from the start of a flow on; 0: all the time
     off_ns: int = 0  # and is silent for so long
     exponential: bool = False  # `on_ns` and `off_ns` are means of exponential times
@@ -31,7 +29,8 @@ class Udp(ReactionPoint):
     def __init__(self, parameters: UdpParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
-        self.rate_bps = min(parameters.rate_bps, path.line_rate_bps)
+        if parameters.rate_bps > 0.0:
+            self.rate_bps = min(parameters.rate_bps, path.line_rate_bps)
         self._silent = False
 
     def bind(self, outlet: Outlet) -> None:

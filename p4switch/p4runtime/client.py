@@ -105,7 +105,15 @@ class GrpcClient:
     def open(self, role: str = "") -> None:
         """Connect and become primary.
 
-        Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary.
+        Parameters
+        ----------
+        role
+            Role to take. "": the default role.
+
+        Raises
+        ------
+        P4RuntimeError
+            PERMISSION_DENIED if another controller is primary.
         """
         with self._unless_closed():
             # The call waits for the server itself. A thread that asked for the channel's state would outlive `close`,
@@ -153,9 +161,22 @@ class GrpcClient:
         self._outgoing.put(request)
 
     def receive(self, timeout_s: float) -> Message | None:
-        """Return the next StreamMessageResponse; None if there is none in time.
+        """Return the next message of the stream.
 
-        Raises P4RuntimeError if the stream ended.
+        Parameters
+        ----------
+        timeout_s
+            Time to wait.
+
+        Returns
+        -------
+        Message | None
+            A StreamMessageResponse; None if there is none in time.
+
+        Raises
+        ------
+        P4RuntimeError
+            If the stream ended.
         """
         try:
             message = self._incoming.get(timeout=timeout_s)

@@ -221,8 +221,20 @@ class Device:
     def set_forwarding_pipeline_config(self, request: Message) -> Message:
         """Set, verify or commit a pipeline.
 
-        Raises P4RuntimeError: INVALID_ARGUMENT (config that cannot be realized), NOT_FOUND (COMMIT of
-        nothing).
+        Parameters
+        ----------
+        request
+            A SetForwardingPipelineConfigRequest.
+
+        Returns
+        -------
+        Message
+            A SetForwardingPipelineConfigResponse.
+
+        Raises
+        ------
+        P4RuntimeError
+            INVALID_ARGUMENT for a config that cannot be realized, NOT_FOUND for COMMIT of nothing.
         """
         self._check_device(request.device_id)
         action = request.action
@@ -289,10 +301,25 @@ class Device:
     # -- entities ---------------------------------------------------------------------------------------------------
 
     def write(self, request: Message) -> Message:
-        """Apply the updates in their order.
+        """Apply updates in their order.
 
-        With CONTINUE_ON_ERROR each is tried; with the other two atomicities, the first error undoes what was done. With
-        DATAPLANE_ATOMIC no packet sees a batch half done. Raises P4RuntimeError, with an error for each update.
+        With CONTINUE_ON_ERROR each is tried; with the other two atomicities the first error undoes all. With
+        DATAPLANE_ATOMIC no packet sees half of a batch.
+
+        Parameters
+        ----------
+        request
+            A WriteRequest.
+
+        Returns
+        -------
+        Message
+            A WriteResponse.
+
+        Raises
+        ------
+        P4RuntimeError
+            With an error for each update.
         """
         self._check_device(request.device_id)
         if request.atomicity not in _WriteRequest.Atomicity.values():
@@ -351,13 +378,26 @@ class Device:
             _let_packets_through(self._pause_s)
 
     def read(self, request: Message) -> Iterator[Message]:
-        """Yield ReadResponse messages.
+        """Yield the entities that queries select.
 
-        Raises P4RuntimeError after the last of them, with an error for each query.
+        What controllers wrote is read without a write in between. Packets come in between, so counters of one
+        response may be of different moments. So do writes to cells (counters, meters, registers), of which
+        there may be more than fit into memory.
 
-        What controllers wrote is read without a write in between. Packets do come in between, so that counters of one
-        response may be of different moments, and so do writes to cells (counters, meters, registers), of which there
-        may be more than a response and this process's memory can hold.
+        Parameters
+        ----------
+        request
+            A ReadRequest.
+
+        Yields
+        ------
+        Message
+            ReadResponse messages.
+
+        Raises
+        ------
+        P4RuntimeError
+            After the last response, with an error for each query.
         """
         self._check_device(request.device_id)
         found: list[Iterable[Message]] = []
@@ -436,16 +476,42 @@ class Device:
             self._packets().digests.acknowledge(ack)
 
     def packet_in(self, frame: bytes) -> Message:
-        """Return the StreamMessageResponse for a frame that left by the CPU port.
+        """Return the message for a frame that left by the CPU port.
 
-        Raises ValueError if it is too short.
+        Parameters
+        ----------
+        frame
+            The frame, with the packet-in header.
+
+        Returns
+        -------
+        Message
+            A StreamMessageResponse.
+
+        Raises
+        ------
+        ValueError
+            If the frame is too short.
         """
         return p4runtime_pb2.StreamMessageResponse(packet=packet_io.packet_in(self._packets().pipeline, frame))
 
     def packet_out(self, message: Message) -> bytes:
         """Return the frame to put into the CPU port.
 
-        Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION).
+        Parameters
+        ----------
+        message
+            A PacketOut.
+
+        Returns
+        -------
+        bytes
+            The frame, with the packet-out header.
+
+        Raises
+        ------
+        P4RuntimeError
+            INVALID_ARGUMENT for wrong metadata, FAILED_PRECONDITION without a pipeline.
         """
         return packet_io.packet_out(self._packets().pipeline, message)
 

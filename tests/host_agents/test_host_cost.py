@@ -19,7 +19,7 @@ def test_every_protocol_sends_what_is_measured(protocol: str, monkeypatch: pytes
 
     monkeypatch.setattr(Nic, "receive", heard_by)
     cost = host_cost(protocol, packets=1500, queue_pairs=2)
-    assert len(heard) == 2
+    assert len(heard) == (1 if protocol == "udp" else 2)  # nobody answers datagrams
     assert 1500 <= cost.packets <= 1500 + measured.BASE_RTT_NS // 2 // measured.PACKET_NS + measured.TOGETHER
     assert (cost.protocol, cost.queue_pairs) == (protocol, 2)
     assert cost.total_ns > 0
