@@ -104,7 +104,8 @@ def key(update: Any) -> bytes:
     entity = p4runtime_pb2.Entity()
     entity.CopyFrom(update.entity)
     entity.table_entry.ClearField("action")
-    return entity.SerializeToString(deterministic=True)
+    encoded: bytes = entity.SerializeToString(deterministic=True)
+    return encoded
 
 
 def test_what_is_the_same_is_not_written() -> None:

@@ -12,7 +12,7 @@ from topologies import Topology
 from topologies.path_ids import PATH_ID_BITS, path_ids
 from topologies.shortest_paths import shortest_paths
 
-MANY = [
+MANY: list[tuple[str, dict[str, object]]] = [
     ("fat-tree", {"k": 8}),
     ("fat-tree", {"k": 8, "nic_switches": True}),
     ("clos", {"pods": 3, "tors_per_pod": 3, "spines_per_agg": 4}),
@@ -41,8 +41,8 @@ def walks(topology: Topology, here: str, there: str) -> Iterator[tuple[tuple[str
                 yield (here, port), *rest
 
 
-@pytest.mark.parametrize(("name", "parameters"), ALL + MANY)
-def test_no_two_shortest_paths_share_an_id(name: str, parameters: dict[str, int]) -> None:
+@pytest.mark.parametrize(("name", "parameters"), [*ALL, *MANY])
+def test_no_two_shortest_paths_share_an_id(name: str, parameters: dict[str, object]) -> None:
     topology = topologies.build(name, parameters)
     links, shared = path_ids(topology)
     assert shared is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -182,10 +183,11 @@ def test_random_networks_are_connected_and_made_of_what_was_asked_for(seed: int)
 
 def test_a_torus_is_the_product_of_rings() -> None:
     topology = topologies.build("torus", {"sizes": [3, 2, 5]})
-    rings = [nx.cycle_graph(3), nx.path_graph(2), nx.cycle_graph(5)]
-    expected = nx.cartesian_product(nx.cartesian_product(*rings[:2]), rings[2])
+    plane = nx.cartesian_product(nx.cycle_graph(3), nx.path_graph(2))
+    expected: nx.Graph[Any] = nx.cartesian_product(plane, nx.cycle_graph(5))
     switches = topology.switch_by_name
-    found = nx.Graph((link.a, link.b) for link in topology.links if link.a in switches and link.b in switches)
+    between = [(link.a, link.b) for link in topology.links if link.a in switches and link.b in switches]
+    found: nx.Graph[Any] = nx.Graph(between)
     assert nx.is_isomorphic(found, expected)
 
 

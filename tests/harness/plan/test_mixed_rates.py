@@ -10,7 +10,7 @@ import pytest
 from harness.control import programs
 from harness.control.controller import Settings, switch_view
 from harness.control.programs.ecn import NAMED, EcnParameters
-from harness.control.programs.entries import DefaultAction, TableEntry
+from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check
@@ -70,14 +70,18 @@ def red_of_ports(run: Run, parameters: EcnParameters) -> dict[int, tuple[int, in
     found = dict.fromkeys(view.port_rates_bps, common)
     for entry in entries:
         if isinstance(entry, TableEntry) and entry.table == "ecn_threshold":
-            found[entry.match["port"].value] = entry.action
+            port, red = entry.match["port"], entry.action
+            assert isinstance(port, Exact)
+            assert isinstance(red, Action)
+            found[port.value] = red
     return {port: (80 * red.params["kmin_cells"], 80 * red.params["kmax_cells"]) for port, red in found.items()}
 
 
 def test_thresholds_follow_a_ports_rate_or_are_listed_for_it() -> None:
     run = mixed(cc="dcqcn")
     fast = (400_000, 1_600_000)
-    assert red_of_ports(run, EcnParameters()) == {1: (100_000, 400_000), **dict.fromkeys((2, 3, 4, 5), fast)}
+    found = red_of_ports(run, EcnParameters.model_validate({}))
+    assert found == {1: (100_000, 400_000), **dict.fromkeys((2, 3, 4, 5), fast)}
     listed = [{"rate_bps": 25 * GBPS, "kmin_bytes": 40_000, "kmax_bytes": 80_000, "pmax": 1.0}]
     found = red_of_ports(run, EcnParameters.model_validate({"rates": listed}))
     assert found == {1: (40_000, 80_000), **dict.fromkeys((2, 3, 4, 5), fast)}
