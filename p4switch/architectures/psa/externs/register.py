@@ -10,7 +10,7 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
 from p4switch.compiler.midend.storage import scalar_type
-from p4switch.compiler.midend.values import EXPRS, Ignored
+from p4switch.compiler.midend.values import Ignored
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -45,10 +45,8 @@ class Register(ExternType):
         if not isinstance(t, ir.Bits):
             what = f"a register of {extern.type_args[0]}"
             raise to.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
-        initial = extern.args.get("initial_value", Ignored())
-        if not isinstance(initial, Ignored) and not (isinstance(initial, EXPRS) and _is_zero(initial)):
-            raise to.error(extern.node, "an initial value other than 0 is not supported on this target")
-        to.out.registers.append(ir.Register(extern.path, to.externs.size_argument(extern), t.width, extern.node.pos))
+        size, initial = to.externs.size_argument(extern), _initial(extern, t.width, to)
+        to.out.registers.append(ir.Register(extern.path, size, t.width, extern.node.pos, initial))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()
@@ -56,5 +54,11 @@ class Register(ExternType):
         message.type_spec.CopyFrom(builder.specs.convert(extern.type_args[0]))
 
 
-def _is_zero(value: ir.Expr) -> bool:
-    return isinstance(value, ir.Const) and value.value == 0
+def _initial(extern: ExternObject, width: int, to: Lowering) -> int:
+    """Return what the cells of a register begin with."""
+    given = extern.args.get("initial_value", Ignored())
+    if isinstance(given, Ignored):
+        return 0
+    if not isinstance(given, ir.Const):
+        raise to.error(extern.node, "the initial value of a register has to be a compile-time constant")
+    return given.value & (1 << width) - 1
