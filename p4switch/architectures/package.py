@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -46,6 +46,8 @@ class Package(ABC):
     """Its blocks in order; those of packages in it are in their places."""
     takes: ClassVar[str]
     """The same in words."""
+    parameters: ClassVar[Mapping[str, range]]
+    """How many parameters each block has, by its name; a program may declare a package of this name for itself."""
     path: ClassVar[str] = ""
     """The packet path that BMv2 JSON names (`__meta__.package`); empty: it is known by the names of the blocks."""
     tools: ClassVar[frozenset[str]] = frozenset()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from p4switch import ir
 from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
@@ -55,6 +55,9 @@ class PsaSwitch(Package):
         Site("egress_deparser"),
     )
     takes = "an IngressPipeline, a PacketReplicationEngine, an EgressPipeline and a BufferingQueueingEngine"
+    parameters: ClassVar[Mapping[str, range]] = {
+        name: range(len(roles), len(roles) + 1) for name, roles in _PARAMETERS.items()
+    }
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)

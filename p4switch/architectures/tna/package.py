@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch import ir
@@ -59,6 +59,9 @@ class TnaSwitch(Package):
         Site("egress_deparser"),
     )
     takes = "a Pipeline; more than one is not supported"
+    parameters: ClassVar[Mapping[str, range]] = {
+        name: range(3 if _PACKET in roles else 2, len(roles) + 1) for name, roles in _PARAMETERS.items()
+    }
     bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64

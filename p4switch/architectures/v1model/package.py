@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from p4switch import ir
 from p4switch.architectures.blocks import lower_control, lower_parser
@@ -37,6 +37,10 @@ class V1Switch(Package):
         Site("deparser", branches=False),
     )
     takes = "a parser and five controls"
+    parameters: ClassVar[Mapping[str, range]] = {
+        "parser": range(4, 5), "verify": range(2, 3), "ingress": range(3, 4), "egress": range(3, 4),
+        "compute": range(2, 3), "deparser": range(2, 3),
+    }  # fmt: skip
     tools = frozenset({"testgen", "fit"})
 
     def __init__(self, low: Lowering) -> None:

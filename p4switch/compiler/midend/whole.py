@@ -113,6 +113,10 @@ def _blocks(low: Lowering) -> list[Block]:
         decl = low.facts.package(main)
         assert decl is not None
         raise low.error(main, f"the arguments of {decl.name} have to be {package.takes}")
+    for site, block in zip(package.sites, blocks, strict=True):
+        if len(block.decl.params) not in package.parameters[site.name]:
+            what = f"'{block.decl.name}' has {len(block.decl.params)} parameters"
+            raise low.error(block.decl, f"{what}: expected those of the block {site.name} in {package.include}")
     return blocks
 
 

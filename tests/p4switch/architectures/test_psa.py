@@ -254,6 +254,36 @@ def test_a_register_begins_with_its_initial_value(tmp_path: Path) -> None:
     assert [packet[0] for ((_, packet),) in result] == [5, 6, 5]
 
 
+def test_a_meter_knows_the_colour_with_which_a_packet_comes(tmp_path: Path) -> None:
+    """RFC 2698: a yellow packet takes nothing of the committed rate, and a red one stays red."""
+    made = compiled(
+        tmp_path,
+        INGRESS="""
+            Meter<bit<8>>(2, PSA_MeterType_t.PACKETS) meter;
+            apply {
+                PSA_MeterColor_t colour = PSA_MeterColor_t.RED;
+                if (hdr.h.kind == 1) { colour = PSA_MeterColor_t.GREEN; }
+                if (hdr.h.kind == 2) { colour = PSA_MeterColor_t.YELLOW; }
+                colour = meter.execute(1, colour);
+                hdr.h.value = 0;
+                if (colour == PSA_MeterColor_t.GREEN) { hdr.h.value = 1; }
+                if (colour == PSA_MeterColor_t.YELLOW) { hdr.h.value = 2; }
+                send_to_port(ostd, (PortId_t) 2);
+            }""",
+    )
+    switch = load().Switch(str(build(made.json)))
+    red, green, yellow = 0, 1, 2
+
+    def metered(colour: int) -> int:
+        ((_, packet),) = switch.process(1, bytes([colour, 9]))
+        return packet[1]
+
+    assert [metered(colour) for colour in (red, green, yellow)] == [red, green, yellow]
+    switch.meter_set("In.meter", 1, (1, 1, 1, 3))  # committed and peak rate a second, and bursts, in packets
+    comes = (yellow, green, red, green, green)
+    assert [metered(colour) for colour in comes] == [yellow, green, red, yellow, red]
+
+
 def test_the_json_and_the_p4info_are_those_of_psa(tmp_path: Path) -> None:
     made = compiled(
         tmp_path,
@@ -288,10 +318,11 @@ def test_tools_that_know_v1model_alone_say_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ({"INGRESS": "Meter<bit<8>>(2, PSA_MeterType_t.BYTES) m; apply { PSA_MeterColor_t c = PSA_MeterColor_t.RED; "
-          "if (hdr.h.kind == 1) { c = PSA_MeterColor_t.GREEN; } "
-          "if (m.execute(1, c) == c) { send_to_port(ostd, (PortId_t) 2); } }"},
-         "a colour-aware meter is not supported on this target: expected GREEN or no colour"),
+        ({"INGRESS": "DirectMeter(PSA_MeterType_t.BYTES) m; PSA_MeterColor_t c = PSA_MeterColor_t.RED; "
+          "action a() { c = m.execute(c); } "
+          "table t { key = { hdr.h.kind: exact; } actions = { a; NoAction; } psa_direct_meter = m; } "
+          "apply { t.apply(); if (c == PSA_MeterColor_t.GREEN) { send_to_port(ostd, (PortId_t) 2); } }"},
+         "a colour-aware direct meter is not supported on this target"),
         ({"INGRESS": "Random<bit<8>>(8w5, 8w3) r; apply { hdr.h.kind = r.read(); }"},
          "the range 5 to 3 is empty: its low end is above its high end"),
         ({"INGRESS_DEPARSER": "Checksum<bit<32>>(PSA_HashAlgorithm_t.CRC32) c; "
@@ -307,6 +338,23 @@ def test_what_the_target_has_not_is_refused_in_a_line(tmp_path: Path, blocks: di
     first = str(caught.value).splitlines()[0]
     assert first.endswith(f"error: {message}")
     assert first.startswith(str(tmp_path / "program.p4") + ":")
+
+
+def test_a_package_of_that_name_with_other_blocks_is_refused_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "program.p4"
+    path.write_text("""
+        #include <core.p4>
+        struct none_t {}
+        parser P(packet_in p, out none_t h); control C(inout none_t h); control D(packet_out p, in none_t h);
+        package PSA_Switch(P a, C b, D c, P d, C e, D f);
+        parser p(packet_in p, out none_t h) { state start { transition accept; } }
+        control c(inout none_t h) { apply {} }
+        control d(packet_out p, in none_t h) { apply {} }
+        PSA_Switch(p(), c(), d(), p(), c(), d()) main;
+        """)
+    told = r"program.p4:6:\d+: error: 'p' has 2 parameters: expected those of the block ingress_parser in psa.p4"
+    with pytest.raises(CompileError, match=told):
+        compile_program(path)
 
 
 def test_tables_and_counters_over_p4runtime(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ GIVE_A_PLACE = {
     ("passes/__init__.py", "CompileError"),
     ("preprocessor.py", "CompileError"),
     ("preprocessor.py", "UserError"),  # the file that was asked for cannot be read: there is no line
+    ("__init__.py", "UserError"),  # a file is asked for that no program of the architecture has
 }
 
 

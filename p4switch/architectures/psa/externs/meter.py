@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.colour_aware import COLOUR, ExecuteAware
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs import meter
@@ -50,6 +51,13 @@ class Execute(meter.ExecuteMeter):
         machine.assign(self.target, machine.number(_COLOURS[colour]))
 
 
+def _counted(colour: ir.Expr) -> ir.Expr:
+    """Return the colour with which meters count for one of PSA_MeterColor_t."""
+    yellow, green = (fold.make("==", ir.BOOL, colour, fold.const(each, colour.type)) for each in (_YELLOW, _GREEN))
+    not_green = fold.make("?:", COLOUR, yellow, fold.const(1, COLOUR), fold.const(2, COLOUR))
+    return fold.make("?:", COLOUR, green, fold.const(0, COLOUR), not_green)
+
+
 def _is_blind(call: ast.Call, at: int, to: Lowering) -> bool:
     """Return whether the packet is known to be green before the meter."""
     if len(to.facts.bindings[call].bound) <= at:
@@ -60,7 +68,7 @@ def _is_blind(call: ast.Call, at: int, to: Lowering) -> bool:
 
 @EXTERNS.register("Meter")
 class Meter(ExternType):
-    operations = (Execute,)
+    operations = (Execute, ExecuteAware)
     stateful = True
     p4info = "METER"
 
@@ -69,10 +77,14 @@ class Meter(ExternType):
         return {"execute": self._execute}
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        if not _is_blind(call, 1, to):
-            raise to.error(call, "a colour-aware meter is not supported on this target: expected GREEN or no colour")
-        index = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
-        return to.externs.result(call, lambda place: Execute(extern.path, index, place, call.pos))
+        values = to.externs.call_arguments(call)
+        index = to.externs.scalar_argument(call, 0, values[0])
+        if _is_blind(call, 1, to):
+            return to.externs.result(call, lambda place: Execute(extern.path, index, place, call.pos))
+        before, all_bytes = _counted(to.externs.scalar_argument(call, 1, values[1])), ir.Const(0, ir.Bits(32))
+        return to.externs.result(
+            call, lambda place: ExecuteAware(extern.path, index, before, all_bytes, _COLOURS, place, call.pos)
+        )
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         size, unit = to.externs.size_argument(extern, "n_meters"), to.externs.enum_argument(extern, "type").lower()
@@ -105,7 +117,7 @@ class DirectMeter(ExternType):
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         if not _is_blind(call, 0, to):
-            raise to.error(call, "a colour-aware meter is not supported on this target: expected GREEN or no colour")
+            raise to.error(call, "a colour-aware direct meter is not supported on this target")
         counted = to.externs.direct_meter_result(extern)
         colour: ir.Expr = ir.Const(_COLOURS[-1], ir.ENUM_TYPE)
         for number in (1, 0):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.colour_aware import COLOUR, ExecuteAware
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.tna.externs.counter import adjustment
@@ -17,19 +17,14 @@ from p4switch.compiler.midend.values import EXPRS, Ignored
 
 if TYPE_CHECKING:
     from p4switch.bfrt.schema import Schema
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
     from p4switch.compiler.p4info.build import Builder
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
 
 _GREEN, _YELLOW, _RED = 0, 1, 3  # MeterColor_t
 _COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that the engine's meters count with
-_COLOUR = ir.Bits(8)
 _RATES = {
     "BYTES": (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
     "PACKETS": (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
@@ -46,64 +41,6 @@ def _publish_rates(extern: ExternObject, table: Table) -> None:
     table.attributes.append("MeterByteCountAdjust")
 
 
-@dataclass(slots=True, eq=False)
-class Execute(ir.ExternOperation):
-    """`target` becomes that of `results` (green, yellow, red) which the packet's colour has after the meter.
-
-    `before` is the colour with which it comes, of MeterColor_t.
-    """
-
-    meter: str
-    index: ir.Expr
-    before: ir.Expr
-    adjust: ir.Expr
-    results: tuple[int, int, int]
-    target: ir.Place
-    span: int | None = None
-    primitive = "_Meter_execute_aware"
-    effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.before, self.adjust
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        results = [ir.Const(each, _COLOUR) for each in self.results]
-        return [ir.Named("meter_array", self.meter), self.index, self.before, self.adjust, *results, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Execute:
-        meter, index, before, adjust = arguments.name(), arguments.value(), arguments.value(), arguments.value()
-        results = arguments.number(), arguments.number(), arguments.number()
-        return cls(meter, index, before, adjust, results, arguments.place(), arguments.span)
-
-    def emit(self, to: Statements) -> None:
-        number, array = to.program.meter(self.meter)
-        at = to.index("uint64_t", self.index)
-        with to.within(at, array.size):
-            before = to.em.temp("uint32_t", to.x.low(self.before, 8), "before")
-            size = f"p->ingress_len - (uint32_t)({to.x.low(self.adjust, 32).bare})"
-            counted = to.program.metered(number, at, size, f"{before} > 1 ? 2 : {before}")
-            results = ", ".join(map(str, self.results))
-            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{results}}}[{counted}]", "color")
-            to.touch("meter", "METER", array.name, at, f"(int64_t){colour}", "NULL, 0")
-            to.store(to.x.place(self.target), colour)
-
-    def run(self, machine: Machine) -> None:
-        array = machine.meters[self.meter]
-        index = machine.inside(self.index, array.size, f"an index outside of '{array.name}'")
-        colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(self))
-        machine.assign(self.target, machine.number(self.results[colour]))
-
-    def fit(self, pipeline: Pipeline) -> None:
-        pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
-
-
 def _colour_before(call: ast.Call, at: int, to: Lowering) -> tuple[ir.Expr, int]:
     """Return the colour that a call gives as argument `at`, green where it gives none, and where the next one is."""
     binding = to.facts.bindings[call]
@@ -111,7 +48,7 @@ def _colour_before(call: ast.Call, at: int, to: Lowering) -> tuple[ir.Expr, int]
         value = to.externs.call_arguments(call)[at]
         assert isinstance(value, EXPRS)
         return to.tables.simple(value), at + 1
-    return ir.Const(_GREEN, _COLOUR), at
+    return ir.Const(_GREEN, COLOUR), at
 
 
 def _results(extern: ExternObject) -> tuple[int, int, int]:
@@ -125,7 +62,7 @@ def _results(extern: ExternObject) -> tuple[int, int, int]:
 
 @EXTERNS.register("Meter")
 class Meter(ExternType):
-    operations = (Execute,)
+    operations = (ExecuteAware,)
     stateful = True
     p4info = "METER"
     bfrt = 0x85
@@ -139,7 +76,7 @@ class Meter(ExternType):
         before, at = _colour_before(call, 1, to)
         adjust, results = adjustment(call, at, to), _results(extern)
         return to.externs.result(
-            call, lambda place: Execute(extern.path, index, before, adjust, results, place, call.pos)
+            call, lambda place: ExecuteAware(extern.path, index, before, adjust, results, place, call.pos)
         )
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
@@ -178,10 +115,10 @@ class DirectMeter(ExternType):
             raise to.error(call, "a direct meter that adjusts the byte count is not supported on this target")
         green, yellow, red = _results(extern)
         counted = to.externs.direct_meter_result(extern)
-        colour: ir.Expr = fold.const(red, _COLOUR)
+        colour: ir.Expr = fold.const(red, COLOUR)
         for number, result in ((1, yellow), (0, green)):
             found = fold.make("==", ir.BOOL, counted, fold.const(number, counted.type))
-            colour = fold.make("?:", _COLOUR, found, fold.const(result, _COLOUR), colour)
+            colour = fold.make("?:", COLOUR, found, fold.const(result, COLOUR), colour)
         return fold.make("cast", types.strip_newtype(to.type_of(call)), colour)
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
