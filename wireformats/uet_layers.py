@@ -1,8 +1,10 @@
 """scapy layers of Ultra Ethernet's headers (`uet`), bound to UDP port 4793.
 
-layers = load()
-frame = Ether() / IP(dst="10.0.0.3") / UDP() / layers["uet_request"](type="RUD request", psn=7)
-Ether(capture)[layers["uet_ack_cc"]].sack_bitmap
+    layers = load()
+    frame = Ether() / IP(dst="10.0.0.3") / UDP() / layers["uet_request"](type="RUD request", psn=7)
+    Ether(capture)[layers["uet_ack_cc"]].sack_bitmap
+
+Names of layers and fields are those of `wireformats`.
 """
 
 from __future__ import annotations

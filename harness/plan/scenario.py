@@ -309,6 +309,21 @@ class Scenario(Table):
     reroute_after_ns: Nanoseconds | None = None
     variants: list[Variant] = []  # ways to run it, each in all combinations of cc, lb and seeds
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_groups_alone(cls, values: Any) -> Any:
+        """Return the values with the first group's `cc` where all traffic is in groups that say theirs.
+
+        Otherwise the default would run the same traffic twice.
+        """
+        if not isinstance(values, Mapping) or "cc" in values or values.get("workload") != {"name": "none"}:
+            return values
+        groups = values.get("groups")
+        if not isinstance(groups, list) or not groups:
+            return values
+        named = [group.get("cc") if isinstance(group, Mapping) else None for group in groups]
+        return {**values, "cc": named[0]} if all(named) else values
+
     @model_validator(mode="after")
     def _distinct_groups(self) -> Self:
         if len({group.name for group in self.groups}) < len(self.groups):

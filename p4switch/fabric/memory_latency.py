@@ -1,6 +1,8 @@
 """Benchmark of the fabric itself: a permutation on k-ary fat-trees with trivial pipelines and hosts, in C.
 
-python -m p4switch.fabric.memory_latency [K ...]
+    python -m p4switch.fabric.memory_latency [K ...]
+
+K are the arities of the trees.
 """
 
 import json

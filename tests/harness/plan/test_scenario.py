@@ -356,3 +356,16 @@ def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
 def test_a_scenario_that_is_not_there(name: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         scenario.find(name)
+
+
+def test_a_scenario_whose_groups_say_their_cc_is_run_once() -> None:
+    groups = [
+        {"name": "bulk", "cc": "hpcc", "workload": {"name": "permutation"}},
+        {"name": "incast", "cc": "dcqcn", "workload": {"name": "incast"}},
+    ]
+    raw: dict[str, Any] = {"topology": {"name": "fat-tree"}, "workload": {"name": "none"}, "groups": groups}
+    assert check(raw).cc == ["hpcc"]
+    assert check({**raw, "cc": "swift"}).cc == ["swift"]
+    more = [*groups, {"name": "third", "workload": {"name": "incast"}}]
+    assert check({**raw, "groups": more}).cc == ["dcqcn", "hpcc"]
+    assert check({**raw, "workload": {"name": "incast"}}).cc == ["dcqcn", "hpcc"]
