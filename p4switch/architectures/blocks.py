@@ -12,8 +12,11 @@ from p4switch.compiler import ast
 from p4switch.ir.graph import reverse_postorder, successors
 
 if TYPE_CHECKING:
+    from p4switch.architectures.package import Site
+    from p4switch.compiler import types
     from p4switch.compiler.midend.elaborate import Block
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
 
 
 def lower_parser(low: Lowering, name: str, block: Block) -> ir.Block:
@@ -37,6 +40,27 @@ def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
     low.return_targets.pop()
     low.goto(end)
     return start, end
+
+
+def allocate_side(low: Lowering, role: str, t: types.Type) -> Value:
+    """Return a place for what a side of a switch keeps; `role` is such as `ingress headers`.
+
+    The headers of ingress have the names of their fields alone.
+    """
+    side, _, what = role.partition(" ")
+    if what == "headers":
+        return low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
+    return low.storage.allocate(t, role.replace(" ", "_"))
+
+
+def lower_side(low: Lowering, site: Site, block: Block, emitted: Emitted) -> None:
+    """Add a control or deparser of ingress or egress, whose parameters are bound, to the program."""
+    start, end = lower_control(low, block)
+    if site.name in ("ingress", "egress"):
+        low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
+    else:
+        order = emitted.order(start, end, block)
+        low.out.deparsers.append(ir.Deparser(site.name, start, order, block.decl.pos))
 
 
 class Emitted:

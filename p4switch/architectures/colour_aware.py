@@ -1,4 +1,4 @@
-"""The operation of a colour-aware meter (RFC 2698), which several architectures have."""
+"""Colours of meters (RFC 2698) in architectures that number them in their own way, and meters that know a packet's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from p4switch import ir
+from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
+    from p4switch.architectures.v1model.externs.meter import ExecuteMeter
     from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import types
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -60,16 +63,35 @@ class ExecuteAware(ir.ExternOperation):
             before = to.em.temp("uint32_t", to.x.low(self.before, 8), "before")
             size = f"p->ingress_len - (uint32_t)({to.x.low(self.adjust, 32).bare})"
             counted = to.program.metered(number, at, size, f"{before} > 1 ? 2 : {before}")
-            results = ", ".join(map(str, self.results))
-            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{results}}}[{counted}]", "color")
-            to.touch("meter", "METER", array.name, at, f"(int64_t){colour}", "NULL, 0")
-            to.store(to.x.place(self.target), colour)
+            emit_result(to, array.name, at, counted, self.results, self.target)
 
     def run(self, machine: Machine) -> None:
-        array = machine.meters[self.meter]
-        index = machine.inside(self.index, array.size, f"an index outside of '{array.name}'")
-        colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(self))
-        machine.assign(self.target, machine.number(self.results[colour]))
+        run_metered(self, machine, self.results)
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
+
+
+def emit_result(
+    to: Statements, meter: str, index: str, counted: str, results: tuple[int, int, int], target: ir.Place
+) -> None:
+    """Write C that puts into `target` that of `results` which belongs to the colour `counted`."""
+    colours = ", ".join(map(str, results))
+    colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{colours}}}[{counted}]", "color")
+    to.touch("meter", "METER", meter, index, f"(int64_t){colour}", "NULL, 0")
+    to.store(to.x.place(target), colour)
+
+
+def run_metered(operation: ExecuteMeter | ExecuteAware, machine: Machine, results: tuple[int, int, int]) -> None:
+    """Execute a meter in the test generator; its colour, one of `results`, is an input."""
+    array = machine.meters[operation.meter]
+    index = machine.inside(operation.index, array.size, f"an index outside of '{array.name}'")
+    colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(operation))
+    machine.assign(operation.target, machine.number(results[colour]))
+
+
+def result_of(counted: ir.Expr, results: tuple[int, int, int], t: types.Type) -> ir.Expr:
+    """Return that of `results`, of type `t`, which belongs to the colour that a direct meter has written."""
+    green, yellow, red = (fold.const(each, t) for each in results)
+    is_green, is_yellow = (fold.make("==", ir.BOOL, counted, fold.const(each, counted.type)) for each in (0, 1))
+    return fold.make("?:", t, is_green, green, fold.make("?:", t, is_yellow, yellow, red))

@@ -92,9 +92,10 @@ class Package(ABC):
         raise UserError(f"programs of '{type(self).__name__}' have no bf-rt.json")
 
     @staticmethod
-    @abstractmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return how the source names what the target keeps for the blocks: `headers`, `metadata`."""
+        """Return how the source names what the target keeps for the blocks: as the first parser's parameters."""
+        params = blocks[0].decl.params
+        return {"headers": params[1].name, "metadata": params[2].name}
 
     @staticmethod
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch import ir
-from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
+from p4switch.architectures.blocks import Emitted, allocate_side, lower_parser, lower_side
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.psa import PACKAGES
 from p4switch.architectures.psa.metadata import CARRIED, Carried
@@ -80,10 +80,7 @@ class PsaSwitch(Package):
             assert isinstance(t, types.Struct)
             return self.low.storage.intrinsic(t, role)
         self.low.storable(t, param)
-        side, _, what = role.partition(" ")
-        if what == "headers":
-            return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
-        return self.low.storage.allocate(t, role.replace(" ", "_"))
+        return allocate_side(self.low, role, t)
 
     def _carried(self, carried: Carried) -> list[ir.Expr]:
         """Return the fields of metadata that accompanies a packet from a deparser to a parser."""
@@ -109,22 +106,11 @@ class PsaSwitch(Package):
             lower_parser(self.low, site.name, block)
             return
         self._emitted = Emitted(self.low, site.name)
-        start, end = lower_control(self.low, block)
-        if site.name in ("ingress", "egress"):
-            self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
-        else:
-            order = self._emitted.order(start, end, block)
-            self.low.out.deparsers.append(ir.Deparser(site.name, start, order, block.decl.pos))
+        lower_side(self.low, site, block, self._emitted)
 
     def emit_header(self, header: ir.HeaderRef) -> None:
         assert self._emitted is not None
         self._emitted.add(header)
-
-    @staticmethod
-    def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return the names of the ingress parser's parameters."""
-        params = blocks[0].decl.params
-        return {"headers": params[1].name, "metadata": params[2].name}
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:

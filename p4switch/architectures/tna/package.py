@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch import ir
-from p4switch.architectures.blocks import Emitted, lower_control, lower_parser
+from p4switch.architectures.blocks import Emitted, allocate_side, lower_parser, lower_side
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.tna import PACKAGES
 from p4switch.bfrt.fields import Id, Table, data_field, in_bytes
@@ -87,17 +87,14 @@ class TnaSwitch(Package):
                     self._places[role] = self._allocate(role, self.low.type_of(param), param)
 
     def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
-        side, _, what = role.partition(" ")
-        if not what and isinstance(t, types.Struct):
+        if " " not in role and isinstance(t, types.Struct):
             place = self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
             if role == _FROM_PARSER and not self._reads_errors:  # so packets with an error are dropped
                 fields = self.low.out.metadata[-1].fields
                 fields[:] = [(name, scalar) for name, scalar in fields if name != _ERRORS]
             return place
         self.low.storable(t, param)
-        if what == "headers":
-            return self.low.storage.allocate(t, "" if side == "ingress" else side, exact=True)
-        return self.low.storage.allocate(t, role.replace(" ", "_"))
+        return allocate_side(self.low, role, t)
 
     # Blocks
 
@@ -109,12 +106,7 @@ class TnaSwitch(Package):
             lower_parser(self.low, site.name, block).ops += self.at_end
             return
         self._emitted = Emitted(self.low, site.name)
-        start, end = lower_control(self.low, block)
-        if site.name in ("ingress", "egress"):
-            self.low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
-        else:
-            order = self._emitted.order(start, end, block)
-            self.low.out.deparsers.append(ir.Deparser(site.name, start, order, block.decl.pos))
+        lower_side(self.low, site, block, self._emitted)
 
     def emit_header(self, header: ir.HeaderRef) -> None:
         assert self._emitted is not None
@@ -142,12 +134,6 @@ class TnaSwitch(Package):
             for made in schema.fields(unpacked):
                 table.singleton(made, mandatory=True)
         schema.tables.append(table)
-
-    @staticmethod
-    def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return the names of the ingress parser's parameters."""
-        params = blocks[0].decl.params
-        return {"headers": params[1].name, "metadata": params[2].name}
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:

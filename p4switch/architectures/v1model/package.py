@@ -126,12 +126,6 @@ class V1Switch(Package):
         return PACKET_LENGTH
 
     @staticmethod
-    def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return the names of the parser's parameters."""
-        params = blocks[0].decl.params
-        return {"headers": params[1].name, "metadata": params[2].name}
-
-    @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
         differences.warn(blocks, facts, tell)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
-from p4switch.architectures.colour_aware import COLOUR, ExecuteAware
+from p4switch.architectures.colour_aware import COLOUR, ExecuteAware, emit_result, result_of, run_metered
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs import meter
@@ -39,16 +39,10 @@ class Execute(meter.ExecuteMeter):
         number, array = to.program.meter(self.meter)
         at = to.index("uint64_t", self.index)
         with to.within(at, array.size):
-            counted, ours = to.program.metered(number, at), ", ".join(map(str, _COLOURS))
-            colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{ours}}}[{counted}]", "color")
-            to.touch("meter", "METER", array.name, at, f"(int64_t){colour}", "NULL, 0")
-            to.store(to.x.place(self.target), colour)
+            emit_result(to, array.name, at, to.program.metered(number, at), _COLOURS, self.target)
 
     def run(self, machine: Machine) -> None:
-        array = machine.meters[self.meter]
-        index = machine.inside(self.index, array.size, f"an index outside of '{array.name}'")
-        colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(self))
-        machine.assign(self.target, machine.number(_COLOURS[colour]))
+        run_metered(self, machine, _COLOURS)
 
 
 def _counted(colour: ir.Expr) -> ir.Expr:
@@ -105,11 +99,8 @@ class Meter(ExternType):
 
 
 @EXTERNS.register("DirectMeter")
-class DirectMeter(ExternType):
-    """The table writes the colour to a field when an entry is hit."""
-
-    stateful = direct = True
-    p4info = "DIRECT_METER"
+class DirectMeter(meter.DirectMeter):
+    """A direct meter that is executed where v1model's is read."""
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -118,20 +109,4 @@ class DirectMeter(ExternType):
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         if not _is_blind(call, 0, to):
             raise to.error(call, "a colour-aware direct meter is not supported on this target")
-        counted = to.externs.direct_meter_result(extern)
-        colour: ir.Expr = ir.Const(_COLOURS[-1], ir.ENUM_TYPE)
-        for number in (1, 0):
-            found = fold.make("==", ir.BOOL, counted, fold.const(number, counted.type))
-            colour = fold.make("?:", ir.ENUM_TYPE, found, ir.Const(_COLOURS[number], ir.ENUM_TYPE), colour)
-        return colour
-
-    def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type").lower()
-        if table is not None:
-            result = to.externs.direct_meter_result(extern)
-            to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
-
-    def describe(self, extern: ExternObject, builder: Builder) -> None:
-        message = builder.info.direct_meters.add()
-        builder.of_table(message, extern)
-        message.spec.unit = builder.unit(message.spec, extern)
+        return result_of(to.externs.direct_meter_result(extern), _COLOURS, ir.ENUM_TYPE)

@@ -72,12 +72,8 @@ class Count(ir.ExternOperation):
         return cls(arguments.name(), arguments.value(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
-        number, array = to.program.counter(self.counter)
-        size, at = array.size, to.index("uint32_t", self.index)
-        less = to.x.low(self.adjust, 32).bare
-        to.em.do(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len - (uint32_t)({less}))")
-        cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
-        to.touch("counter", "COUNTER", array.name, at, "0", cell)
+        at, less = to.index("uint32_t", self.index), to.x.low(self.adjust, 32).bare
+        counter.emit_count(to, self.counter, at, f"p->ingress_len - (uint32_t)({less})")
 
     def run(self, machine: Machine) -> None:
         machine.pin(machine.value(self.index))

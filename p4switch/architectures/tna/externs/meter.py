@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from p4switch import ir
-from p4switch.architectures.colour_aware import COLOUR, ExecuteAware
+from p4switch.architectures.colour_aware import COLOUR, ExecuteAware, result_of
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.tna.externs.counter import adjustment
+from p4switch.architectures.v1model.externs import meter
 from p4switch.bfrt.fields import Id, Table, data_field, value_type
 from p4switch.compiler import types
 from p4switch.compiler.midend import fold
@@ -95,11 +96,9 @@ class Meter(ExternType):
 
 
 @EXTERNS.register("DirectMeter")
-class DirectMeter(ExternType):
-    """The table writes the colour to a field when an entry is hit."""
+class DirectMeter(meter.DirectMeter):
+    """A direct meter that is executed where v1model's is read."""
 
-    stateful = direct = True
-    p4info = "DIRECT_METER"
     bfrt = 0x86
 
     @property
@@ -113,24 +112,8 @@ class DirectMeter(ExternType):
             raise to.error(call, "a colour-aware direct meter is not supported on this target")
         if not (isinstance(adjust, ir.Const) and adjust.value == 0):
             raise to.error(call, "a direct meter that adjusts the byte count is not supported on this target")
-        green, yellow, red = _results(extern)
-        counted = to.externs.direct_meter_result(extern)
-        colour: ir.Expr = fold.const(red, COLOUR)
-        for number, result in ((1, yellow), (0, green)):
-            found = fold.make("==", ir.BOOL, counted, fold.const(number, counted.type))
-            colour = fold.make("?:", COLOUR, found, fold.const(result, COLOUR), colour)
+        colour = result_of(to.externs.direct_meter_result(extern), _results(extern), COLOUR)
         return fold.make("cast", types.strip_newtype(to.type_of(call)), colour)
-
-    def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type").lower()
-        if table is not None:
-            result = to.externs.direct_meter_result(extern)
-            to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
-
-    def describe(self, extern: ExternObject, builder: Builder) -> None:
-        message = builder.info.direct_meters.add()
-        builder.of_table(message, extern)
-        message.spec.unit = builder.unit(message.spec, extern)
 
     def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
         _publish_rates(extern, table)

@@ -43,17 +43,22 @@ class Count(ir.ExternOperation):
         return cls(arguments.name(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
-        number, counter = to.program.counter(self.counter)
-        size, at = counter.size, to.index("uint32_t", self.index)
-        to.em.do(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len)")
-        cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
-        to.touch("counter", "COUNTER", counter.name, at, "0", cell)
+        emit_count(to, self.counter, to.index("uint32_t", self.index), "p->ingress_len")
 
     def run(self, machine: Machine) -> None:
         machine.pin(machine.value(self.index))
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.step(self, self.primitive, kind="register", register=self.counter, access="count")
+
+
+def emit_count(to: Statements, counter: str, at: str, packet_bytes: str) -> None:
+    """Write C that counts a packet of `packet_bytes`, a C expression, in a cell."""
+    number, array = to.program.counter(counter)
+    size = array.size
+    to.em.do(f"p4_count(sw, {number}, {size}, {at}, {packet_bytes})")
+    cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
+    to.touch("counter", "COUNTER", array.name, at, "0", cell)
 
 
 @EXTERNS.register("counter")

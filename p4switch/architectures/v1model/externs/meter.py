@@ -107,7 +107,7 @@ class DirectMeter(ExternType):
         to.copies.assign(to.externs.call_arguments(call)[0], to.externs.direct_meter_result(extern), call.pos)
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type")
+        table, unit = to.externs.table_of(extern), to.externs.enum_argument(extern, "type").lower()
         if table is not None:
             result = to.externs.direct_meter_result(extern)
             to.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, extern.node.pos))
