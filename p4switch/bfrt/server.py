@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
@@ -27,7 +26,6 @@ from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
 from p4switch.p4runtime.server import Outgoing
 
-_LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _ALL_PIPES = 0xFFFF
 _ENTITIES_A_RESPONSE = 500
@@ -74,16 +72,7 @@ class BfRuntimeServer:
         pb = bfruntime_pb2
 
         def unary(method: Callable[[Message, Any], Message], request: Any, response: Any) -> Any:
-            async def call(message: Message, context: Any) -> Message:
-                try:
-                    return await self._host.work(method, message, context)
-                except P4RuntimeError as error:
-                    await _abort(context, error)
-                except Exception as error:
-                    _LOG.exception("an error of the server's own")
-                    await _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
-
-            return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
+            return self._host.unary(method, request, response, _abort)
 
         return grpc.method_handlers_generic_handler("bfrt_proto.BfRuntime", {
             "Write": unary(self._write, pb.WriteRequest, pb.WriteResponse),

@@ -7,19 +7,25 @@ request at a time.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import grpc.aio
 
 from p4switch.errors import UserError
+from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.messages import Message, code_pb2
 
+_LOG = logging.getLogger(__name__)
 _WORKERS = 16
 _T = TypeVar("_T")
+Abort = Callable[[Any, P4RuntimeError], Coroutine[Any, Any, NoReturn]]
+"""Ends a call, of which it takes the context, with an error."""
 
 
 class GrpcHost:
@@ -58,6 +64,22 @@ class GrpcHost:
     async def work(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Return what a worker has as the result of a call."""
         return await self._loop.run_in_executor(self._workers, function, *arguments)
+
+    def unary(
+        self, method: Callable[[Message, Any], Message], request: Any, response: Any, abort: Abort
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return the handler of a call that a worker answers; what it raises ends the call by `abort`."""
+
+        async def call(message: Message, context: Any) -> Message:
+            try:
+                return await self.work(method, message, context)
+            except P4RuntimeError as error:
+                await abort(context, error)
+            except Exception as error:
+                _LOG.exception("an error of the server's own")
+                await abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
+
+        return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
 
     def submit(self, function: Callable[..., object], *arguments: object) -> None:
         """Have a worker call a function, unless the server has been stopped."""

@@ -66,16 +66,7 @@ class P4RuntimeServer:
         pb = p4runtime_pb2
 
         def unary(method: Callable[[Message], Message], request: Any, response: Any) -> Any:
-            async def call(message: Message, context: Any) -> Message:
-                try:
-                    return await self._host.work(method, message)
-                except P4RuntimeError as error:
-                    await abort(context, error)
-                except Exception as error:
-                    _LOG.exception("an error of the server's own")
-                    await abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
-
-            return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
+            return self._host.unary(lambda message, _: method(message), request, response, abort)
 
         return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", {
             "Write": unary(self._write, pb.WriteRequest, pb.WriteResponse),
