@@ -11,6 +11,7 @@ from p4switch.compiler import Compiled, compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.engine import build, load
 from p4switch.stf.many import run_test
+from tests.p4switch.architectures.skeletons import filled
 from tests.p4switch.p4runtime.test_cells import counter
 from tests.p4switch.p4runtime.test_engine import Bench
 
@@ -63,12 +64,7 @@ BLOCKS = {
 
 
 def write(folder: Path, **blocks: str) -> Path:
-    text = SKELETON
-    for name, default in sorted(BLOCKS.items(), key=lambda item: -len(item[0])):
-        text = text.replace(f"    {name}\n", f"    {blocks.get(name, default)}\n")
-    path = folder / "program.p4"
-    path.write_text(text)
-    return path
+    return filled(folder, SKELETON, BLOCKS, blocks)
 
 
 def compiled(folder: Path, **blocks: str) -> Compiled:

@@ -7,6 +7,7 @@ from typing import Any
 
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import build, load
+from tests.p4switch.architectures.skeletons import filled
 
 SKELETON = """\
 #if __TARGET_TOFINO__ == 2
@@ -67,12 +68,7 @@ BLOCKS = {
 
 
 def write(folder: Path, **blocks: str) -> Path:
-    text = SKELETON
-    for name, default in sorted(BLOCKS.items(), key=lambda item: -len(item[0])):
-        text = text.replace(f"    {name}\n", f"    {blocks.get(name, default)}\n")
-    path = folder / "program.p4"
-    path.write_text(text)
-    return path
+    return filled(folder, SKELETON, BLOCKS, blocks)
 
 
 def compiled(folder: Path, arch: str = "tna", **blocks: str) -> Compiled:
