@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psutil
 from rich.console import Console
 
 from harness.errors import CheckError
@@ -86,7 +88,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         if request.report and not no_report and batch.sweep is None:  # the page has the same sentences
             reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
     page = target / reports.page_of(batch) if request.report else target
-    click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''}: {page}")
+    command_s = time.time() - psutil.Process().create_time()
+    click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''} in {command_s:,.1f} s: {page}")
     failed = _failures({batch.runs[number].folder_name: kept[number].summary for number in kept}, request.strict)
     if early is not None:
         tell_kept(len(kept), len(batch.runs), target)

@@ -97,16 +97,15 @@ def _in_processes(
                     made = future.result()
                     yield waiting.pop(future), made
         except BrokenProcessPool:
+            pool.shutdown()  # its thread waits for the processes: who waits beside it may miss how they ended
             raise DeadWorkerError(_death(started, {takers[i]: names[i] for i in sorted(waiting.values())})) from None
 
 
 def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
-    """Return how the process ended that broke the pool, which then ends the others by SIGTERM.
+    """Return how the process ended that broke the pool, which then ended the others by SIGTERM.
 
     `taken`: the unfinished work of each process, by its id.
     """
-    for process in started:
-        process.join()
     codes = {process.pid: process.exitcode for process in started}
     pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
     if pid is None or code is None:

@@ -18,10 +18,11 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Variant:
-    """Runs of one scenario that differ by their seeds only."""
+    """Runs of one scenario that differ by their seeds only; `number` is its place on the page, from 0."""
 
     name: str
     results: tuple[Result, ...]
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,28 @@ class Comparison:
         return bool(self.flows["fct_ns"].notna().any())
 
 
-def parts(variants: Sequence[Variant]) -> list[tuple[str, pd.DataFrame]]:
-    """Return the flows of each variant over all seeds, by name; of one with groups of traffic, those of each group."""
+@dataclass(frozen=True)
+class Part:
+    """The flows of a variant over all seeds, or those of one of its groups of traffic; `group` is its number."""
+
+    name: str
+    flows: pd.DataFrame
+    variant: Variant
+    group: int = 0
+
+
+def parts(variants: Sequence[Variant]) -> list[Part]:
+    """Return the flows of each variant; of one with groups of traffic, those of each group."""
     found = []
     for variant in variants:
         flows = pd.concat([result.flows for result in variant.results])
         names = list(dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ())))
         whose = flows["group"].where(flows["group"].isin(names), WORKLOAD) if names else None
-        for name in names:
+        for group, name in enumerate(names):
             told = name if len(variants) == 1 else f"{variant.name}: {name}"
-            found.append((told, flows[whose == name]))
+            found.append(Part(told, flows[whose == name], variant, group))
         if not names:
-            found.append((variant.name, flows))
+            found.append(Part(variant.name, flows, variant))
     return found
 
 
@@ -82,7 +93,7 @@ def compare(results: Sequence[Result]) -> list[Comparison]:
         Comparison(
             name,
             next(iter(variants.values()))[0].summary["title"],
-            tuple(Variant(variant, tuple(runs)) for variant, runs in variants.items()),
+            tuple(Variant(variant, tuple(runs), i) for i, (variant, runs) in enumerate(variants.items())),
         )
         for name, variants in scenarios.items()
     ]

@@ -1,8 +1,14 @@
-"""Style of all plots, and how they are written."""
+"""Style of all plots, and how they are written.
+
+A colour has one meaning on a page. A variant has a colour of `COLOURS` in every figure. Parts of a
+variant (flows, places, groups of traffic, kinds of ports) have colours of `part_colours`, or their
+variant's colour and a line style each.
+"""
 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,7 +18,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
@@ -20,8 +28,8 @@ from harness.report.figure_data import figure_table
 
 # Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ("-", "--", ":", "-.")  # for the second seven, and so on
-_MARKERS = ("o", "^", "s", "D")
+DASHES = ("-", "--", ":", "-.")  # for the second seven, and so on
+MARKERS = ("o", "^", "s", "D")
 MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
 STYLE = Path(__file__).with_name("report.mplstyle")
 
@@ -42,11 +50,16 @@ def colour(index: int) -> str:
 
 def line(index: int) -> dict[str, Any]:
     """Return the line style of a variant by its number, the same in every plot."""
-    return {"color": colour(index), "ls": _DASHES[index // len(COLOURS) % len(_DASHES)]}
+    return {"color": colour(index), "ls": DASHES[index // len(COLOURS) % len(DASHES)]}
+
+
+def part_colours(count: int) -> list[str]:
+    """Return colours for the parts of a variant, from dark to light, none of which is a variant's."""
+    return [to_hex(mpl.colormaps["viridis"](at)) for at in np.linspace(0, 0.92, count)]
 
 
 def marker(index: int) -> str:
-    return _MARKERS[index // len(COLOURS) % len(_MARKERS)]
+    return MARKERS[index // len(COLOURS) % len(MARKERS)]
 
 
 def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
@@ -95,13 +108,23 @@ def plain_logarithmic(axis: Axis) -> None:
     axis.set_minor_formatter(number)
 
 
+def name_scales(axes: Axes) -> None:
+    """Say in an axis' label that its scale is logarithmic, which a reader may overlook."""
+    for axis in (axes.xaxis, axes.yaxis):
+        label = axis.get_label_text()
+        if axis.get_scale() in ("log", "symlog") and label:
+            axis.set_label_text(f"{label}, logarithmic")
+
+
 def svg(figure: Figure, file: Path | None = None) -> str:
     """Return the figure as an SVG element for a page, drawn once.
 
     `file` is written with the whole document, and one beside it with the numbers, as CSV.
     """
     text = io.StringIO()
-    with styled():
+    with styled(), warnings.catch_warnings():
+        # The text is drawn by what shows the SVG, with fonts of its own.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
     document = text.getvalue()
     if file is not None:

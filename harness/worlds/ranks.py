@@ -184,6 +184,8 @@ class Ranks:
             self._leave_with_watcher()
         elif self._failures.iprobe():
             raise self._failures.recv()
+        elif os.getppid() != self._watcher:  # its end was a SIGTERM to this process, which may have been deferred
+            raise DeadWorkerError("mpiexec ended the run before it was done")
 
     def _leave_with_watcher(self) -> None:
         if os.getppid() != self._watcher:

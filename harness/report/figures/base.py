@@ -8,22 +8,35 @@ class Credit(Figure):
         return "Credit of each receiver"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        for i, variant in enumerate(variants):
+        for variant in variants:
             table = variant.results[0].table("credit")
-            axes.plot(table["time_ns"] / 1e3, table["credit_bytes"], **line(i), label=plain(variant.name))
+            times_us, kb = table["time_ns"] / 1e3, table["credit_bytes"] / 1e3
+            axes.plot(times_us, kb, **line(variant.number), label=plain(variant.name))
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
-from harness.report.groups import Comparison, Variant
-from harness.report.plots import colour, plain, side_by_side, styled
+from harness.report.groups import Comparison, Part, Variant, parts
+from harness.report.plots import (
+    DASHES,
+    MARKERS,
+    colour,
+    line,
+    marker,
+    name_scales,
+    part_colours,
+    plain,
+    side_by_side,
+    styled,
+)
 from p4switch.registry import Registry
 
 _SHORT = 24  # characters: longer names stand below each other in a legend
@@ -62,6 +75,7 @@ class Figure(ABC):
             figure = matplotlib_figure.Figure(layout="constrained")
             axes = figure.subplots()
             self.draw(axes, comparison.variants)
+            name_scales(axes)
             names = axes.get_legend_handles_labels()[1]
             columns = 2 if max(map(len, names), default=0) <= _SHORT else 1
             figure.set_size_inches(5.4, 3.3 + 0.17 * -(-len(names) // columns))
@@ -76,7 +90,7 @@ class FigurePerVariant(Figure):
     """True if the y axis begins at 0."""
 
     def wide(self, comparison: Comparison) -> bool:
-        return len(comparison.variants) > 1
+        return sum(map(self.has, comparison.variants)) > 1
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         (variant,) = variants
@@ -85,16 +99,21 @@ class FigurePerVariant(Figure):
     @abstractmethod
     def draw_one(self, axes: Axes, variant: Variant) -> None: ...
 
+    def has(self, variant: Variant) -> bool:
+        """Return whether this variant has something to see; there are no empty axes."""
+        return True
+
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        variants = comparison.variants
+        variants = [variant for variant in comparison.variants if self.has(variant)]
         columns = min(side_by_side(), len(variants))
         rows = -(-len(variants) // columns)
         with styled():
             figure = matplotlib_figure.Figure(figsize=(5.4 * columns, 3.3 * rows), layout="constrained")
             grid = figure.subplots(rows, columns, sharey=True, sharex=True, squeeze=False)
-            for i, (axes, variant) in enumerate(zip(grid.flat, variants, strict=False)):
+            for axes, variant in zip(grid.flat, variants, strict=False):
                 self.draw_one(axes, variant)
-                axes.set_title(plain(variant.name), color=colour(i))
+                name_scales(axes)
+                axes.set_title(plain(variant.name), color=colour(variant.number))
             if self.from_zero:
                 grid.flat[0].set_ylim(bottom=0)  # of all axes, now that each has told what it holds
             for axes in grid.flat[len(variants) :]:
@@ -104,6 +123,40 @@ class FigurePerVariant(Figure):
             for axes in grid.flat[max(0, len(variants) - columns) : len(variants)]:
                 axes.tick_params(labelbottom=True)  # the lowest of its column, where the last row is not full
         return figure
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a part of the traffic is drawn: keywords of `plot` for lines, and for points with or without lines."""
+
+    line: dict[str, Any]
+    points: dict[str, Any]
+
+
+def styles_of_parts(variants: Sequence[Variant]) -> list[tuple[Part, Style]]:
+    """Return the parts of these variants, each with its style.
+
+    Groups of one variant differ by colour. Groups of several have their variant's colour, and
+    differ by line style and marker.
+    """
+    found = parts(variants)
+    count = max((part.group for part in found), default=0) + 1
+    if count == 1:
+        looks = [(line(part.variant.number), marker(part.variant.number)) for part in found]
+    elif len(variants) == 1:
+        looks = [({"color": shade, "ls": "-"}, MARKERS[0]) for shade in part_colours(count)]
+    else:
+        looks = [
+            (
+                {"color": colour(part.variant.number), "ls": DASHES[part.group % len(DASHES)]},
+                MARKERS[part.group % len(MARKERS)],
+            )
+            for part in found
+        ]
+    return [
+        (part, Style(lines, {"color": lines["color"], "marker": shape}))
+        for part, (lines, shape) in zip(found, looks, strict=True)
+    ]
 
 
 def which_seed(comparison: Comparison) -> str:

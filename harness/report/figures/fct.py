@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import Figure, register
-from harness.report.groups import Comparison, Variant, parts
-from harness.report.plots import line, plain, plain_logarithmic
+from harness.report.figures.base import Figure, register, styles_of_parts
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import plain, plain_logarithmic
 
 _UNLIKE = 20  # times the median: where the longest takes more, a logarithmic axis
 
@@ -27,9 +27,9 @@ class CompletionTimes(Figure):
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         spread = 0.0
-        for i, (name, flows) in enumerate(parts(variants)):
-            fct = np.sort(flows["fct_ns"].dropna().to_numpy()) / 1e3
-            axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **line(i), label=plain(name))
+        for part, look in styles_of_parts(variants):
+            fct = np.sort(part.flows["fct_ns"].dropna().to_numpy()) / 1e3
+            axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **look.line, label=plain(part.name))
             if len(fct):
                 spread = max(spread, float(fct[-1] / np.median(fct)))
         axes.set(xlabel="flow completion time (µs)", ylabel="fraction of flows", ylim=(0, 1.02))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import MAX_LINES, Figure, register
-from harness.report.groups import Comparison, Variant, parts
-from harness.report.plots import colour, marker, plain
+from harness.report.figures.base import MAX_LINES, Figure, register, styles_of_parts
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import plain
 
 
 @register("finish")
@@ -23,9 +23,9 @@ class StartAndFinish(Figure):
         return "When flows start and when they finish"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        for i, (name, flows) in enumerate(parts(variants)):
-            flows = flows[flows["delivered_ns"] >= 0]
+        for part, look in styles_of_parts(variants):
+            flows = part.flows[part.flows["delivered_ns"] >= 0]
             times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
-            axes.plot(*times, marker(i), ms=4, color=colour(i), clip_on=False, label=plain(name))
+            axes.plot(*times, ls="none", **look.points, ms=4, clip_on=False, label=plain(part.name))
         axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
         axes.set_ylim(bottom=0)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from harness.measure.summary import ROLES
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Estimate, Variant, by_size, over_seeds
-from harness.report.plots import COLOURS, colour, marker, plain, plain_logarithmic
+from harness.report.plots import colour, marker, part_colours, plain, plain_logarithmic
 
 _SIZE_BINS = 10
 _PERCENTILE = 0.99
@@ -33,12 +33,12 @@ class Shares(Figure):
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         places = np.arange(len(variants))
+        shades = part_colours(len(ROLES))
         for i, role in enumerate(ROLES):
             found = [_throughput(variant, role) for variant in variants]
             means = [np.nan if value is None else value.mean / 1e9 for value in found]
             half = [0 if value is None else (value.half_width or 0) / 1e9 for value in found]
-            shade = COLOURS[1 - i]
-            axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shade, label=f"{role}s")
+            axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shades[i], label=f"{role}s")
         names = [plain(variant.name) for variant in variants]
         several = len(variants) > 2
         axes.set_xticks(places, names, rotation=30 if several else 0, ha="right" if several else "center")
@@ -67,9 +67,9 @@ class VictimsSlowdown(Figure):
         return "Slowdown of victims by flow size, 99th percentile; dashed: of attackers"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        for i, variant in enumerate(variants):
+        for variant in variants:
             flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
-            look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
+            look: dict[str, Any] = {"color": colour(variant.number), "marker": marker(variant.number), "ms": 3}
             for role, dash in (("victim", "-"), ("attacker", "--")):
                 own = flows[flows["role"] == role]
                 if own.empty:

@@ -34,7 +34,7 @@ class Fairness(Figure):
 
         It ends with the first of the seeds.
         """
-        for i, variant in enumerate(variants):
+        for variant in variants:
             table = pd.concat([r.jain for r in variant.results])
             estimates = {
                 time: estimate(values.tolist())
@@ -43,8 +43,15 @@ class Fairness(Figure):
             }
             times = pd.Series(list(estimates), dtype=float) / 1e3
             mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
-            axes.plot(times, mean, **line(i), label=plain(variant.name))
+            axes.plot(times, mean, **line(variant.number), label=plain(variant.name))
             if len(variant.results) > 1 and len(variants) <= _MOST_BANDS:
                 half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
-                axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
+                axes.fill_between(
+                    times,
+                    (mean - half).clip(0),
+                    (mean + half).clip(upper=1),
+                    color=colour(variant.number),
+                    alpha=0.2,
+                    lw=0,
+                )
         axes.set(xlabel="time (µs)", ylabel="Jain index of active flows", ylim=(0, 1.03))

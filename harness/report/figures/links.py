@@ -82,13 +82,16 @@ class Links(Figure):
             grid = figure.subplots(len(variants), len(panels), squeeze=False, height_ratios=heights, sharey="row")
             for column, panel in zip(grid.T, panels, strict=True):
                 scale, ticks = panel.scale(tables)
+                words = panel.title if panel.most is not None else f"{panel.title[:-1]}, log)"
                 for axes, variant, table, names in zip(column, variants, tables, shown, strict=True):
                     times_us, cells = _cells(table.assign(value=panel.of(table)), names)
                     edges = np.arange(len(names) + 1) - 0.5
                     mesh = axes.pcolormesh(times_us, edges, cells, norm=scale, cmap="viridis", rasterized=True)
                     axes.set_label(f"{variant.name}: {panel.title}")
                     axes.set_xlim(0, float(times_us[-1]))
-                column[0].set_title(panel.title.replace(" ", "\n"), size=8)  # a column of a paper has room for a word
+                    if not cells.any():  # else it would look as if it had been left empty
+                        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="white")
+                column[0].set_title(words.replace(" ", "\n"), size=8)  # a column of a paper has room for a word
                 figure.colorbar(
                     mesh,
                     ax=list(column),

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
 from harness.plan.probes import Probe
 from harness.report.figures.base import FigurePerVariant, which_seed
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import COLOURS, plain, thinned
+from harness.report.plots import part_colours, plain, thinned
 
 _PREFIX = "probe-"
 _MOST = 32  # places that are shown: those with the largest values
+_MOST_INSIDE = 7  # places that a legend inside the axes has room for
 
 
 class OverTime(FigurePerVariant):
@@ -28,33 +25,29 @@ class OverTime(FigurePerVariant):
         self.probe = probe
 
     def caption(self, comparison: Comparison) -> str:
-        having = _having(comparison, self.probe.name)
-        tables = [variant.results[0].table(self.probe.name) for variant in having.variants]
+        having = filter(self.has, comparison.variants)
+        tables = [variant.results[0].table(self.probe.name) for variant in having]
         places = max(len(table.groupby(list(self.probe.places))) for table in tables)
         of_many = f", the {_MOST} of {places} that get largest" if places > _MOST else ""
         what = f"{self.probe.name}: {self.probe.kind.replace('_', ' ')} {self.probe.reads}"
         return f"{what}{of_many}{which_seed(comparison)}"
 
-    def wide(self, comparison: Comparison) -> bool:
-        return super().wide(_having(comparison, self.probe.name))
-
-    def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        return super().plot(_having(comparison, self.probe.name))
+    def has(self, variant: Variant) -> bool:
+        result = variant.results[0]
+        return self.probe.name in result.tables and len(result.table(self.probe.name)) > 0
 
     def draw_one(self, axes: Axes, variant: Variant) -> None:
         table = variant.results[0].table(self.probe.name)
         places = list(self.probe.places)
         value = table.columns[1 + len(places)]
         largest = table.groupby(places, sort=False)[value].max().nlargest(_MOST)
-        named = len(largest) <= len(COLOURS)
-        colours = COLOURS if named else mpl.colormaps["viridis"](np.linspace(0, 0.92, len(largest)))
         rows_at = dict(iter(table.groupby(places, sort=False)))
-        for place, look in zip(sorted(largest.index), colours, strict=False):
+        for place, look in zip(sorted(largest.index), part_colours(len(largest)), strict=True):
             rows = rows_at[place].reset_index(drop=True)
             times, values = thinned(rows["time_ns"], rows[value])
             axes.plot(times / 1e3, values, color=look, lw=0.9, label=plain(" ".join(map(str, place))))
         title = plain(", ".join(place.replace("_", " ") for place in places))
-        if named:
+        if len(largest) <= _MOST_INSIDE:
             axes.legend(title=title)
         else:  # beside the axes: there is no room for them inside
             axes.legend(title=title, ncols=2, fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -65,15 +58,10 @@ class OverTime(FigurePerVariant):
         axes.set(xlabel="time (µs)", ylabel=plain(f"{words} ({unit})" if unit else words))
 
 
-def _having(comparison: Comparison, table: str) -> Comparison:
-    """Return the variants whose runs have a nonempty table of that name."""
-    has = [v for v in comparison.variants if table in v.results[0].tables and len(v.results[0].table(table))]
-    return replace(comparison, variants=tuple(has))
-
-
 def over_time(comparison: Comparison) -> Iterator[tuple[str, OverTime]]:
     """Yield named figures of all probes that were read more than once."""
     probes = {probe.name: probe for result in comparison.results for probe in result.probes if probe.interval_ns}
     for name, probe in sorted(probes.items()):
-        if _having(comparison, name).variants:
-            yield _PREFIX + name, OverTime(probe)
+        figure = OverTime(probe)
+        if any(map(figure.has, comparison.variants)):
+            yield _PREFIX + name, figure

@@ -35,7 +35,7 @@ class WorstQueue(Figure):
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         """Draw the queue of the first seed."""
         peaks: list[float] = []
-        for i, variant in enumerate(variants):
+        for variant in variants:
             result = variant.results[0]
             place = _place(result)
             assert place is not None
@@ -47,7 +47,7 @@ class WorstQueue(Figure):
                 peaks.append(float(here["depth_bytes"].max()) / 1e3)
             times, depth = thinned(here["time_ns"], here["depth_bytes"])
             label = plain(f"{variant.name}: {place['switch']} to {place['leads_to']}")
-            axes.plot(times / 1e3, depth / 1e3, **line(i), label=label)
+            axes.plot(times / 1e3, depth / 1e3, **line(variant.number), label=label)
         axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
         if peaks and max(peaks) > _UNLIKE * min(peaks):
             axes.set_yscale("symlog", linthresh=1)

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from harness.measure.results import Result
 from harness.report.figures.base import FigurePerVariant, register, which_seed
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import COLOURS, plain, thinned
+from harness.report.plots import colour, part_colours, plain, thinned
 from host_agents.cc.base import UNLIMITED
 
 _BAND = (0.1, 0.9)  # of the flows, where they are too many for a line each
-_BAND_COLOUR = COLOURS[0]
-_EXTREMES = {"slowest": COLOURS[1], "fastest": COLOURS[2]}
+_MOST_LINES = 7  # flows that have a line each
+_EXTREMES = {"slowest": ":", "fastest": "--"}
 
 
 class OfFlows(FigurePerVariant):
@@ -28,10 +28,13 @@ class OfFlows(FigurePerVariant):
     scale: ClassVar[float]
 
     def fits(self, comparison: Comparison) -> bool:
-        return any(_known(r, self.column).nunique() > 1 for r in comparison.results)
+        return any(map(self.has, comparison.variants))
+
+    def has(self, variant: Variant) -> bool:
+        return _known(variant.results[0], self.column).nunique() > 1
 
     def caption(self, comparison: Comparison) -> str:
-        many = any(len(_names(variant.results[0])) > len(COLOURS) for variant in comparison.variants)
+        many = any(len(_names(variant.results[0])) > _MOST_LINES for variant in comparison.variants)
         how = f": median, {_BAND[0]:.0%} to {_BAND[1]:.0%} of the flows, slowest and fastest flow" if many else ""
         return f"{self.what} of each flow{how}{which_seed(comparison)}"
 
@@ -43,14 +46,15 @@ class OfFlows(FigurePerVariant):
             qp: rows.reset_index(drop=True)
             for qp, rows in result.rates.assign(value=_known(result, self.column) * self.scale).groupby("qp")
         }
-        if len(names) <= len(COLOURS):
-            for (qp, name), look in zip(names.items(), COLOURS, strict=False):
+        if len(names) <= _MOST_LINES:
+            for (qp, name), look in zip(names.items(), part_colours(len(names)), strict=True):
                 if qp in lines:
                     _line(axes, lines[qp], name, look)
         else:
-            _band(axes, lines)
-            for (which, look), qp in zip(_EXTREMES.items(), _extremes(result), strict=False):
-                _line(axes, lines[qp], f"{which}: {names.get(qp, qp)}", look)
+            shade = colour(variant.number)
+            _band(axes, lines, shade)
+            for (which, dash), qp in zip(_EXTREMES.items(), _extremes(result), strict=False):
+                _line(axes, lines[qp], f"{which}: {names.get(qp, qp)}", shade, dash)
         if axes.lines:
             axes.legend(fontsize="small")
         axes.set(xlabel="time (µs)", ylabel=f"{self.what.lower()} ({self.unit})")
@@ -71,17 +75,17 @@ def _names(result: Result) -> dict[Any, str]:
     return dict(ends.items())
 
 
-def _line(axes: Axes, rows: pd.DataFrame, name: str, look: str) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, name: str, shade: str, dash: str = "-") -> None:
     times, values = thinned(rows["time_ns"], rows["value"])
-    axes.plot(times / 1e3, values, color=look, lw=0.9, label=plain(name))
+    axes.plot(times / 1e3, values, dash, color=shade, lw=0.9, label=plain(name))
 
 
-def _band(axes: Axes, lines: dict[Any, pd.DataFrame]) -> None:
+def _band(axes: Axes, lines: dict[Any, pd.DataFrame], shade: str) -> None:
     together = pd.concat(lines.values()).groupby("time_ns")["value"]
     low, high, median = (together.quantile(level) for level in (*_BAND, 0.5))
     times = median.index.to_numpy(float) / 1e3
-    axes.fill_between(times, low, high, color=_BAND_COLOUR, alpha=0.25, lw=0)
-    axes.plot(times, median, color=_BAND_COLOUR, label=f"median of {len(lines)}")
+    axes.fill_between(times, low, high, color=shade, alpha=0.25, lw=0)
+    axes.plot(times, median, color=shade, label=f"median of {len(lines)}")
 
 
 def _extremes(result: Result) -> list[Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import Figure, register
-from harness.report.groups import Comparison, Variant, by_size, parts
-from harness.report.plots import colour, marker, plain, plain_logarithmic
+from harness.report.figures.base import Figure, register, styles_of_parts
+from harness.report.groups import Comparison, Variant, by_size
+from harness.report.plots import plain, plain_logarithmic
 
 _SIZE_BINS = 12
 
@@ -27,12 +26,11 @@ class Slowdown(Figure):
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         """Draw median and 99th percentile by size."""
-        for i, (name, own) in enumerate(parts(variants)):
-            flows = own.dropna(subset=["slowdown"])
+        for part, look in styles_of_parts(variants):
+            flows = part.flows.dropna(subset=["slowdown"])
             bins = by_size(flows, _SIZE_BINS)
             sizes = bins["size_bytes"].median()
-            look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
-            axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(name))
-            axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
+            axes.plot(sizes, bins["slowdown"].median(), "-", **look.points, ms=3, label=plain(part.name))
+            axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look.points, ms=3)
         axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
         plain_logarithmic(axes.yaxis)

@@ -12,7 +12,7 @@ from harness.measure.results import Result
 from harness.plan.probes import CounterProbe, Probe, QueueProbe
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import colour, plain
+from harness.report.plots import part_colours, plain
 
 _KINDS = ("to hosts", "down, to switches", "up")
 """Groups of switches' ports, by what is behind them."""
@@ -64,12 +64,13 @@ class _ByTier(Figure):
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         below = np.zeros(len(variants))
+        shades = part_colours(len(_KINDS))
         of = [[self._of(result) for result in variant.results] for variant in variants]
         sums = [{kind: sum(found[kind] for found in each) for kind in _KINDS} for each in of]
         scales = [self.scaled(sum(each.values())) for each in sums]
         for i, kind in enumerate(_KINDS):
             heights = np.array([each[kind] * scale for each, scale in zip(sums, scales, strict=True)])
-            axes.bar(range(len(variants)), heights, 0.7, bottom=below, color=colour(i), label=kind)
+            axes.bar(range(len(variants)), heights, 0.7, bottom=below, color=shades[i], label=kind)
             below += heights
         axes.set_xticks(range(len(variants)), [plain(variant.name) for variant in variants], rotation=30, ha="right")
         axes.set(ylabel=self.unit)

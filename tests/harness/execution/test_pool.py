@@ -64,7 +64,7 @@ def test_of_a_process_that_dies_the_work_is_named() -> None:
     ],
 )
 def test_the_process_that_died_first_is_told(codes: list[int], taken: dict[int, str], told: str) -> None:
-    started: Any = [SimpleNamespace(pid=7 + i, exitcode=code, join=lambda: None) for i, code in enumerate(codes)]
+    started: Any = [SimpleNamespace(pid=7 + i, exitcode=code) for i, code in enumerate(codes)]
     assert pool._death(started, taken) == told
 
 

@@ -27,14 +27,16 @@ from harness.plan import resolve, scenario
 from harness.report.claims import Number, claims, papers_numbers
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
+from harness.report.figures.fct import CompletionTimes
 from harness.report.figures.finish import StartAndFinish
 from harness.report.figures.jain import Fairness
 from harness.report.figures.links import Links
 from harness.report.figures.queue import WorstQueue
 from harness.report.figures.rates import RateLimits, Throughput, Windows
+from harness.report.figures.rtt import RoundTripTimes
 from harness.report.groups import Comparison, Estimate, Variant, compare
 from harness.report.page import Cell, _leads, _Row, _written, table, write_report
-from harness.report.plots import for_paper
+from harness.report.plots import COLOURS, colour, for_paper
 from harness.worlds.virtual import VirtualWorld
 from host_agents.cc.base import UNLIMITED
 
@@ -95,6 +97,34 @@ def test_samples_of_links_grow_fewer_and_lose_nothing() -> None:
     assert 200 < len(table) <= 512
     assert table["tx_bytes"].sum() == 4992  # the last multiple of an interval that doubled five times
     assert set(table["interval_ns"]) == {160}
+
+
+def test_a_colour_means_one_variant_in_all_figures(comparison: Comparison) -> None:
+    shades = {variant.name: colour(number) for number, variant in enumerate(comparison.variants)}
+    for figure in (CompletionTimes(), WorstQueue(), RoundTripTimes()):
+        for line in figure.plot(comparison).axes[0].lines:
+            assert line.get_color() == shades[str(line.get_label()).partition(":")[0]]
+    inside = {line.get_color() for axes in Throughput().plot(comparison).axes for line in axes.lines}
+    assert not inside & set(COLOURS)  # lines of flows are of no variant's colour
+    for axes, name in zip(Throughput().plot(comparison).axes, shades, strict=True):
+        assert (axes.get_title(), axes.title.get_color()) == (name, shades[name])
+
+
+def test_no_axes_are_empty(comparison: Comparison) -> None:
+    """Only HPCC has windows, which keep the colour that HPCC has elsewhere."""
+    (axes,) = Windows().plot(comparison).axes
+    assert axes.lines
+    assert (axes.get_title(), axes.title.get_color()) == ("hpcc", colour(1))
+
+
+def test_logarithmic_scales_are_named(comparison: Comparison) -> None:
+    axes = WorstQueue().plot(comparison).axes[0]
+    assert (axes.get_yscale() == "symlog") == axes.get_ylabel().endswith(", logarithmic")
+    flows = comparison.results[0].flows
+    slow = flows.assign(fct_ns=np.where(flows["flow"] == 0, 1e9, flows["fct_ns"]))
+    result = Result(comparison.results[0].folder, comparison.results[0].summary, {"flows": slow})
+    drawn = CompletionTimes().plot(replace(comparison, variants=(Variant("x", (result,)),)))
+    assert drawn.axes[0].get_xlabel() == "flow completion time (µs), logarithmic"
 
 
 def test_every_rate_is_inside_its_frame(comparison: Comparison) -> None:
