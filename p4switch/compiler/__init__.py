@@ -35,8 +35,10 @@ class Compiled:
     """A compiled program."""
 
     def __init__(
-        self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null"
+        self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null",
+        program: ir.Program | None = None,
     ) -> None:
+        self._program = program
         self._json_text = json_text
         self._p4info_bytes = p4info_bytes
         self._bf_rt_text = bf_rt_text
@@ -56,7 +58,9 @@ class Compiled:
 
     @functools.cached_property
     def program(self) -> ir.Program:
-        """The program, as the engine takes it."""
+        """The program, as the engine takes it: what was compiled here, or else what the JSON says."""
+        if self._program is not None:
+            return self._program
         from p4switch.bmv2 import read
 
         return read(self.json)
@@ -179,7 +183,8 @@ def _compile(
     arch: str | None = None,
 ) -> Compiled:
     from p4switch.bfrt import schema
-    from p4switch.compiler.bmv2 import to_json
+    from p4switch.bmv2.writer import to_json
+    from p4switch.compiler.bmv2 import for_bmv2
     from p4switch.compiler.frontend import parse_and_check
     from p4switch.compiler.p4info import build_p4info
     from p4switch.compiler.passes import lowered
@@ -188,7 +193,8 @@ def _compile(
         program = parse_and_check(path, include_dirs, defines, arch)
         result = lowered(program)
         p4info = build_p4info(result)
-        bmv2 = json.dumps(to_json(result))
+        made = for_bmv2(result)
+        bmv2 = json.dumps(to_json(made))
         bf_rt = json.dumps(schema.build(result, p4info))
     warnings = [(w.name, str(w)) for w in program.warnings]
-    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, made)
