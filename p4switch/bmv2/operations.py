@@ -41,6 +41,29 @@ class Operations:
         self.x = x
         self._externs, self._calculations, self._span = externs, calculations, span
         self._at: int | None = None  # the span of what is read
+        self._handlers: dict[str, tuple[int, Callable[..., list[ir.Operation]]]] = {
+            "assign": (2, self._assign),
+            "modify_field": (2, self._assign),
+            "assign_VL": (2, self._assign_varbit),
+            "assign_header": (2, self._assign_header),
+            "copy_header": (2, self._assign_header),
+            "assign_union": (2, self._assign_union),
+            "assign_header_stack": (2, self._assign_stack),
+            "assign_union_stack": (2, self._assign_stack),
+            "add_header": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
+            "add_header_fast": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
+            "remove_header": (1, lambda header: [ir.SetInvalid(self.x.header(header), self._at)]),
+            "push": (2, lambda stack, by: self._move(stack, by, 1)),
+            "pop": (2, lambda stack, by: self._move(stack, by, -1)),
+            "add_to_field": (2, lambda field, value: self._arithmetic("+", field, field, value)),
+            "subtract_from_field": (2, lambda field, value: self._arithmetic("-", field, field, value)),
+            **{
+                name: (3, lambda field, a, b, op=op: self._arithmetic(op, field, a, b))
+                for name, op in _ARITHMETIC.items()
+            },
+            "no_op": (0, list),
+            "exit": (0, lambda: [ir.Exit(self._at)]),
+        }
 
     # Actions and deparsers
 
@@ -68,31 +91,8 @@ class Operations:
     def primitive(self, primitive: schema.Primitive) -> list[ir.Operation]:
         """Return the operations of one primitive other than a jump."""
         self._at = self._span(primitive.place)
-        handlers: dict[str, tuple[int, Callable[..., list[ir.Operation]]]] = {
-            "assign": (2, self._assign),
-            "modify_field": (2, self._assign),
-            "assign_VL": (2, self._assign_varbit),
-            "assign_header": (2, self._assign_header),
-            "copy_header": (2, self._assign_header),
-            "assign_union": (2, self._assign_union),
-            "assign_header_stack": (2, self._assign_stack),
-            "assign_union_stack": (2, self._assign_stack),
-            "add_header": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
-            "add_header_fast": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
-            "remove_header": (1, lambda header: [ir.SetInvalid(self.x.header(header), self._at)]),
-            "push": (2, lambda stack, by: self._move(stack, by, 1)),
-            "pop": (2, lambda stack, by: self._move(stack, by, -1)),
-            "add_to_field": (2, lambda field, value: self._arithmetic("+", field, field, value)),
-            "subtract_from_field": (2, lambda field, value: self._arithmetic("-", field, field, value)),
-            **{
-                name: (3, lambda field, a, b, op=op: self._arithmetic(op, field, a, b))
-                for name, op in _ARITHMETIC.items()
-            },
-            "no_op": (0, list),
-            "exit": (0, lambda: [ir.Exit(self._at)]),
-        }
-        if primitive.op in handlers:
-            arity, handler = handlers[primitive.op]
+        if primitive.op in self._handlers:
+            arity, handler = self._handlers[primitive.op]
             _arity(primitive, arity)
             return handler(*primitive.parameters)
         if primitive.op in self._externs:

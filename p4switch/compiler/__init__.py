@@ -156,14 +156,20 @@ def compile_program(
     externs = [file.read_bytes() for file in extern_files()]
     key = cache.digest(_compiler_digest(), *externs, str(path), arch or "", source.text, _positions(source))
 
+    compiled: list[Compiled] = []
+
     def produce(target: Path) -> None:
         result = _compile(path, include_dirs, defines, arch)
+        compiled.append(result)
         texts = result._json_text, json.dumps(result.named_warnings), result._bf_rt_text
         parts = [texts[0].encode(), result._p4info_bytes, *(text.encode() for text in texts[1:])]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
 
-    head, _, rest = cache.cached("p4", key, ".bin", produce).read_bytes().partition(b"\n")
+    kept = cache.cached("p4", key, ".bin", produce)
+    if compiled:
+        return compiled[0]
+    head, _, rest = kept.read_bytes().partition(b"\n")
     ends = [0, *itertools.accumulate(map(int, head.split()))]
     json_text, p4info, warnings, bf_rt = (rest[start:end] for start, end in itertools.pairwise(ends))
     return Compiled(json_text.decode(), p4info, json.loads(warnings), bf_rt.decode())
