@@ -79,14 +79,10 @@ class _Values(ir.ExpressionVisitor[Json]):
             return {"type": "bool", "value": bool(expr.value)}
         return _number(expr.value, _width(expr.type))
 
-    def field(self, expr: ir.FieldRef) -> Json:
+    def field(self, expr: ir.Place) -> Json:
         return _place(expr)
 
-    def last_field(self, expr: ir.LastField) -> Json:
-        return _place(expr)
-
-    def elem_field(self, expr: ir.ElemField) -> Json:
-        return _place(expr)
+    last_field = elem_field = field
 
     def param(self, expr: ir.Param) -> Json:
         return {"type": "local", "value": expr.index}

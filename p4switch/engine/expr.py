@@ -174,20 +174,10 @@ class Expressions(ir.ExpressionVisitor[Value]):
     def const(self, expr: ir.Const) -> Value:
         return constant(self.em, expr.value)
 
-    def field(self, expr: ir.FieldRef) -> Value:
+    def field(self, expr: ir.Place | ir.Param | ir.Valid) -> Value:
         return self.place(expr).load(self.em)
 
-    def last_field(self, expr: ir.LastField) -> Value:
-        return self.place(expr).load(self.em)
-
-    def elem_field(self, expr: ir.ElemField) -> Value:
-        return self.place(expr).load(self.em)
-
-    def param(self, expr: ir.Param) -> Value:
-        return self.place(expr).load(self.em)
-
-    def valid(self, expr: ir.Valid) -> Value:
-        return self.place(expr).load(self.em)
+    last_field = elem_field = param = valid = field
 
     def lookahead(self, expr: ir.Lookahead) -> Value:
         raise JsonError("BMv2 JSON: a lookahead stands in the key of a parser state or alone in an assignment")

@@ -266,37 +266,21 @@ class _Operations(OperationVisitor[None]):
         if not _agree(op.dst.type, op.src.type):
             raise self._checker.fail(f"{operation(op)}: a value of type {op.src.type} for one of type {op.dst.type}")
 
-    def set_valid(self, op: ops.SetValid) -> None:
-        self._declared(op)
-
-    def set_invalid(self, op: ops.SetInvalid) -> None:
-        self._declared(op)
+    set_valid = set_invalid = copy_union = move_stack = _declared
 
     def copy_header(self, op: ops.CopyHeader) -> None:
         self._declared(op)
         if op.dst.type != op.src.type:
             raise self._checker.fail(f"{operation(op)}: a header of type {op.src.type} for one of {op.dst.type}")
 
-    def copy_union(self, op: ops.CopyUnion) -> None:
-        self._declared(op)
-
     def copy_stack(self, op: ops.CopyStack) -> None:
         self._declared(op)
         if (op.dst.element, op.dst.size) != (op.src.element, op.src.size):
             raise self._checker.fail(f"{operation(op)}: the stacks are of different types")
 
-    def move_stack(self, op: ops.MoveStack) -> None:
-        self._declared(op)
-
     def exit(self, op: ops.Exit) -> None:
         if self._checker.in_parser:
             raise self._checker.fail("exit in a parser")
-
-    def extract(self, op: ops.Extract) -> None:
-        self._only_in_parsers(op)
-
-    def advance(self, op: ops.Advance) -> None:
-        self._only_in_parsers(op)
 
     def verify(self, op: ops.Verify) -> None:
         self._only_in_parsers(op)
@@ -306,6 +290,8 @@ class _Operations(OperationVisitor[None]):
         if not self._checker.in_parser:
             raise self._checker.fail(f"{operation(op)} outside of a parser")
         self._declared(op)
+
+    extract = advance = _only_in_parsers
 
     def composite(self, op: ops.CompositeOperation) -> None:
         self._declared(op)

@@ -120,15 +120,14 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
             return ir.Const(expr.value, ir.BOOL)
         return number(expr.value, types.width_of(expr.type) or 0)
 
-    def field(self, expr: ir.FieldRef) -> ir.Expr:
+    def field(self, expr: ir.FieldRef | ir.ElemField) -> ir.Expr:
         return self._read(self.place(expr), expr.type)
+
+    elem_field = field
 
     def last_field(self, expr: ir.LastField) -> ir.Expr:
         if expr.member:
             raise UnsupportedError(f"'last' of union stack '{expr.stack}': this target can only select on its fields")
-        return self._read(self.place(expr), expr.type)
-
-    def elem_field(self, expr: ir.ElemField) -> ir.Expr:
         return self._read(self.place(expr), expr.type)
 
     def param(self, expr: ir.Param) -> ir.Expr:
