@@ -174,7 +174,7 @@ class Switch(Control):
         self._digests: list[tuple[int, bytes]] = []
         client: Any
         if switch == "builtin":
-            self._traced = build_traced(made.json)
+            self._traced = build_traced(made.program)
             self._decoder = Decoder(self._traced)
             self._switch = load().Switch(
                 str(self._traced.library), device_id=device_id, seed=seed, tick_ns=tick_ns

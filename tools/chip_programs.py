@@ -17,9 +17,10 @@ from pathlib import Path
 import click
 
 from p4switch.compiler.bmv2 import to_json
-from p4switch.compiler.frontend import deep_recursion, parse_and_check
+from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.passes import lowered
 from p4switch.errors import UserError
+from p4switch.interpreter import deep_recursion
 from p4switch.sources import arch_option, define_option
 
 _CHIPS = ("tna", "t2na")

@@ -68,7 +68,7 @@ def statements(program: Path, options: Options) -> set[Item]:
 
     Raises UserError.
     """
-    points = build_traced(compile_program(program, options.include_dirs).json).program.points
+    points = build_traced(compile_program(program, options.include_dirs).program).program.points
     nothing = Coverage()
     nothing.add(points, [0] * len(points.all))
     return set(nothing.missed(["statement"]))

@@ -484,18 +484,18 @@ def memory(_: Extent, say: Say) -> dict[str, float]:
 
 def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     """Measure P4 programs against hand-written C, and other packets against plain frames."""
-    documents = {
-        name: compile_program(programs.program(name).source).json
+    compiled = {
+        name: compile_program(programs.program(name).source).program
         for name in ("ecn", "int", "collective", "sperc", "dart")
     }
     compared = ("ecn", "int", "collective")
     others = {
-        "collective, a contribution": pipeline_cost.contributing(documents["collective"]),
-        "sperc, a control packet": pipeline_cost.controlling(documents["sperc"]),
-        "dart, a data packet without tokens": pipeline_cost.deflecting(documents["dart"], 0),
-        "dart, a data packet that finds the table full": pipeline_cost.deflecting(documents["dart"], 4),
+        "collective, a contribution": pipeline_cost.contributing(compiled["collective"]),
+        "sperc, a control packet": pipeline_cost.controlling(compiled["sperc"]),
+        "dart, a data packet without tokens": pipeline_cost.deflecting(compiled["dart"], 0),
+        "dart, a data packet that finds the table full": pipeline_cost.deflecting(compiled["dart"], 4),
     }
-    forwarding = [pipeline_cost.forwarding(name, documents[name]) for name in compared]
+    forwarding = [pipeline_cost.forwarding(name, compiled[name]) for name in compared]
     ns = pipeline_cost.measure({name: load for loads in (*forwarding, others) for name, load in loads.items()})
     found: list[dict[str, Any]] = []
     for name in compared:

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
 from p4switch.architectures.v1model.externs.random import Random
-from p4switch.compiler import compile_program
+from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
-from p4switch.p4runtime.messages import Message, parse_p4info
+from p4switch.p4runtime.messages import parse_p4info
 from p4switch.sources import SOURCE_DIRECTORY
 
 if TYPE_CHECKING:
@@ -84,34 +84,33 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 
     With `trace` it tells what it does with each packet, and counts what it passes, which costs time.
     """
-    config, p4info = compiled(what, compiler)
-    if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in p4info.actions):
+    made = compiled(what, compiler)
+    if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in made.p4info.actions):
         raise UserError(
             f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
             "includes include/forwarding.p4"
         )
-    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in p4info.counters):
+    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in made.p4info.counters):
         raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
-    known = controller.Program(p4info, json.dumps(config).encode())
+    known = controller.Program(made.p4info, json.dumps(made.json).encode())
     if not trace:
-        return Pipeline(known, build(config))
-    traced = build_traced(config)
+        return Pipeline(known, build(made.program))
+    traced = build_traced(made.program)
     return Pipeline(known, traced.library, traced)
 
 
 @lru_cache(maxsize=32)
-def compiled(what: Build, compiler: str = "builtin") -> tuple[dict[str, Any], Message]:
-    """Return BMv2 JSON and P4Info of the built-in compiler or p4c.
+def compiled(what: Build, compiler: str = "builtin") -> Compiled:
+    """Return what the built-in compiler or p4c makes of a program.
 
     Raises UserError.
     """
     if compiler == "p4c":
         return _p4c(what)
-    own = compile_program(what.source, what.include_dirs, dict(what.defines))
-    return own.json, own.p4info
+    return compile_program(what.source, what.include_dirs, dict(what.defines))
 
 
-def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
+def _p4c(what: Build) -> Compiled:
     if shutil.which(P4C) is None:
         raise UserError(f"{P4C} is not in PATH: install p4c (package p4lang-p4c), or use the built-in compiler")
     with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:
@@ -126,5 +125,4 @@ def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
         if done.returncode:
             told = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
             raise UserError(f"{P4C}: {told[0]}")
-        document: dict[str, Any] = json.loads(config.read_text())
-        return document, parse_p4info(p4info.read_text())
+        return Compiled(config.read_text(), parse_p4info(p4info.read_text()).SerializeToString(deterministic=True))

@@ -595,7 +595,7 @@ class VirtualWorld:
         parts = self._crew.gather(
             {
                 name: program_state.left_in(
-                    {name: program_state.ByEngine(pipe)}, registers, compiled(run.build)[1], run.program.name
+                    {name: program_state.ByEngine(pipe)}, registers, compiled(run.build).p4info, run.program.name
                 )
                 for name, pipe in self._own(self._pipes).items()
             }

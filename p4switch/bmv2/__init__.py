@@ -1,12 +1,11 @@
-"""BMv2 JSON, p4c's or that of the built-in compiler, checked and with its code as nodes of `p4switch.ir`.
+"""BMv2 JSON, p4c's or that of the built-in compiler, as programs of `p4switch.ir`.
 
-    document = read(json)
+    program = read(json)
 
-`schema` has its structure, `Document` also its code: actions, parser states, conditions, calculations.
+`schema` checks its structure, `program` makes the nodes.
 """
 
-from p4switch.bmv2.document import Checksum, Document, read
-from p4switch.bmv2.places import Place
+from p4switch.bmv2.program import read, stands_outside
 from p4switch.bmv2.schema import JsonError
 
-__all__ = ["Checksum", "Document", "JsonError", "Place", "read"]
+__all__ = ["JsonError", "read", "stands_outside"]

@@ -14,10 +14,10 @@ from p4switch import ir
 from p4switch.bmv2 import schema
 from p4switch.bmv2.arguments import Arguments
 from p4switch.bmv2.expressions import Expressions
-from p4switch.bmv2.places import Place
 from p4switch.bmv2.schema import Json, JsonError
 from p4switch.bmv2.values import hex_value, pair, unwrap
 from p4switch.compiler import types
+from p4switch.ir.places import Place
 
 _JUMPS = {"_jump": 1, "_jump_if_zero": 2}
 _REFERENCES = ("header", "header_stack", "header_union", "header_union_stack")

@@ -1,4 +1,4 @@
-"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `document`.
+"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `program`.
 
 The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine has no use for
 are ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
@@ -9,10 +9,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from p4switch.bmv2.places import Place, place_of
 from p4switch.errors import UserError
+from p4switch.ir.places import Place
 
 Json = Any  # nested dict, list, str, int, bool, None
+
+
+def place_of(source: Any) -> Place | None:
+    """Return the place of a source info; None if the JSON has none or an invalid one."""
+    if not isinstance(source, Mapping):
+        return None
+    file, line, column = source.get("filename"), source.get("line"), source.get("column", 1)
+    if not isinstance(file, str) or not file or not isinstance(line, int) or not isinstance(column, int):
+        return None
+    return Place(file, line, column, str(source.get("source_fragment") or ""))
+
+
 FieldRef = tuple[str, str]  # header, field
 Source = Annotated[Place | None, BeforeValidator(place_of), Field(alias="source_info")]
 Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
@@ -91,6 +103,11 @@ class LearnList(Model):
     elements: list[dict[str, Json]]
 
 
+class Enum(Model):
+    name: str
+    entries: list[tuple[str, Int]]
+
+
 class ParserOp(Model):
     op: str
     parameters: list[Json] = []
@@ -132,6 +149,7 @@ class ParseVset(Model):
     name: str
     id: Int
     compressed_bitwidth: Int
+    max_size: Int = 0
 
 
 class Primitive(Model):
@@ -155,6 +173,7 @@ class MeterArray(Model):
     is_direct: bool = False
     binding: str | None = None
     result_target: FieldRef | None = None
+    place: Source = None
 
 
 class CounterArray(Model):
@@ -163,6 +182,7 @@ class CounterArray(Model):
     size: int = Field(default=0, ge=0, le=1 << 28)
     is_direct: bool = False
     binding: str | None = None
+    place: Source = None
 
 
 class RegisterArray(Model):
@@ -171,12 +191,14 @@ class RegisterArray(Model):
     size: int = Field(ge=0, le=1 << 28)
     bitwidth: int = Field(ge=1, le=2048)
     initial_value: str | int = 0
+    place: Source = None
 
 
 class Calculation(Model):
     name: str
     algo: str
     input: list[dict[str, Json]]
+    place: Source = None
 
 
 class RuntimeData(Model):
@@ -202,6 +224,7 @@ class ActionProfile(Model):
     id: Int
     max_size: int = Field(default=0, ge=0)
     selector: Selector | None = None
+    place: Source = None
 
 
 class TableKey(Model):
@@ -228,6 +251,7 @@ class Entry(Model):
     match_key: list[dict[str, Json]]
     action_entry: ActionEntry
     priority: Int = 0
+    is_const: bool = True
 
 
 class Table(Model):
@@ -248,12 +272,6 @@ class Table(Model):
     default_entry: DefaultEntry | None = None
     entries: list[Entry] | None = None
     place: Source = None
-
-    @property
-    def hidden(self) -> bool:
-        """True if a compiler made the table for statements outside of actions."""
-        default = self.default_entry
-        return not self.key and self.name.startswith("tbl_") and default is not None and default.action_entry_const
 
 
 class Conditional(Model):
@@ -277,6 +295,7 @@ class Pipeline(Model):
     action_profiles: list[ActionProfile] = []
     conditionals: list[Conditional] = []
     action_calls: list[ActionCall] = []
+    place: Source = None
 
 
 class Checksum(Model):
@@ -299,6 +318,7 @@ class ExternInstance(Model):
     name: str
     type: str
     attribute_values: list[Attribute] = []
+    place: Source = None
 
 
 class Meta(Model):
@@ -321,6 +341,7 @@ class Program(Model):
     field_lists: list[FieldList] = []
     learn_lists: list[LearnList] = []
     errors: list[tuple[str, Int]] = []
+    enums: list[Enum] = []
     parsers: list[Parser]
     parse_vsets: list[ParseVset] = []
     deparsers: list[Deparser]

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 from p4switch import cache
 from p4switch.architectures.architecture import ARCHITECTURES, extern_files
 from p4switch.errors import UserError
+from p4switch.interpreter import deep_recursion, uncollected
 from p4switch.output_file import write_files
 
 if TYPE_CHECKING:
+    from p4switch import ir
     from p4switch.compiler.source import SourceMap
 
 __all__ = ["Compiled", "compile_program", "preprocess"]
@@ -51,6 +53,13 @@ class Compiled:
         """The BMv2 JSON."""
         result: dict[str, Any] = json.loads(self._json_text)
         return result
+
+    @functools.cached_property
+    def program(self) -> ir.Program:
+        """The program, as the engine takes it."""
+        from p4switch.bmv2 import read
+
+        return read(self.json)
 
     @functools.cached_property
     def p4info(self) -> Any:
@@ -171,7 +180,7 @@ def _compile(
 ) -> Compiled:
     from p4switch.bfrt import schema
     from p4switch.compiler.bmv2 import to_json
-    from p4switch.compiler.frontend import deep_recursion, parse_and_check, uncollected
+    from p4switch.compiler.frontend import parse_and_check
     from p4switch.compiler.p4info import build_p4info
     from p4switch.compiler.passes import lowered
 

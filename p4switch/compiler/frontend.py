@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of
@@ -17,32 +14,7 @@ from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
 from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
-
-RECURSION_LIMIT = 20_000
-"""Enough for any tree the parser lets through (it bounds nesting)."""
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Let passes recurse over the deepest trees that the parser builds."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Put off garbage collection: a program's tree lives to the end, and looking for garbage in it takes a fifth."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+from p4switch.interpreter import deep_recursion
 
 
 def parse(

@@ -20,6 +20,7 @@ from p4switch import daemon, engine
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.bfrt.server import BfRuntimeServer
+from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
@@ -123,11 +124,11 @@ class SwitchProcess:
         Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT.
         """
         try:
-            document = json.loads(config)
+            program = read(json.loads(config))
         except (ValueError, RecursionError) as error:
             raise ValueError(f"expected BMv2 JSON: {error}") from error
-        traced = engine.build_traced(document) if self._trace is not None else None
-        library = engine.build(document) if traced is None else traced.library
+        traced = engine.build_traced(program) if self._trace is not None else None
+        library = engine.build(program) if traced is None else traced.library
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
                                      tick_ns=self._traffic.tick_ns)
         switch.drop_port = self._drop_port

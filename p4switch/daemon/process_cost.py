@@ -102,8 +102,8 @@ def _run(*command: str) -> None:
 def _pipeline(program: Path) -> Any:
     """Return a Switch with a route to port 2."""
     compiled = compile_program(program)
-    switch = daemon.load().Switch(str(engine.build(compiled.json)))
-    tables = [t["name"] for p in compiled.json["pipelines"] for t in p["tables"] if t["name"].endswith(".ipv4_lpm")]
+    switch = daemon.load().Switch(str(engine.build(compiled.program)))
+    tables = [t.name for p in compiled.program.pipelines for t in p.tables if t.name.endswith(".ipv4_lpm")]
     if not tables:
         raise UserError(f"{program}: no table ipv4_lpm; expected a program with include/forwarding.p4")
     forward = tables[0].removesuffix("ipv4_lpm") + "forward"

@@ -1,9 +1,9 @@
-"""P4 pipelines as native code: BMv2 JSON to C, tables, replication, the Python type `Switch`.
+"""P4 pipelines as native code: programs to C, tables, replication, the Python type `Switch`.
 
     from p4switch.engine import build, load
-    switch = load().Switch(str(build(json)))
+    switch = load().Switch(str(build(compile_program("program.p4").program)))
 
-`build` turns a BMv2 JSON into a shared library, `load` returns the extension module `_engine` with the types `Switch`
+`build` turns a program into a shared library, `load` returns the extension module `_engine` with the types `Switch`
 and `Fabric`. Both need the system's C compiler and cache what they make, by content.
 """
 
@@ -13,7 +13,6 @@ import functools
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +22,7 @@ from p4switch import cache, native, traffic
 from p4switch.bmv2.schema import JsonError
 
 if TYPE_CHECKING:
-    from p4switch.architectures.packet_path import PacketPath
+    from p4switch import ir
     from p4switch.engine._engine import Switch
     from p4switch.engine.codegen import Generated
     from p4switch.engine.control import Control
@@ -79,22 +78,22 @@ def load() -> ModuleType:
     return module
 
 
-def generated(document: Mapping[str, Any], *, traced: bool = False) -> Generated:
-    """Return the C source of the pipeline that a BMv2 JSON describes. Raises JsonError.
+def generated(program: ir.Program, *, traced: bool = False) -> Generated:
+    """Return the C source of a program's pipeline. Raises JsonError for what the engine cannot do.
 
     traced: it is to be built with -DP4_TRACE.
     """
     from p4switch.engine.codegen import generate
 
-    return generate(document, traced=traced)
+    return generate(program, traced=traced)
 
 
-def build(document: Mapping[str, Any]) -> Path:
-    """Return the shared library of the pipeline of a BMv2 JSON, for `Switch`; cached by content.
+def build(program: ir.Program) -> Path:
+    """Return the shared library of a program's pipeline, for `Switch`; cached by content.
 
     Raises JsonError, native.BuildError.
     """
-    return _build(document, generated(document))
+    return _build(generated(program))
 
 
 @dataclass(frozen=True)
@@ -104,24 +103,23 @@ class Traced:
     library: Path
     program: Program
     control: Control
-    path: PacketPath
 
 
-def build_traced(document: Mapping[str, Any]) -> Traced:
+def build_traced(program: ir.Program) -> Traced:
     """Return the library of a traced pipeline.
 
     It reports to its environment what it does with each packet (p4_env.trace), and counts how often it passes
     which point, which costs time.
     """
-    made = generated(document, traced=True)
-    return Traced(_build(document, made, *_TRACED), made.program, made.control, made.path)
+    made = generated(program, traced=True)
+    return Traced(_build(made, *_TRACED), made.program, made.control)
 
 
-def _build(document: Mapping[str, Any], made: Generated, *more: str) -> Path:
+def _build(made: Generated, *more: str) -> Path:
     # Compilers clear a packet by a slow instruction; a call of memset makes whole pipelines an eighth faster.
     flags = [abi_flag(), "-Wno-unused", "-fno-builtin-memset", *more]
-    headers = [*PIPELINE_HEADERS, *made.path.headers]
-    return native.build_text(str(document.get("program", "program")), made.text, headers=headers, flags=flags)
+    headers = [*PIPELINE_HEADERS, *made.program.path.headers]
+    return native.build_text(made.program.nodes.name, made.text, headers=headers, flags=flags)
 
 
 def __getattr__(name: str) -> Any:

@@ -205,8 +205,8 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
 def functions(program: Program) -> str:
     """Return the functions of all calculations; those that compute the same are one."""
     out, written = [], set()
-    for name, calculation in program.document.calculations.items():
-        own = program.calculation(name)
+    for calculation in program.nodes.calculations:
+        own = program.calculation(calculation.name)
         if own not in written:
             written.add(own)
             out.append(function(program, own, calculation))

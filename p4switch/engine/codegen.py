@@ -1,16 +1,13 @@
-"""A BMv2 JSON to one C source: the pipeline and its description for the control plane."""
+"""A program to one C source: the pipeline and its description for the control plane."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from p4switch import bmv2, ir
-from p4switch.architectures.packet_path import PacketPath
-from p4switch.bmv2 import schema
-from p4switch.bmv2.schema import Json, JsonError
+from p4switch import ir
+from p4switch.bmv2.schema import JsonError
 from p4switch.engine import calc, cnodes, keys, objects, registers
 from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
@@ -21,8 +18,7 @@ from p4switch.engine.parser import ParserGenerator, VsetKeys
 from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, cut, storage_bytes
-
-_RECURSION_LIMIT = 20 * schema.MAX_NESTING
+from p4switch.interpreter import deep_recursion
 
 _PREAMBLE = """\
 #include <stdio.h>
@@ -35,20 +31,19 @@ _PREAMBLE = """\
 """
 
 
-_Named = TypeVar("_Named", schema.Parser, schema.Deparser, schema.Pipeline)
+_Named = TypeVar("_Named", ir.Parser, ir.Deparser, ir.Pipeline)
 
 
 class Generator:
     """Generates the C text of one program."""
 
-    def __init__(self, document: Mapping[str, Json], *, traced: bool = False) -> None:
-        self.document = bmv2.read(document)
+    def __init__(self, program: ir.Program, *, traced: bool = False) -> None:
+        self.nodes = program
         self.traced = traced
-        self.path = self.document.path
-        self.json = json = self.document.json
-        self.program = Program(self.document, traced=traced)
+        self.program = Program(program, traced=traced)
+        self.path = self.program.path
         self.control = Control(self.program)
-        self.deparsers = [self._block("deparser", json.deparsers, name) for name in self.path.deparsers]
+        self.deparsers = [self._block("deparser", program.deparsers, name) for name in self.path.deparsers]
         self.vset_keys: VsetKeys = {}
 
     def _block(self, kind: str, blocks: Sequence[_Named], name: str) -> _Named:
@@ -61,11 +56,11 @@ class Generator:
     def text(self) -> str:
         """Return the whole source, which does not depend on the program's path: copies of it are compiled once."""
         parsers = [
-            ParserGenerator(self.program, self._block("parser", self.json.parsers, name), self.vset_keys).function()
+            ParserGenerator(self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys).function()
             for name in self.path.parsers
         ]
-        algorithms = [c.algo for c in self.json.calculations]
-        algorithms += [p.selector.algo for p, _ in self.control.profiles if p.selector is not None]
+        algorithms = [c.algorithm for c in self.nodes.calculations]
+        algorithms += [p.algorithm for p in self.nodes.profiles if p.algorithm]
         parts = [
             _PREAMBLE,
             calc.tables(algorithms),
@@ -83,7 +78,7 @@ class Generator:
             self.control.description(),
             '\n#include "apply.h"\n',
             *parsers,
-            *(self.control.pipeline_text(self._block("pipeline", self.json.pipelines, n)) for n in self.path.controls),
+            *(self.control.pipeline_text(self._block("pipeline", self.nodes.pipelines, n)) for n in self.path.controls),
             *(text for deparser in self.deparsers for text in self._deparser(deparser)),
             self._verify_checksums(),
             self._update_checksums(),
@@ -114,7 +109,7 @@ class Generator:
             out.append(filled("enum { ", places, " };") + "\n")
         # Fields are read 8 bytes at a time: what lies behind the last must be memory.
         slots, headers = max(layout.slots, 1), layout.nbytes + 16
-        varbytes = any(t.varbit for t in self.program.types.values())
+        varbytes = any(h.type.varbit for h in self.program.headers.values())
         out.append(f"P4_PACKET({slots}, {max(layout.nexts, 1)}, {slots if varbytes else 0}, {headers});\n")
         return "\n".join(out)
 
@@ -159,10 +154,10 @@ class Generator:
 
     # --- deparser and checksums ---
 
-    def _deparser(self, deparser: schema.Deparser) -> list[str]:
+    def _deparser(self, deparser: ir.Deparser) -> list[str]:
         """Return a deparser's functions: the length of its output, these bytes, a trace of them, and its statements."""
         x = Expressions(self.program, Emitter())
-        emitted = [x.named(name) for name in deparser.order]
+        emitted = [x.named(header.name) for header in deparser.order]
         for ref in emitted:
             if ref.metadata:
                 raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be emitted")
@@ -205,23 +200,23 @@ class Generator:
         return cnodes.function(f"static void {name}_tell(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
                                em.body if self.traced else [])
 
-    def _run_deparser(self, deparser: schema.Deparser) -> str:
+    def _run_deparser(self, deparser: ir.Deparser) -> str:
         code = Statements(self.program, self._emitter(), (), deparser.name)
-        body = code.body(self.document.deparsers[deparser.name])
+        body = code.body(deparser.body)
         if code.loops:
             raise JsonError(f"BMv2 JSON: deparser {deparser.name} jumps back; expected no loop in it")
         return cnodes.function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
-    def _checksum(self, em: Emitter, checksum: bmv2.Checksum, *, verify: bool) -> None:
+    def _checksum(self, em: Emitter, checksum: ir.Checksum) -> None:
         x = Expressions(self.program, em)
-        calculation = self.program.calculation(checksum.json.calculation)
-        place, source = x.place(checksum.target), checksum.json.place
+        calculation = self.program.calculation(checksum.calculation.name)
+        place, source = x.place(checksum.target), self.program.place(checksum.span)
         if place.width > 64:
-            raise JsonError(f"BMv2 JSON: checksum {checksum.json.name} goes to a field of over 64 bits")
+            raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a field of over 64 bits")
         with em.block():
-            condition = x.bool(checksum.condition).bare if checksum.condition is not None else "1"
+            condition = x.bool(checksum.condition).bare
             em.comment(source.note if source is not None else "")
-            if verify:
+            if checksum.verify:
                 self._verify(em, x, checksum, calculation, condition)
                 return
             with em.when(condition) if condition != "1" else em.block():
@@ -230,32 +225,31 @@ class Generator:
                 em.note(f"PASS({point})")
                 em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
 
-    def _verify(
-        self, em: Emitter, x: Expressions, checksum: bmv2.Checksum, calculation: str, condition: str
-    ) -> None:
-        place = x.place(checksum.target)
+    def _verify(self, em: Emitter, x: Expressions, checksum: ir.Checksum, calculation: str, condition: str) -> None:
+        place, target = x.place(checksum.target), checksum.target
         valid = x.named(checksum.target.header).valid
         with em.when(valid if condition == "1" else f"{valid} && {condition}"):
             stored = place.low(em, place.width)
             wrong = em.temp("int", f"{calculation}(sw, p) != {cut(stored, place.width).plain}")
             em.do(f"p->checksum_error |= {wrong}")
-            point = self.program.points.add("checksum", ".".join(checksum.json.target), checksum.json.place)
+            source = self.program.place(checksum.span)
+            point = self.program.points.add("checksum", f"{target.header}.{target.name}", source)
             em.note(f"PASS({point})")
             em.note(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0)")
 
     def _verify_checksums(self) -> str:
         em = self._emitter()
         em.do("p->checksum_error = 0")
-        for checksum in self.document.checksums:
-            if checksum.json.verify:
-                self._checksum(em, checksum, verify=True)
+        for checksum in self.nodes.checksums:
+            if checksum.verify:
+                self._checksum(em, checksum)
         return cnodes.function("static void verify_checksums(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
     def _update_checksums(self) -> str:
         em = self._emitter()
-        for checksum in self.document.checksums:
-            if checksum.json.update:
-                self._checksum(em, checksum, verify=False)
+        for checksum in self.nodes.checksums:
+            if not checksum.verify:
+                self._checksum(em, checksum)
         return cnodes.function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
 
     # --- field lists ---
@@ -263,9 +257,10 @@ class Generator:
     def _copy_field_list(self) -> str:
         em = self._emitter()
         with em.switch("list") as switch:
-            for number, fields in self.document.field_lists.items():
-                with em.case(switch, str(number)):
-                    for ref in fields:
+            for copied in self.nodes.field_lists:
+                with em.case(switch, str(copied.number)):
+                    for ref in copied.elements:
+                        assert isinstance(ref, ir.FieldRef)
                         self._copy_field(em, ref)
         head = "static void copy_field_list(P4_UNUSED phv *to, P4_UNUSED const phv *from, P4_UNUSED uint32_t list)"
         return cnodes.function(head, em.body)
@@ -283,9 +278,9 @@ class Generator:
     def _send_digest(self) -> str:
         em = self._emitter()
         with em.switch("list") as switch:
-            for number, learn_list in self.document.learn_lists.items():
-                with em.case(switch, str(number)):
-                    self._digest(em, number, learn_list.elements)
+            for learnt in self.nodes.learn_lists:
+                with em.case(switch, str(learnt.number)):
+                    self._digest(em, learnt.number, learnt.elements)
         head = "static void send_digest(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p, P4_UNUSED uint32_t list)"
         return cnodes.function(head, em.body)
 
@@ -314,30 +309,30 @@ class Generator:
     # --- description ---
 
     def _program(self) -> str:
-        json = self.json
+        nodes = self.nodes
         out = [array("p4_counter_info", "counters", [
-            initialiser({"name": c_string(c.name), "size": 0 if c.is_direct else c.size}) for c in json.counter_arrays
+            initialiser({"name": c_string(c.name), "size": 0 if c.table else c.size}) for c in nodes.counters
         ], "{.name = NULL}")]
         out.append(array("p4_meter_info", "meters", [
             initialiser({
                 "name": c_string(m.name),
-                "size": 0 if m.is_direct else m.size,
-                "packets": int(m.type == "packets"),
-                "rates": m.rate_count,
+                "size": 0 if m.table else m.size,
+                "packets": int(m.unit == "packets"),
+                "rates": m.rates,
             })
-            for m in json.meter_arrays
+            for m in nodes.meters
         ], "{.name = NULL}"))
-        for m in json.meter_arrays:
-            if m.rate_count not in (1, 2):
-                raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rate_count} rates; expected 1 or 2")
+        for m in nodes.meters:
+            if m.rates not in (1, 2):
+                raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rates} rates; expected 1 or 2")
         out.append(array("p4_bank_info", "banks", registers.banks(self.program), "{.size = 0}"))
         out.append(array("p4_register_info", "registers", registers.arrays(self.program), "{.name = NULL}"))
         quoted = {each.name: c_string(each.name) for each in self.program.objects}
         out.append(array("p4_object_info", "objects", objects.rows(self.program.objects, quoted), "{.name = NULL}"))
         rows = []
-        for number, vset in enumerate(json.parse_vsets):
-            width = vset.compressed_bitwidth
-            fields, words = self.vset_keys.get(vset.name) or keys.layout([(vset.name, width, "P4_TERNARY", None)])
+        for number, vset in enumerate(nodes.value_sets):
+            own_key = (vset.name, vset.width, "P4_TERNARY", None)
+            fields, words = self.vset_keys.get(vset.name) or keys.layout([own_key])
             own = numbered("vset_keys_", number, vset.name)
             out.append(array("p4_key_info", own, keys.description(fields)))
             rows.append(
@@ -347,13 +342,13 @@ class Generator:
         counts: dict[str, Collection[object]] = {
             "actions": self.control.offered,
             "tables": self.control.tables,
-            "profiles": self.control.profiles,
-            "counters": json.counter_arrays,
-            "meters": json.meter_arrays,
+            "profiles": nodes.profiles,
+            "counters": nodes.counters,
+            "meters": nodes.meters,
             "banks": self.program.banks,
             "registers": self.program.registers,
             "objects": self.program.objects,
-            "vsets": json.parse_vsets,
+            "vsets": nodes.value_sets,
         }
         described = {
             "abi": "P4_ABI",
@@ -376,22 +371,16 @@ class Generated:
     text: str
     program: Program
     control: Control
-    path: PacketPath
 
 
-def generate(document: Mapping[str, Json], *, traced: bool = False) -> Generated:
-    """Return the C source of the pipeline that a BMv2 JSON describes. Raises JsonError.
+def generate(program: ir.Program, *, traced: bool = False) -> Generated:
+    """Return the C source of a program's pipeline. Raises JsonError for what the engine cannot do.
 
     traced: it is to be built with P4_TRACE, and tells what it does with each packet.
     """
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
-    try:
-        generator = Generator(document, traced=traced)
-        text = generator.text()
-        return Generated(text, generator.program, generator.control, generator.path)
-    finally:
-        sys.setrecursionlimit(limit)
+    with deep_recursion():
+        generator = Generator(program, traced=traced)
+        return Generated(generator.text(), generator.program, generator.control)
 
 
 __all__ = ["Generated", "Generator", "generate"]

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import networkx as nx
 
 from p4switch import ir
-from p4switch.bmv2 import schema
 from p4switch.bmv2.schema import JsonError
-from p4switch.bmv2.values import hex_value, mask_value
 from p4switch.compiler import types
 from p4switch.engine import calc, cexpr, cnodes, flow, keys
 from p4switch.engine.cnodes import Case, Statement, array, initialiser, literal_array
 from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import parameter_members, params_of
+from p4switch.engine.expr import Parameter
 from p4switch.engine.program import Program, c_string, labels, numbered
-from p4switch.engine.statements import Statements, is_empty
-from p4switch.engine.value import Value, c_member, cut, struct_bytes
+from p4switch.engine.statements import Statements
+from p4switch.engine.value import Native, Value, c_member, cut, struct_bytes
+from p4switch.ir.graph import digraph, looping
 
 _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
 }
-_ORDERED = ("ternary", "range", "optional")
 
 
 @dataclass
@@ -32,7 +30,7 @@ class Table:
     """A table with its place in memory. Offsets are of an entry, in bytes."""
 
     number: int
-    json: schema.Table
+    declared: ir.Table
     fields: list[keys.KeyField]
     words: int
     kind: str
@@ -52,6 +50,10 @@ class Table:
         return f"{what}_{self.label}"
 
     @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
     def has_range(self) -> bool:
         return any(f.kind == "P4_RANGE" for f in self.fields)
 
@@ -69,115 +71,79 @@ class Control:
     fallbacks_bytes: int = 0
 
     def __post_init__(self) -> None:
-        json = self.program.json
-        self.action_numbers = {action.id: i for i, action in enumerate(json.actions)}
-        self.profiles = [(p, pipeline) for pipeline in json.pipelines for p in pipeline.action_profiles]
-        self.profile_numbers = {p.name: i for i, (p, _) in enumerate(self.profiles)}
+        nodes = self.program.nodes
+        self.actions = nodes.actions
+        self.numbers = {action: i for i, action in enumerate(nodes.actions)}
+        self.parameters = [Parameter.of(action) for action in nodes.actions]
         # Tables that are looked up come first: they share cache lines.
-        tables = [table for pipeline in json.pipelines for table in pipeline.tables]
+        tables = [table for pipeline in nodes.pipelines for table in pipeline.tables]
         self.statements = {t.name: self._fixed_action(t) for t in tables if _is_statement(t)}
-        for table in sorted(tables, key=lambda table: not table.key):
+        for table in sorted(tables, key=lambda table: not table.keys):
             if table.name not in self.statements:
                 self.tables.append(self._table(len(self.tables), table))
-        for made, label in zip(self.tables, labels([each.json.name for each in self.tables]), strict=True):
+        for made, label in zip(self.tables, labels([each.name for each in self.tables]), strict=True):
             made.label = label
-        self.action_labels = labels([action.name for action in json.actions])
-        self.profile_labels = labels([profile.name for profile, _ in self.profiles])
+        self.action_labels = labels([action.name for action in nodes.actions])
+        self.profile_labels = labels([profile.name for profile in nodes.profiles])
         self.offered = self._offered()
         for made in self.tables:
             self._place(made)
-        if len(json.actions) >= 0xFFFF:
-            raise JsonError(f"BMv2 JSON: {len(json.actions)} actions are too many")
-        self.table_of = {t.json.name: t for t in self.tables}
+        if len(nodes.actions) >= 0xFFFF:
+            raise JsonError(f"BMv2 JSON: {len(nodes.actions)} actions are too many")
+        self.table_of = {t.name: t for t in self.tables}
 
     # --- tables ---
 
-    def _action(self, ident: int) -> int:
-        if ident not in self.action_numbers:
-            raise JsonError(f"BMv2 JSON: there is no action with id {ident}")
-        return self.action_numbers[ident]
-
-    def _table_actions(self, table: schema.Table) -> list[int]:
-        if table.action_ids is not None:
-            return [self._action(ident) for ident in table.action_ids]
-        by_name = {action.name: i for i, action in enumerate(self.program.json.actions)}
-        for name in table.actions:
-            if name not in by_name:
-                raise JsonError(f"BMv2 JSON: table {table.name}: there is no action {name}")
-        return [by_name[name] for name in table.actions]
-
-    def _table(self, number: int, table: schema.Table) -> Table:
-        specs: list[tuple[str, int, str, int | None]] = []
-        for key in table.key:
-            if key.match_type == "valid":
-                name, width = (key.target if isinstance(key.target, str) else key.target[0]), 8
-                self.program.document.symbols.header(name)
-            else:
-                name = ".".join(key.target)
-                width = types.width_of(self.program.document.field(key.target).type) or 1
-            mask = mask_value(key.mask) if key.mask is not None else None
-            if mask is not None and mask >> width:
-                raise JsonError(
-                    f"BMv2 JSON: table {table.name}: key field {name} has {width} bits, fewer than its mask {key.mask}"
-                )
-            specs.append((key.name or name, width, _KINDS[key.match_type], mask))
+    def _table(self, number: int, table: ir.Table) -> Table:
+        specs = [
+            (key.name, 8 if key.match_kind == "valid" else types.width_of(key.target.type) or 1,
+             _KINDS[key.match_kind], key.mask)
+            for key in table.keys
+        ]
         fields, words = keys.layout(specs)
-        kinds = [f.kind for f in fields]
+        prefixes = sum(f.kind == "P4_LPM" for f in fields)
         if not fields:
             kind = "P4_TABLE_KEYLESS"
-        elif table.match_type in _ORDERED or {_KINDS[k] for k in _ORDERED} & {*kinds}:
+        elif table.ordered:
             kind = "P4_TABLE_ORDERED"
-        elif "P4_LPM" in kinds:
-            if kinds.count("P4_LPM") > 1:
-                raise JsonError(f"BMv2 JSON: table {table.name} has more than one lpm field")
-            kind = "P4_TABLE_LPM"
+        elif prefixes > 1:
+            raise JsonError(f"BMv2 JSON: table {table.name} has more than one lpm field")
         else:
-            kind = "P4_TABLE_EXACT"
-        profile = -1
-        if table.type != "simple":
-            if table.action_profile not in self.profile_numbers:
-                raise JsonError(f"BMv2 JSON: table {table.name}: there is no action profile {table.action_profile}")
-            profile = self.profile_numbers[table.action_profile]
-        meter = -1
-        if table.direct_meters is not None:
-            names = [m.name for m in self.program.json.meter_arrays]
-            if table.direct_meters not in names:
-                raise JsonError(f"BMv2 JSON: table {table.name}: there is no meter array {table.direct_meters}")
-            meter = names.index(table.direct_meters)
-            if self.program.json.meter_arrays[meter].result_target is None:
-                raise JsonError(f"BMv2 JSON: direct meter {table.direct_meters} has no result_target")
-        made = Table(number, table, fields, words, kind, self._table_actions(table), profile, meter)
+            kind = "P4_TABLE_LPM" if prefixes else "P4_TABLE_EXACT"
+        nodes = self.program.nodes
+        profile = -1 if table.profile is None else nodes.profiles.index(table.profile)
+        meter = self.program.meter(table.meter)[0] if table.meter else -1
+        made = Table(number, table, fields, words, kind, [self.numbers[a] for a in table.actions], profile, meter)
         offset = 8 + 8 * words * (2 if kind == "P4_TABLE_ORDERED" else 1)
         made.counter_offset = offset
-        offset += 16 * table.with_counters
+        offset += 16 * bool(table.counter)
         made.last_hit_offset = offset
         made.data_offset = offset + 8 * table.support_timeout
         return made
 
-    def _fixed_action(self, table: schema.Table) -> int:
+    def _fixed_action(self, table: ir.Table) -> int:
         """Return the action of a table without key whose default entry cannot change."""
-        assert table.default_entry is not None
-        return self._action(table.default_entry.action_id)
+        assert table.default is not None
+        return self.numbers[table.default.action]
 
     def _offered(self) -> dict[int, int]:
-        """Return numbers of the actions that a control plane may choose, by their numbers in the JSON."""
+        """Return numbers of the actions that a control plane may choose, by their numbers in the program."""
         used = [a for table in self.tables for a in self.possible(table)]
-        entries = [entry for table in self.tables for entry in table.json.entries or ()]
-        used += [self._action(entry.action_entry.action_id) for entry in entries]
+        used += [self.numbers[entry.call.action] for table in self.tables for entry in table.declared.entries or ()]
         return {a: i for i, a in enumerate(sorted({*used}))}
 
     def possible(self, table: Table) -> list[int]:
         """Return the actions that a table may run."""
         actions = list(table.actions)
-        if table.json.default_entry is not None:
-            actions.append(self._action(table.json.default_entry.action_id))
+        if table.declared.default is not None:
+            actions.append(self.numbers[table.declared.default.action])
         if table.profile >= 0:
             actions += self.profile_actions(table.profile)
         return list(dict.fromkeys(actions))
 
     def args_bytes(self, action: int) -> int:
         """Return the size of the struct of an action's arguments."""
-        return struct_bytes([p.bitwidth for p in self.program.json.actions[action].runtime_data])
+        return struct_bytes([p.width for p in self.parameters[action]])
 
     def _data_bytes(self, actions: Iterable[int]) -> int:
         """Return the size of a place for the arguments of any of the actions."""
@@ -185,7 +151,7 @@ class Control:
 
     def _place(self, table: Table) -> None:
         """Set sizes and places of entries and of the default entry."""
-        has_data = table.profile >= 0 or any(self.program.json.actions[a].runtime_data for a in table.actions)
+        has_data = table.profile >= 0 or any(self.parameters[a] for a in table.actions)
         table.stride = _stride(table.data_offset + has_data * self._data_bytes(table.actions))
         table.fallback_offset = self.fallbacks_bytes
         self.fallbacks_bytes += 8 + self._data_bytes(self.possible(table))
@@ -209,23 +175,22 @@ class Control:
         """
         out = []
         written: dict[str, str] = {}
-        for number, action in enumerate(self.program.json.actions):
-            args = self.named("args", number)
-            if action.runtime_data:
-                named = zip(action.runtime_data, parameter_members(action), strict=True)
-                members = [c_member(parameter.bitwidth, member) for parameter, member in named]
+        for number, action in enumerate(self.actions):
+            args, parameters = self.named("args", number), self.parameters[number]
+            if parameters:
+                members = [c_member(p.width, p.member) for p in parameters]
                 out.append(f"P4_ARGS({args}, {self.args_bytes(number)}, {' '.join(members)});")
-            start = self.program.document.actions[number].body
-            if is_empty(start):
+            if action.body.is_end:
                 self.empty.add(number)
                 continue
             em = Emitter(traced=self.program.traced)
-            code = Statements(self.program, em, params_of("a->", action), f"a{number}")
-            body = code.body(start)
+            given = [Native(p.width, False, f"a->{p.member}") for p in parameters]
+            code = Statements(self.program, em, given, f"a{number}")
+            body = code.body(action.body)
             self.loops |= code.loops
             if code.exits:
                 self.exits.add(number)
-            a = f", const {args} *a" if action.runtime_data else ""
+            a = f", const {args} *a" if parameters else ""
             text = cnodes.function(f"(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})", body)
             name = self.functions[number] = written.setdefault(text, self.named("action", number))
             if name == self.named("action", number):
@@ -234,14 +199,15 @@ class Control:
 
     # --- pipelines ---
 
-    def pipeline_text(self, pipeline: schema.Pipeline) -> str:
+    def pipeline_text(self, pipeline: ir.Pipeline) -> str:
         """Return the definition of `static void run_<name>(p4_switch *sw, phv *p)`."""
         return _PipelineGenerator(self, pipeline).function(f"run_{pipeline.name}")
 
     def selectors_text(self) -> str:
         return "\n".join(
-            calc.function(self.program, self.profile_named("select", i), self.program.document.selectors[profile.name])
-            for i, (profile, _) in enumerate(self.profiles) if profile.selector is not None
+            calc.function(self.program, self.profile_named("select", i),
+                          ir.Calculation(profile.name, profile.algorithm, profile.inputs))
+            for i, profile in enumerate(self.program.nodes.profiles) if profile.algorithm
         )
 
     # --- descriptions ---
@@ -250,19 +216,18 @@ class Control:
         """Return constant tables for the control plane."""
         out, rows = [], []
         for number in self.offered:
-            action = self.program.json.actions[number]
-            args, named = self.named("args", number), zip(action.runtime_data, parameter_members(action), strict=True)
+            action, args = self.actions[number], self.named("args", number)
             params = [
                 initialiser({
                     "name": c_string(parameter.name),
-                    "width": parameter.bitwidth,
-                    "offset": f"offsetof({args}, {member})",
+                    "width": parameter.width,
+                    "offset": f"offsetof({args}, {parameter.member})",
                 })
-                for parameter, member in named
+                for parameter in self.parameters[number]
             ]
             rows.append(initialiser({
                 "name": c_string(action.name),
-                "id": action.id,
+                "id": action.number,
                 "n_params": len(params),
                 "size": self.args_bytes(number),
                 "params": literal_array("p4_param_info", params) if params else "NULL",
@@ -273,91 +238,66 @@ class Control:
         out.append(self._profiles_text())
         return "\n".join(out)
 
-    def _args(self, number: int, values: Sequence[str], where: str) -> bytes:
+    def _args(self, call: ir.ActionCall) -> bytes:
         """Return action data as the control plane would give it."""
-        action = self.program.json.actions[number]
-        if len(values) != len(action.runtime_data):
-            raise JsonError(f"BMv2 JSON: {where}: action {action.name} takes {len(action.runtime_data)} arguments")
+        widths = [parameter.width for parameter in self.parameters[self.numbers[call.action]]]
         return b"".join(
-            (hex_value(value) & (1 << parameter.bitwidth) - 1).to_bytes((parameter.bitwidth + 7) // 8, "big")
-            for value, parameter in zip(values, action.runtime_data, strict=True)
+            value.to_bytes((width + 7) // 8, "big") for value, width in zip(call.args, widths, strict=True)
         )
 
     def _table_parts(self, table: Table) -> str:
         out = []
         if table.fields:
             out.append(array("p4_key_info", table.named("keys"), keys.description(table.fields)))
-        if table.json.entries:
+        if table.declared.entries:
             # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last
             # of the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that
             # the program gives, their sign changed.
-            lowest = max(entry.priority for entry in table.json.entries)
+            lowest = max(entry.priority for entry in table.declared.entries)
             top = 0 if lowest < 0 else lowest + 1
-            rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.json.entries]
+            rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.declared.entries]
             out.append(array("p4_entry_info", table.named("entries"), rows))
         return "\n".join(out)
 
-    def _own_entry(self, table: Table, entry: schema.Entry, priority: int) -> str:
-        where = f"entries of table {table.json.name}"
-        if len(entry.match_key) != len(table.fields):
-            raise JsonError(f"BMv2 JSON: {where}: expected {len(table.fields)} key fields")
+    def _own_entry(self, table: Table, entry: ir.Entry, priority: int) -> str:
         values, masks, prefixes = b"", b"", []
-        for key, f in zip(entry.match_key, table.fields, strict=True):
+        for key, f in zip(entry.keys, table.fields, strict=True):
             ones = (1 << f.width) - 1
-            value, mask, prefix = 0, ones, -1
-            kind = key.get("match_type")
-            if kind == "range":
-                value, mask = hex_value(key.get("start")), hex_value(key.get("end"))
-                if value & ones > mask & ones:
-                    raise JsonError(f"BMv2 JSON: {where}: key field {f.name}: range {value:#x} to {mask:#x} is empty")
-            elif kind == "valid":
-                value = int(bool(key.get("key")))
-            else:
-                value = hex_value(key.get("key"))
-                if kind == "lpm":
-                    prefix = key.get("prefix_length", -1)
-                    if not isinstance(prefix, int) or not 0 <= prefix <= f.width:
-                        raise JsonError(f"BMv2 JSON: {where}: bad prefix_length")
-                elif kind in ("ternary", "optional"):
-                    mask = mask_value(key.get("mask")) if key.get("mask") is not None else ones
-            if _KINDS.get(str(kind)) != f.kind:
-                raise JsonError(f"BMv2 JSON: {where}: key field {f.name} cannot have match_type {kind}")
-            values += (value & ones).to_bytes(f.nbytes, "big")
-            masks += (mask & ones).to_bytes(f.nbytes, "big")
-            prefixes.append(prefix)
-        action = self._action(entry.action_entry.action_id)
-        args = self._args(action, entry.action_entry.action_data, where)
+            value, mask = key if isinstance(key, tuple) else (key, ones)
+            prefix = f.kind == "P4_LPM"
+            values += value.to_bytes(f.nbytes, "big")
+            masks += (ones if prefix else mask).to_bytes(f.nbytes, "big")
+            prefixes.append(mask.bit_count() if prefix else -1)
+        args = self._args(entry.call)
         return initialiser({
             "values": keys.byte_array(values),
             "masks": keys.byte_array(masks),
             "prefixes": f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}",
             "args": keys.byte_array(args),
             "priority": priority,
-            "action": self.offered[action],
+            "action": self.offered[self.numbers[entry.call.action]],
         })
 
     def _table_row(self, table: Table) -> str:
-        json = table.json
-        entries = len(json.entries or ())
-        default, data, constant = "P4_NO_ACTION", "NULL", 0
-        if json.default_entry is not None:
-            action = self._action(json.default_entry.action_id)
-            default = str(self.offered[action])
-            data = keys.byte_array(self._args(action, json.default_entry.action_data, f"table {json.name}"))
-            constant = 2 if json.default_entry.action_entry_const else int(json.default_entry.action_const)
+        own = table.declared
+        entries = len(own.entries or ())
+        default, data = "P4_NO_ACTION", "NULL"
+        if own.default is not None:
+            default = str(self.offered[self.numbers[own.default.action]])
+            data = keys.byte_array(self._args(own.default))
         return initialiser({
-            "name": c_string(json.name),
+            "name": c_string(own.name),
             "kind": table.kind,
             "key_words": table.words,
-            "default_constant": constant,
+            "default_constant": 2 if own.default_const else int(own.default_action_const),
             "n_keys": len(table.fields),
             "n_actions": len(table.actions),
             "n_entries": entries,
             "profile": table.profile,
-            "with_counters": int(json.with_counters),
-            "with_last_hit": int(json.support_timeout),
+            "with_counters": int(bool(own.counter)),
+            "with_last_hit": int(own.support_timeout),
             "meter": table.meter,
-            "max_size": max(json.max_size, entries, 0),
+            "max_size": max(own.size, entries, 0),
             "data_offset": table.data_offset,
             "stride": table.stride,
             "fallback_offset": table.fallback_offset,
@@ -374,24 +314,24 @@ class Control:
 
     def _profiles_text(self) -> str:
         out, rows = [], []
-        for i, (profile, _) in enumerate(self.profiles):
+        for i, profile in enumerate(self.program.nodes.profiles):
             actions = self.profile_actions(i)
             numbers = [str(self.offered[a]) for a in actions] or ["0"]
             rows.append(initialiser({
                 "name": c_string(profile.name),
-                "with_selector": int(profile.selector is not None),
+                "with_selector": int(bool(profile.algorithm)),
                 "n_actions": len(actions),
                 "actions": literal_array("uint32_t", numbers),
                 "stride": _stride(8 + self._data_bytes(actions)),
-                "max_size": profile.max_size,
+                "max_size": profile.size,
             }))
         out.append(array("p4_profile_info", "profiles", rows, "{.name = NULL}"))
         return "\n".join(out)
 
 
-def _is_statement(table: schema.Table) -> bool:
+def _is_statement(table: ir.Table) -> bool:
     """Return whether a compiler made a table for statements outside of actions, unknown to the control plane."""
-    return table.hidden and table.type == "simple" and not (table.with_counters or table.direct_meters)
+    return table.hidden and table.profile is None and not (table.counter or table.meter)
 
 
 def _stride(size: int) -> int:
@@ -402,76 +342,47 @@ def _stride(size: int) -> int:
 class _PipelineGenerator:
     """Generator of one pipeline: a node for each table, condition and action call."""
 
-    def __init__(self, control: Control, pipeline: schema.Pipeline) -> None:
+    def __init__(self, control: Control, pipeline: ir.Pipeline) -> None:
         self.control = control
         self.program = control.program
         self.pipeline = pipeline
         self.em = Emitter(traced=self.program.traced)
         self.code = Statements(self.program, self.em, (), pipeline.name)
         self.x = self.code.x
-        self.names: dict[str, int] = {}
-        nodes = [t.name for t in pipeline.tables]
-        nodes += [c.name for c in pipeline.conditionals]
-        nodes += [c.name for c in pipeline.action_calls]
-        for name in nodes:
-            if name in self.names:
-                raise JsonError(f"BMv2 JSON: pipeline {pipeline.name} has two nodes named {name}")
-            self.names[name] = len(self.names)
+        self.names = {node.name: i for i, node in enumerate(pipeline.nodes)}
 
-    def _order(self) -> list[str]:
+    def _order(self) -> list[ir.Block]:
         """Return the reachable nodes, each after those that lead to it except for loops, whose nodes are noted."""
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(self.names)
-        for table in self.pipeline.tables:
-            nexts = [*table.next_tables.values(), table.base_default_next]
-            graph.add_edges_from((table.name, n) for n in nexts if n is not None)
-        for condition in self.pipeline.conditionals:
-            nexts = [condition.true_next, condition.false_next]
-            graph.add_edges_from((condition.name, n) for n in nexts if n is not None)
-        for call in self.pipeline.action_calls:
-            if call.next_node is not None:
-                graph.add_edge(call.name, call.next_node)
-        self.looping = {
-            name for component in nx.strongly_connected_components(graph) for name in component
-            if len(component) > 1 or graph.has_edge(name, name)
-        }
-        start = self.pipeline.init_table
-        if start is None:
+        start = self.pipeline.start
+        self.looping = looping(self.pipeline.nodes)
+        if start.is_end:
             return []
-        if start not in self.names:
-            raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {start}")
-        reachable = {start, *nx.descendants(graph, start)}
-        for name in reachable:
-            if name not in self.names:
-                raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {name}")
+        graph = digraph(self.pipeline.nodes)
         if self.looping:
             return list(reversed(list(nx.dfs_postorder_nodes(graph, start))))
-        return [name for name in nx.topological_sort(graph) if name in reachable]
+        reachable = {start, *nx.descendants(graph, start)}
+        return [node for node in nx.topological_sort(graph) if node in reachable]
 
     def function(self, name: str) -> str:
         order = self._order()
-        tables = {t.name: t for t in self.pipeline.tables}
-        conditions = {c.name: c for c in self.pipeline.conditionals}
-        calls = {c.name: c for c in self.pipeline.action_calls}
         self.nodes: dict[str, flow.Node] = {}
-        for place in order:
-            node = self.nodes[place] = flow.Node()
+        for block in order:
+            node = self.nodes[block.name] = flow.Node()
             with self.em.inside(node.body):
-                if place in self.looping:
+                if block in self.looping:
                     with self.em.when("++p->steps >= P4_MAX_STEPS"):
                         self.em.do("p->endless = 1")
                         self.em.leave()
-                if place in self.control.statements:
-                    self._fixed(node, tables[place])
-                elif place in tables:
-                    self._table(node, self.control.table_of[place])
-                elif place in conditions:
-                    self._condition(node, conditions[place])
+                if isinstance(block.end, ir.Branch):
+                    self._condition(node, block.name, block.end)
+                    continue
+                assert isinstance(block.end, ir.Apply)
+                if block.name in self.control.statements:
+                    self._fixed(node, block.end)
                 else:
-                    self._call(self.control._action(calls[place].action_id), "NULL")
-                    node.next = calls[place].next_node
+                    self._table(node, self.control.table_of[block.name], block.end)
         self.control.loops |= bool(self.looping)
-        body = flow.statements(self.nodes, order[0] if order else None, self._label)
+        body = flow.statements(self.nodes, order[0].name if order else None, self._label)
         return cnodes.function(f"static void {name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     def _label(self, name: str) -> str:
@@ -480,40 +391,40 @@ class _PipelineGenerator:
         table, _, action = name.rpartition(" ")
         return f"{self._label(table)}_{action}"
 
-    def _condition(self, node: flow.Node, condition: schema.Conditional) -> None:
-        node.note = condition.place.note if condition.place is not None else condition.name
-        expression = self.program.document.conditions[self.pipeline.name, condition.name]
-        span = self.program.document.span(condition.place)
-        node.condition = self.code.test(expression, span, condition.name)
-        node.yes, node.next = condition.true_next, condition.false_next
+    def _condition(self, node: flow.Node, name: str, end: ir.Branch) -> None:
+        place = self.program.place(end.span)
+        node.note = place.note if place is not None else name
+        node.condition = self.code.test(end.condition, end.span, name)
+        node.yes, node.next = end.if_true.name or None, end.if_false.name or None
 
     def _call(self, action: int, data: str) -> None:
         """Run an action, and leave the pipeline if it exits."""
         if action in self.control.empty:
             return
-        args = f", {data}" if self.program.json.actions[action].runtime_data else ""
+        args = f", {data}" if self.control.parameters[action] else ""
         self.em.do(f"{self.control.functions[action]}(sw, p{args})")
         if action in self.control.exits:
             with self.em.when("p->exit"):
                 self.em.leave()
 
-    def _fixed(self, node: flow.Node, table: schema.Table) -> None:
+    def _fixed(self, node: flow.Node, apply: ir.Apply) -> None:
         """Generate statements that stand outside of actions."""
-        assert table.default_entry is not None
-        action = self.control.statements[table.name]
-        node.next = self._next(table, action, hit=False)
-        self._call(action, self._constant_args(table, action))
+        assert apply.table.default is not None
+        action = self.control.statements[apply.table.name]
+        node.next = self._next(apply, action, hit=False)
+        self._call(action, self._constant_args(apply.table.default))
 
     def _key(self, table: Table) -> str:
         values: list[Value] = []
         valid: list[str] = []
-        for key, f in zip(table.json.key, table.fields, strict=True):
-            if key.match_type == "valid":
-                ref = self.x.named(key.target if isinstance(key.target, str) else key.target[0])
-                values.append(Value(cexpr.widened(ref.valid), 0, 1))
+        for key, f in zip(table.declared.keys, table.fields, strict=True):
+            target = key.target
+            if key.match_kind == "valid":
+                assert isinstance(target, ir.Valid)
+                values.append(Value(cexpr.widened(self.x.named(target.header.name).valid), 0, 1))
                 valid.append("")
                 continue
-            target = self.program.document.field(key.target)
+            assert isinstance(target, ir.FieldRef | ir.Valid)
             place = self.x.place(target)
             value = place.load(self.em)
             if place.signed:
@@ -524,69 +435,63 @@ class _PipelineGenerator:
             valid.append("" if isinstance(target, ir.Valid) else self.x.named(target.header).valid)
         return keys.pack(self.em, table.fields, table.words, values, valid)
 
-    def _constant_args(self, table: schema.Table, number: int) -> str:
+    def _constant_args(self, call: ir.ActionCall) -> str:
         """Return a pointer to the arguments of a default action that cannot change."""
-        assert table.default_entry is not None
-        action, values = self.program.json.actions[number], table.default_entry.action_data
-        self.control._args(number, values, f"table {table.name}")
-        if not values:
+        if not call.args:
             return "NULL"
-        fields = []
-        for value, parameter in zip(values, action.runtime_data, strict=True):
-            v = hex_value(value) & (1 << parameter.bitwidth) - 1
-            limbs = [f"0x{v >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.bitwidth + 63) // 64)]
-            fields.append(limbs[0] if parameter.bitwidth <= 64 else "{" + ", ".join(limbs) + "}")
-        members = dict(zip(parameter_members(action), fields, strict=True))
+        number, members = self.control.numbers[call.action], {}
+        for value, parameter in zip(call.args, self.control.parameters[number], strict=True):
+            limbs = [f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.width + 63) // 64)]
+            members[parameter.member] = limbs[0] if parameter.width <= 64 else "{" + ", ".join(limbs) + "}"
         return f"&(const {self.control.named('args', number)}){initialiser(members)}"
 
-    def _constant_call(self, node: flow.Node, table: Table) -> bool:
+    def _constant_call(self, node: flow.Node, table: Table, apply: ir.Apply) -> bool:
         """Generate a table without key and with a fixed default entry as a call; return whether it is one."""
-        default = table.json.default_entry
-        if table.fields or table.profile >= 0 or default is None or not default.action_entry_const:
+        default = table.declared.default
+        if table.fields or table.profile >= 0 or default is None or not table.declared.default_const:
             return False
-        number = self.control._action(default.action_id)
-        data = self._constant_args(table.json, number)
-        if not table.json.hidden:
+        number = self.control.numbers[default.action]
+        data = self._constant_args(default)
+        if not table.declared.hidden:
             self._tell_action(table, number, "-1", data)
         self._call(number, data)
-        node.next = self._next(table.json, number, hit=False)
+        node.next = self._next(apply, number, hit=False)
         return True
 
     def _tell_action(self, table: Table, action: int, member: str, data: str) -> None:
-        name = self.program.json.actions[action].name
-        implied = name == "NoAction" and table.profile >= 0 and table.json.default_entry is None  # no member has it
-        point = self.program.points.add(
-            "action", table.json.name, table.json.place, name, counted=not implied
-        )
+        name = self.control.actions[action].name
+        implied = name == "NoAction" and table.profile >= 0 and table.declared.default is None  # no member has it
+        place = self.program.place(table.declared.span)
+        point = self.program.points.add("action", table.name, place, name, counted=not implied)
         args = self.control.named("args", action)
-        size = f"sizeof({args})" if self.program.json.actions[action].runtime_data else "0"
+        size = f"sizeof({args})" if self.control.parameters[action] else "0"
         self.em.note(f"PASS({point})")
         self.em.note(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size})")
 
     def _tell_table(self, table: Table, key: str, found: str) -> None:
         """Report a looked-up table: the key, what matched, and the points of hit, miss and its own entries."""
-        points, source = self.program.points, table.json.place
-        point = points.add("table", table.json.name, source, counted=False)
+        points, source = self.program.points, self.program.place(table.declared.span)
+        point = points.add("table", table.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
         self.em.note(f"TRACE_TABLE({point}, {table.number}, {key}, {table.words}, {found}.entry, {masks})")
         if table.kind == "P4_TABLE_KEYLESS":
             return
-        hit, miss = points.add("hit", table.json.name, source), points.add("miss", table.json.name, source)
+        hit, miss = points.add("hit", table.name, source), points.add("miss", table.name, source)
         self.em.note(f"PASS({found}.entry ? {hit} : {miss})")
-        entries = table.json.entries or []
         numbers = [
-            points.add("entry", table.json.name, entry.place or source, str(i)) for i, entry in enumerate(entries)
+            points.add("entry", table.name, self.program.place(entry.span) or source, str(i))
+            for i, entry in enumerate(table.declared.entries or ())
         ]
         if numbers:
             self.em.note(f"PASS_ENTRY({found}.entry, {len(numbers)}, {numbers[0]})")
 
-    def _next(self, table: schema.Table, action: int, hit: bool) -> str | None:
-        nexts = table.next_tables
-        if hit and "__HIT__" in nexts:
-            return nexts["__HIT__"]
-        if not hit and "__MISS__" in nexts:
-            return nexts["__MISS__"]
-        return nexts.get(self.program.json.actions[action].name, table.base_default_next)
+    def _next(self, apply: ir.Apply, action: int | None, hit: bool) -> str | None:
+        """Return where a table leads that hits or not, and runs an action."""
+        label: bool | int | None = hit
+        if not apply.by_hit:
+            name = None if action is None else self.control.actions[action].name
+            label = next((i for i, each in enumerate(apply.table.actions) if each.name == name), None)
+        return apply.on.get(label, apply.default).name or None
 
     def _lookup(self, table: Table) -> tuple[str, str]:
         """Declare what a table's lookup finds; returns its name and that of the key."""
@@ -612,20 +517,20 @@ class _PipelineGenerator:
         if t.profile < 0:
             self.em.declare(f"const p4_applied {found} = p4_apply(sw, {t.number}, {entry})")
         else:
-            profile = self.control.profiles[t.profile][0]
-            select = "NULL" if profile.selector is None else self.control.profile_named("select", t.profile)
+            selects = self.program.nodes.profiles[t.profile].algorithm
+            select = self.control.profile_named("select", t.profile) if selects else "NULL"
             self.em.declare(f"const p4_applied {found} = p4_apply_member(sw, p, {t.number}, {entry}, {select})")
         return found, key
 
-    def _table(self, node: flow.Node, table: Table) -> None:
-        em, t = self.em, table
-        note = t.json.place.note if t.json.place is not None else t.json.name
+    def _table(self, node: flow.Node, table: Table, apply: ir.Apply) -> None:
+        em, t, place = self.em, table, self.program.place(table.declared.span)
+        note = place.note if place is not None else t.name
         em.comment(note.partition("{")[0].strip())
-        if self._constant_call(node, table):
+        if self._constant_call(node, table, apply):
             return
         found, key = self._lookup(t)
         self._tell_table(t, key, found)
-        if t.kind != "P4_TABLE_KEYLESS" and (t.json.with_counters or t.json.support_timeout or t.meter >= 0):
+        if t.kind != "P4_TABLE_KEYLESS" and (t.declared.counter or t.declared.support_timeout or t.meter >= 0):
             with em.when(f"{found}.entry"):
                 self._direct(t, f"{found}.entry")
         cases: list[tuple[str, list[Statement]]] = []
@@ -636,9 +541,8 @@ class _PipelineGenerator:
                 self._tell_action(t, number, f"{found}.member" if t.profile >= 0 else "-1", f"{found}.data")
                 self._call(number, f"{found}.data")
             cases.append((f"{self.control.offered[number]}", body))
-            targets.append((self._next(t.json, number, True), self._next(t.json, number, False)))
-        nexts = t.json.next_tables
-        default = nexts.get("__HIT__", t.json.base_default_next), nexts.get("__MISS__", t.json.base_default_next)
+            targets.append((self._next(apply, number, True), self._next(apply, number, False)))
+        default = self._next(apply, None, True), self._next(apply, None, False)
         self._go_on(node, t, found, cases, targets, default)
 
     def _go_on(
@@ -663,32 +567,28 @@ class _PipelineGenerator:
         """Return where one action of a table leads: a node of its own if that depends on a hit."""
         if pair[0] == pair[1]:
             return pair[0]
-        name = f"{table.json.name} {what}"
+        name = f"{table.name} {what}"
         self.nodes[name] = flow.Node(condition=f"{found}.entry", yes=pair[0], next=pair[1], inner=True)
         return name
 
     def _direct(self, table: Table, entry: str) -> None:
         """Update what a table keeps of each entry: counter, time of the last hit, meter."""
         em, t = self.em, table
-        if t.json.with_counters:
+        if t.declared.counter:
             counter = em.name("counter")
             em.declare(f"p4_counter *{counter} = p4_count_entry({entry}, {t.counter_offset}, p->ingress_len)")
-            point = self.program.points.add("counter", self._direct_counter(t), None, counted=False)
+            point = self.program.points.add("counter", t.declared.counter, None, counted=False)
             em.note(f"TRACE(P4_TRACE_COUNTER, {point}, {entry}->handle, 0, {counter}, sizeof *{counter})")
-        if t.json.support_timeout:
+        if t.declared.support_timeout:
             em.do(f"p4_note_hit({entry}, {t.last_hit_offset}, p->now)")
         if t.meter >= 0:
             self._direct_meter(t, entry)
 
     def _direct_meter(self, table: Table, entry: str) -> None:
         em = self.em
-        meter = self.program.json.meter_arrays[table.meter]
-        assert meter.result_target is not None
+        meter = self.program.nodes.meters[table.meter]
+        assert meter.result is not None
         color = em.temp("uint64_t", self.program.metered(table.meter, f"{entry}->handle"))
         point = self.program.points.add("meter", meter.name, None, counted=False)
         em.note(f"TRACE(P4_TRACE_METER, {point}, {entry}->handle, (int64_t){color}, NULL, 0)")
-        self.x.place(self.program.document.field(meter.result_target)).store(em, color)
-
-    def _direct_counter(self, table: Table) -> str:
-        arrays = self.program.json.counter_arrays
-        return next((c.name for c in arrays if c.is_direct and c.binding == table.json.name), table.json.name)
+        self.x.place(meter.result).store(em, color)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.bmv2.schema import Action, JsonError
+from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
@@ -470,12 +470,19 @@ def _width(expr: ir.Op) -> int:
     return expr.type.width
 
 
-def parameter_members(action: Action) -> list[str]:
-    """Return the C names of an action's parameters, as members of its struct."""
-    return labels([parameter.name for parameter in action.runtime_data])
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of an action: a member of its struct in C."""
 
+    name: str
+    width: int
+    member: str
 
-def params_of(prefix: str, action: Action) -> list[Place]:
-    """Return the parameters of an action, as members of a struct."""
-    members = zip(action.runtime_data, parameter_members(action), strict=True)
-    return [Native(parameter.bitwidth, False, f"{prefix}{member}") for parameter, member in members]
+    @classmethod
+    def of(cls, action: ir.Action) -> list[Parameter]:
+        """Return the parameters of an action, in order."""
+        members = labels([name for name, _ in action.params])
+        return [
+            cls(name, types.width_of(t) or 0, member)
+            for (name, t), member in zip(action.params, members, strict=True)
+        ]

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import networkx as nx
-
 from p4switch import ir
-from p4switch.bmv2 import schema
-from p4switch.bmv2.document import State
 from p4switch.bmv2.schema import JsonError
-from p4switch.bmv2.values import hex_value, mask_value
 from p4switch.engine import cexpr, cnodes, keys
 from p4switch.engine.cexpr import C
 from p4switch.engine.emit import Emitter
@@ -18,8 +13,11 @@ from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program, labels
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import InHeader, Place, Value, cut, low_bits, low_rep
+from p4switch.ir.graph import looping
 
 _MAX_STEPS = 65536  # through states that lie on a cycle
+
+_Case = list[tuple[int, int | None]]
 
 VsetKeys = dict[str, tuple[list[keys.KeyField], int]]
 """The keys of value sets, and how many words they have: those of a program's parsers."""
@@ -144,27 +142,18 @@ class _Operations(Statements):
 class ParserGenerator:
     """Generates `static void run_<name>(p4_switch *sw, phv *p)`."""
 
-    def __init__(self, program: Program, parser: schema.Parser, vset_keys: VsetKeys) -> None:
+    def __init__(self, program: Program, parser: ir.Parser, vset_keys: VsetKeys) -> None:
         self.program = program
         self.parser = parser
-        self.states = program.document.states[parser.name]
         self.em = Emitter(traced=program.traced)
         self.operations = _Operations(program, self.em, (), "m")
         self.vset_keys = vset_keys
-        names = [state.json.name for state in self.states]
+        names = [state.name for state in parser.states]
         self.labels = {name: f"state_{label}" for name, label in zip(names, labels(names), strict=True)}
-        if len(self.labels) != len(self.states):
-            raise JsonError("BMv2 JSON: two parser states have the same name")
 
     def function(self) -> str:
-        states = self.parser.parse_states
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(state.name for state in states)
-        graph.add_edges_from((s.name, t.next_state) for s in states for t in s.transitions if t.next_state is not None)
-        self.looping = {
-            name for component in nx.strongly_connected_components(graph) for name in component
-            if len(component) > 1 or graph.has_edge(name, name)
-        }
+        states = self.parser.states
+        self.looping = looping(states)
         em = self.em
         em.declare("const p4_frame *frame = p->base.frame")
         em.declare("const uint32_t len = frame->wire_len, have = frame->data_len")
@@ -172,87 +161,78 @@ class ParserGenerator:
         if self.looping:
             em.declare(f"uint32_t steps = {_MAX_STEPS}")
         em.do(f"p->error = {self.program.errors['NoError']}")
-        self._goto(self.parser.init_state)
-        for state in self.states:
+        self._goto(self.parser.start)
+        for state in states:
             self._state(state)
         em.label("done")
         em.do("p->parsed = at")
         return cnodes.function(f"static void run_{self.parser.name}(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
-    def _goto(self, name: str | None) -> None:
-        if name is not None and name not in self.labels:
-            raise JsonError(f"BMv2 JSON: there is no parser state {name}")
-        self.em.goto("done" if name is None else self.labels[name])
+    def _goto(self, state: ir.Block | None) -> None:
+        self.em.goto(self.labels[state.name] if state is not None and state.name else "done")
 
-    def _state(self, state: State) -> None:
-        em, name = self.em, state.json.name
+    def _state(self, state: ir.Block) -> None:
+        em, name = self.em, state.name
         em.label(self.labels[name])
         with em.block():
-            point = self.program.points.add("state", name, state.json.place)
+            point = self.program.points.add("state", name, self.program.place(state.span))
             em.note(f"PASS({point})")
             em.note(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0)")
-            if name in self.looping:
+            if state in self.looping:
                 self.operations.fail("!--steps", "ParserTimeout")
-            fresh = name == self.parser.init_state and name not in self.looping
+            fresh = state is self.parser.start and state not in self.looping
             for op in state.ops:
                 # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
                 fresh = fresh and isinstance(op, ir.SetInvalid)
                 if not fresh:
                     self.operations.operation(op)
-            self._keyed_transitions(state)
+            if isinstance(state.end, ir.Select):
+                self._select(state, state.end)
+            elif isinstance(state.end, ir.Goto):
+                self._take(state, state.end.target, state.end.span)
+            else:
+                self._take(state, None, None)
 
     # --- transitions ---
 
-    def _take(self, state: State, transition: schema.Transition | None) -> None:
-        """Go where a transition of the state leads; None: there is none, which ends parsing."""
-        target = transition.next_state if transition is not None else None
-        place = transition.place if transition is not None else None
-        point = self.program.points.add("transition", state.json.name, place, target or "accept")
-        key = "key, sizeof key" if state.keys else "NULL, 0"
+    def _take(self, state: ir.Block, target: ir.Block | None, span: int | None) -> None:
+        """Go where a transition of the state leads; None ends parsing."""
+        to = target.name if target is not None and target.name else "accept"
+        point = self.program.points.add("transition", state.name, self.program.place(span), to)
+        key = "key, sizeof key" if isinstance(state.end, ir.Select) else "NULL, 0"
         self.em.note(f"PASS({point})")
         self.em.note(f"TRACE(P4_TRACE_TRANSITION, {point}, 0, 0, {key})")
         self._goto(target)
 
-    def _keyed_transitions(self, state: State) -> None:
-        if not state.keys:
-            default = [t for t in state.json.transitions if t.type == "default"]
-            self._take(state, default[0] if default else None)
-            return
-        pieces, widths, values = self._key(state.keys)
-        if self.em.traced:
-            self.em.declare(f"const uint64_t key[] = {{{', '.join(pieces)}}}")
-        self._transitions(state, pieces, widths, values)
-
-    def _transitions(
-        self, state: State, pieces: Sequence[str], widths: Sequence[int], values: Sequence[Value]
-    ) -> None:
+    def _select(self, state: ir.Block, select: ir.Select) -> None:
+        """Go where the first case leads that takes the key; the last may be one that takes any."""
         em = self.em
-        simple = len(pieces) == 1 and all(
-            t.type == "default" or (t.type == "hexstr" and t.mask is None) for t in state.json.transitions
-        )
-        if simple and len(state.json.transitions) > 4:
+        pieces, widths, values = self._key(select.keys)
+        if em.traced:
+            em.declare(f"const uint64_t key[] = {{{', '.join(pieces)}}}")
+        cases = [(case, target, span) for (case, target), span in zip(select.cases, select.spans, strict=True)]
+        _, *otherwise = cases.pop() if cases and cases[-1][0] == [] else ([], None, None)
+        exact = [
+            (case[0][0], target, span) for case, target, span in cases
+            if len(pieces) == 1 and not isinstance(case, str) and case[0][1] is None
+        ]
+        if len(exact) == len(cases) and len(select.cases) > 4:
             seen: set[int] = set()
             with em.switch(pieces[0]) as switch:
-                for t in state.json.transitions:
-                    if t.type == "default":
-                        continue
-                    value = hex_value(t.value)
+                for value, target, span in exact:
                     if value not in seen and 0 <= value < 1 << widths[0]:
                         with em.case(switch, f"0x{value:x}ull"):
-                            self._take(state, t)
+                            self._take(state, target, span)
                     seen.add(value)
         else:
-            for t in state.json.transitions:
-                if t.type == "default":
-                    continue
-                condition = self._vset(t, widths, values) if t.type == "parse_vset" else self._match(t, pieces, widths)
+            for case, target, span in cases:
+                condition = self._vset(case, widths, values) if isinstance(case, str) else _match(case, pieces, widths)
                 if condition == "1":
-                    self._take(state, t)
+                    self._take(state, target, span)
                     return
                 with em.when(condition):
-                    self._take(state, t)
-        default = [t for t in state.json.transitions if t.type == "default"]
-        self._take(state, default[0] if default else None)
+                    self._take(state, target, span)
+        self._take(state, *otherwise)
 
     def _key(self, exprs: Sequence[ir.Expr]) -> tuple[list[str], list[int], list[Value]]:
         """Return 64-bit pieces of the key, the most significant first, widths of its fields, and their values."""
@@ -279,39 +259,32 @@ class ParserGenerator:
             widths.append(width)
         return pieces, widths, values
 
-    def _match(self, transition: schema.Transition, pieces: Sequence[str], widths: Sequence[int]) -> str:
-        value = hex_value(transition.value)
-        total = sum((w + 7) // 8 * 8 for w in widths)
-        mask = (1 << total) - 1 if transition.mask is None else mask_value(transition.mask)
-        terms: list[str] = []
-        index = 0
-        position = total
-        for width in widths:
-            position -= (width + 7) // 8 * 8
-            want = value >> position & (1 << (width + 7) // 8 * 8) - 1
-            care = mask >> position & (1 << (width + 7) // 8 * 8) - 1
-            if transition.mask is None and want >> width:
-                return "0"
-            for chunk in reversed(range((width + 63) // 64)):
-                size = min(64, width - 64 * chunk)
-                chunk_mask = care >> 64 * chunk & (1 << size) - 1
-                chunk_want = want >> 64 * chunk & chunk_mask
-                name = pieces[index]
-                index += 1
-                if chunk_mask == (1 << size) - 1:
-                    terms.append(f"{name} == 0x{chunk_want:x}ull")
-                elif chunk_mask:
-                    terms.append(f"({name} & 0x{chunk_mask:x}ull) == 0x{chunk_want:x}ull")
-        return " && ".join(terms) or "1"
-
-    def _vset(self, transition: schema.Transition, widths: Sequence[int], values: Sequence[Value]) -> str:
-        names = [v.name for v in self.program.json.parse_vsets]
-        if transition.value not in names:
-            raise JsonError(f"BMv2 JSON: there is no parse_vset {transition.value}")
-        name = str(transition.value)
+    def _vset(self, name: str, widths: Sequence[int], values: Sequence[Value]) -> str:
+        names = [v.name for v in self.program.nodes.value_sets]
         fields, words = keys.layout([(f"{name}[{i}]", w, "P4_TERNARY", None) for i, w in enumerate(widths)])
         known = self.vset_keys.setdefault(name, (fields, words))
         if known != (fields, words):
             raise JsonError(f"BMv2 JSON: parse_vset {name} is used with keys of different widths")
         key = keys.pack(self.em, fields, words, values, [""] * len(fields))
         return f"p4_vset_contains(&sw->vsets[{names.index(name)}], {key}, {words})"
+
+
+def _match(case: _Case, pieces: Sequence[str], widths: Sequence[int]) -> str:
+    """Return as C whether the pieces of a key have the values of a case."""
+    terms: list[str] = []
+    index = 0
+    for (want, mask), width in zip(case, widths, strict=True):
+        if mask is None and want >> width:
+            return "0"
+        care = (1 << width) - 1 if mask is None else mask
+        for chunk in reversed(range((width + 63) // 64)):
+            size = min(64, width - 64 * chunk)
+            chunk_mask = care >> 64 * chunk & (1 << size) - 1
+            chunk_want = want >> 64 * chunk & chunk_mask
+            name = pieces[index]
+            index += 1
+            if chunk_mask == (1 << size) - 1:
+                terms.append(f"{name} == 0x{chunk_want:x}ull")
+            elif chunk_mask:
+                terms.append(f"({name} & 0x{chunk_mask:x}ull) == 0x{chunk_want:x}ull")
+    return " && ".join(terms) or "1"

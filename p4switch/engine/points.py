@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from p4switch.bmv2.places import Place
+from p4switch.ir.places import Place
 
 Kind = Literal[
     "state", "transition", "extract", "statement", "branch", "checksum", "table", "hit", "miss", "action", "entry",

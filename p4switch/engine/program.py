@@ -1,4 +1,4 @@
-"""A BMv2 JSON with its names resolved and its memory laid out.
+"""A program with its memory laid out.
 
 Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
 elements of a stack lie one after the other, with one more behind the last that an index out of bounds lands on.
@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from p4switch import ir
-from p4switch.bmv2 import Document, JsonError, Place, schema
-from p4switch.bmv2.values import hex_value
+from p4switch.architectures.packet_path import PacketPath, packet_path
+from p4switch.bmv2 import JsonError
+from p4switch.compiler import types
 from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
+from p4switch.ir.places import Place
 from p4switch.ir.printer import text as ir_text
 
 MAX_FIELD_BITS = 2048
@@ -95,7 +98,6 @@ class HeaderType:
     nbytes: int  # in memory, the varbit at its longest
     fixed_bytes: int  # on the wire, without the varbit
     length: ir.Expr | None  # of a varbit in bits; its parameters are the fields before
-    max_bytes: int
 
     @property
     def varbit(self) -> Field | None:
@@ -215,123 +217,93 @@ class Register:
 class Program:
     """The whole program."""
 
-    document: Document
-    types: dict[str, HeaderType] = field(default_factory=dict)
+    nodes: ir.Program
+    path: PacketPath = field(init=False)
     headers: dict[str, Header] = field(default_factory=dict)
     stacks: dict[str, Stack] = field(default_factory=dict)
     unions: dict[str, Union] = field(default_factory=dict)
     union_stacks: dict[str, UnionStack] = field(default_factory=dict)
-    aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
-    registers: list[Register] = field(default_factory=list)
+    registers: dict[str, Register] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
     traced: bool = False  # its pipeline tells what it does with each packet
     objects: list[Object] = field(default_factory=list)
+    _types: dict[types.Header, HeaderType] = field(default_factory=dict)
     _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
 
     def __post_init__(self) -> None:
-        for item in self.json.header_types:
-            self.types[item.name] = _header_type(item, self.document.lengths.get(item.name))
+        nodes = self.nodes
+        blocks = [block.name for kind in (nodes.parsers, nodes.pipelines, nodes.deparsers) for block in kind]
+        self.path = packet_path(nodes.package, blocks)
         self._place_headers()
-        self.aliases = dict(self.json.field_aliases)
-        self.errors = dict(self.json.errors)
+        self.errors = dict(nodes.errors)
         for name in _CORE_ERRORS:
             if name not in self.errors:
                 self.errors[name] = max(self.errors.values(), default=-1) + 1
         banks = self.banks
-        self.registers = [
-            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size), label,
-                     hex_value(array.initial_value) & (1 << array.bitwidth) - 1)
-            for number, (array, label) in enumerate(zip(
-                self.json.register_arrays, labels([r.name for r in self.json.register_arrays]), strict=True
-            ))
-        ]
-        self._calculations = _calculations(self.document)
+        arrays = zip(nodes.registers, labels([r.name for r in nodes.registers]), strict=True)
+        for number, (array, label) in enumerate(arrays):
+            bank = banks.index(array.size)
+            made = Register(number, array.name, array.width, array.size, bank, label, array.initial)
+            self.registers.setdefault(array.name, made)
+        self._calculations = _calculations(nodes.calculations)
         self.objects = self._objects()
-        _unique("action", (a.id for a in self.json.actions))
-        _unique("table", (t.name for p in self.json.pipelines for t in p.tables))
 
     def _place_headers(self) -> None:
-        by_id = {h.id: h for h in self.json.headers}
-        _unique("header", (h.name for h in self.json.headers))
-        _unique("header id", (h.id for h in self.json.headers))
-        members = {i: u.name for u in self.json.header_unions for i in u.header_ids}
-        unions = {u.id: u for u in self.json.header_unions}
-        for ident, union_name in members.items():
-            if ident in by_id and by_id[ident].metadata:
-                raise JsonError(f"BMv2 JSON: header {by_id[ident].name} cannot be a member of {union_name}: metadata")
-
-        columns_of = [
-            f"{s.name}.{member}"
-            for s in self.json.header_union_stacks for t in self.json.header_union_types if t.name == s.union_type
-            for member, _ in t.headers
-        ]
-        placed_names = [*(h.name for h in self.json.headers), *(s.name for s in self.json.header_stacks), *columns_of]
-        distinct = list(dict.fromkeys(placed_names))
+        nodes = self.nodes
+        instances = {instance.name: instance for instance in nodes.headers}
+        members = {ref.name: names for ref, names in nodes.unions}
+        union_of = {member: union for union, names in members.items() for member in names}
+        columns_of = [f"{ref.name}.{f.name}" for ref, _ in nodes.stacks for f in _members(ref)]
+        plain = [ref.name for ref, _ in nodes.stacks if not _members(ref)]
+        distinct = list(dict.fromkeys([*instances, *plain, *columns_of]))
         named = dict(zip(distinct, labels(distinct), strict=True))
 
-        def place(item: schema.Header, slot: int, offset: int) -> Header:
-            if item.name in self.headers:
-                raise JsonError(f"BMv2 JSON: header {item.name} is in two stacks or unions")
-            header = Header(item.name, self._type(item.header_type), slot < 0, slot, offset, named[item.name],
-                            members.get(item.id))
-            self.headers[item.name] = header
+        def place(name: str, slot: int, offset: int) -> Header:
+            header_type = self._type(instances[name].type)
+            header = Header(name, header_type, slot < 0, slot, offset, named[name], union_of.get(name))
+            self.headers[name] = header
             return header
 
-        def lookup(ident: int) -> schema.Header:
-            if ident not in by_id:
-                raise JsonError(f"BMv2 JSON: there is no header with id {ident}")
-            return by_id[ident]
+        def place_stack(name: str, of: types.Type, elements: Sequence[str]) -> Stack:
+            assert isinstance(of, types.Header)
+            header_type = self._type(of)
+            slot, offset = self.layout.place(header_type, len(elements) + 1)
+            for i, element in enumerate(elements):
+                place(element, slot + i, offset + i * header_type.nbytes)
+            return Stack(name, header_type, len(elements), slot, offset, named[name], -1)
 
-        def place_stack(name: str, type_name: str, items: list[schema.Header]) -> Stack:
-            header_type = self._type(type_name)
-            slot, offset = self.layout.place(header_type, len(items) + 1)
-            for i, item in enumerate(items):
-                if item.header_type != type_name or item.metadata:
-                    raise JsonError(f"BMv2 JSON: header {item.name} cannot be an element of {name}")
-                place(item, slot + i, offset + i * header_type.nbytes)
-            return Stack(name, header_type, len(items), slot, offset, named[name], -1)
-
-        for stack in self.json.header_stacks:
-            if not stack.header_ids:
-                raise JsonError(f"BMv2 JSON: header stack {stack.name} has no elements")
-            placed = place_stack(stack.name, stack.header_type, [lookup(i) for i in stack.header_ids])
-            self.stacks[stack.name] = replace(placed, next=self.layout.next_index())
-        union_types = {t.name: t for t in self.json.header_union_types}
-        for ustack in self.json.header_union_stacks:
-            elements = [unions[i] for i in ustack.header_union_ids if i in unions]
-            if ustack.union_type not in union_types or len(elements) != len(ustack.header_union_ids) or not elements:
-                raise JsonError(f"BMv2 JSON: header union stack {ustack.name} names a type or union that is not there")
-            names = union_types[ustack.union_type].headers
-            if any(len(element.header_ids) != len(names) for element in elements):
-                raise JsonError(f"BMv2 JSON: header union stack {ustack.name} does not fit its type")
+        for ref, names in nodes.stacks:
+            if isinstance(ref.element, types.Header):
+                placed = place_stack(ref.name, ref.element, names)
+                self.stacks[ref.name] = replace(placed, next=self.layout.next_index())
+                continue
             columns = {
-                member: place_stack(f"{ustack.name}.{member}", type_name,
-                                    [lookup(element.header_ids[j]) for element in elements])
-                for j, (member, type_name) in enumerate(names)
+                f.name: place_stack(f"{ref.name}.{f.name}", f.type, [members[union][i] for union in names])
+                for i, f in enumerate(ref.element.fields)
             }
-            self.union_stacks[ustack.name] = UnionStack(
-                ustack.name,
-                tuple(Union(e.name, tuple(self.headers[lookup(i).name] for i in e.header_ids)) for e in elements),
-                columns, tuple(member for member, _ in names), self.layout.next_index(),
+            unions = tuple(Union(union, tuple(self.headers[name] for name in members[union])) for union in names)
+            self.union_stacks[ref.name] = UnionStack(
+                ref.name, unions, columns, tuple(columns), self.layout.next_index()
             )
-        for item in self.json.headers:
-            if item.metadata and not self._type(item.header_type).varbit:
-                place(item, -1, -1)
-            elif item.name not in self.headers:  # or a variable of type varbit: it has bytes, like a header
-                place(item, *self.layout.place(self._type(item.header_type), 1))
-        for union in self.json.header_unions:
-            self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+        for instance in nodes.headers:
+            header_type = self._type(instance.type)
+            if instance.metadata and not header_type.varbit:
+                place(instance.name, -1, -1)
+            elif instance.name not in self.headers:  # or a variable of type varbit: it has bytes, like a header
+                place(instance.name, *self.layout.place(header_type, 1))
+        for union, names in members.items():
+            self.unions[union] = Union(union, tuple(self.headers[name] for name in names))
 
     def _objects(self) -> list[Object]:
-        states = self.document.path.states
+        states = self.path.states
         found = [Object(i, s.name, s.kind, s.size, f"state_{own}") for i, (own, s) in enumerate(states.items())]
-        instances = self.json.extern_instances
+        instances = self.nodes.externs
         for instance, label in zip(instances, labels([each.name for each in instances]), strict=True):
-            kind = self.document.path.object_type(instance.type)
+            kind = self.path.object_type(instance.type)
             if kind is not None:
-                size = kind.cells(self.document.attributes(instance))
+                size = kind.cells({n: c.value for n, c in instance.attributes.items() if isinstance(c, ir.Const)})
                 if not 0 < size <= MAX_CELLS:
                     raise JsonError(f"BMv2 JSON: {instance.name} has {size} cells; expected 1 to {MAX_CELLS}")
                 found.append(Object(len(found), instance.name, kind, size, label))
@@ -344,19 +316,14 @@ class Program:
                 return each
         raise JsonError(f"BMv2 JSON: there is no extern object {name}")
 
-    @property
-    def json(self) -> schema.Program:
-        """The structure of the program."""
-        return self.document.json
-
     def place(self, span: int | None) -> Place | None:
         """Return the place of a node in the source."""
-        return self.document.place(span)
+        return self.nodes.place(span)
 
     @property
     def banks(self) -> list[int]:
         """Number of rows of each bank of registers."""
-        return list(dict.fromkeys(array.size for array in self.json.register_arrays))
+        return list(dict.fromkeys(array.size for array in self.nodes.registers))
 
     @property
     def enumerators(self) -> dict[str, int]:
@@ -378,10 +345,10 @@ class Program:
             for field in (header.type.fields if header.metadata else (None,))
         ]
 
-    def _type(self, name: str) -> HeaderType:
-        if name not in self.types:
-            raise JsonError(f"BMv2 JSON: there is no header type {name}")
-        return self.types[name]
+    def _type(self, t: types.Header) -> HeaderType:
+        if t not in self._types:
+            self._types[t] = _header_type(t, self.nodes.lengths.get(t.name))
+        return self._types[t]
 
     def header(self, name: str) -> Header:
         if name not in self.headers:
@@ -402,31 +369,24 @@ class Program:
 
     def register(self, name: str) -> Register:
         """Return the first array of that name."""
-        for register in self.registers:
-            if register.name == name:
-                return register
-        raise JsonError(f"BMv2 JSON: there is no register array {name}")
+        if name not in self.registers:
+            raise JsonError(f"BMv2 JSON: there is no register array {name}")
+        return self.registers[name]
 
-    def counter(self, name: str) -> tuple[int, schema.CounterArray]:
+    def counter(self, name: str) -> tuple[int, ir.Counter]:
         """Return the number and the first array of that name."""
-        for number, array in enumerate(self.json.counter_arrays):
-            if array.name == name:
-                return number, array
-        raise JsonError(f"BMv2 JSON: there is no counter array {name}")
+        return _numbered("counter", self.nodes.counters, name)
 
-    def meter(self, name: str) -> tuple[int, schema.MeterArray]:
+    def meter(self, name: str) -> tuple[int, ir.Meter]:
         """Return the number and the first array of that name."""
-        for number, array in enumerate(self.json.meter_arrays):
-            if array.name == name:
-                return number, array
-        raise JsonError(f"BMv2 JSON: there is no meter array {name}")
+        return _numbered("meter", self.nodes.meters, name)
 
     def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
         """Return as C the colour that a meter's cell gives a packet of `size` bytes, which comes with a colour."""
-        meter = self.json.meter_arrays[number]
-        packets = int(meter.type == "packets")
+        meter = self.nodes.meters[number]
+        packets = int(meter.unit == "packets")
         cell = f"&sw->meters[{number}][{index}]"
-        return f"p4_meter_execute(sw, {cell}, {meter.rate_count}, {packets}, {size}, p->now, {colour})"
+        return f"p4_meter_execute(sw, {cell}, {meter.rates}, {packets}, {size}, p->now, {colour})"
 
     def calculation(self, name: str) -> str:
         """Return the C name of a calculation's function."""
@@ -435,8 +395,8 @@ class Program:
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
         """Return the metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if any."""
         header_name, _, field_name = name.partition(".")
-        if name in self.aliases:
-            header_name, field_name = self.aliases[name]
+        if name in self.nodes.aliases:
+            header_name, field_name = self.nodes.aliases[name]
         header = self.headers.get(header_name)
         if header is None or not any(f.name == field_name for f in header.type.fields):
             return None
@@ -446,56 +406,55 @@ class Program:
         return header, found
 
 
-def _calculations(document: Document) -> dict[str, str]:
+_Array = TypeVar("_Array", ir.Counter, ir.Meter)
+
+
+def _numbered(what: str, arrays: Sequence[_Array], name: str) -> tuple[int, _Array]:
+    for number, array in enumerate(arrays):
+        if array.name == name:
+            return number, array
+    raise JsonError(f"BMv2 JSON: there is no {what} array {name}")
+
+
+def _members(stack: ir.StackRef) -> Sequence[types.Field]:
+    """Return the members of the elements of a stack of unions; none of a stack of headers."""
+    return stack.element.fields if isinstance(stack.element, types.Union) else ()
+
+
+def _calculations(calculations: Sequence[ir.Calculation]) -> dict[str, str]:
     """Return C names of the functions of calculations; equal ones share a function."""
     found: dict[str, str] = {}
     written: dict[str, str] = {}
-    names = labels(list(document.calculations))
-    for (name, calculation), label in zip(document.calculations.items(), names, strict=True):
+    names = labels([calculation.name for calculation in calculations])
+    for calculation, label in zip(calculations, names, strict=True):
         inputs = " ".join(ir_text(item) for item in calculation.inputs)
         same = f"{calculation.algorithm} {calculation.with_payload} {inputs}"
-        found[name] = written.setdefault(same, f"calc_{label.removeprefix('calc_')}")
+        found[calculation.name] = written.setdefault(same, f"calc_{label.removeprefix('calc_')}")
     return found
 
 
-def _unique(what: str, values: Iterable[str | int]) -> None:
-    seen: set[str | int] = set()
-    for value in values:
-        if value in seen:
-            raise JsonError(f"BMv2 JSON: two have the same {what}: {value}")
-        seen.add(value)
-
-
-def _header_type(item: schema.HeaderType, length: ir.Expr | None) -> HeaderType:
+def _header_type(t: types.Header, length: ir.Expr | None) -> HeaderType:
     fields: list[Field] = []
     bit = fixed = 0
-    max_bytes = item.max_length or 0
-    members = labels([entry[0] for entry in item.fields])
-    for index, entry in enumerate(item.fields):
-        name, width = entry[0], entry[1]
-        signed = len(entry) == 3 and bool(entry[2])
-        if width == "*":
-            if any(f.varbit for f in fields):
-                raise JsonError(f"BMv2 JSON: header type {item.name} has two fields of variable length")
-            others = sum(w for _, w, *_ in item.fields if isinstance(w, int))
-            room = max_bytes * 8 - others
+    members = labels([f.name for f in t.fields])
+    for index, f in enumerate(t.fields):
+        if isinstance(f.type, types.Varbit):
+            room = f.type.max_width
             if room < 0 or room % 8 or room > 8 * 65535:
-                raise JsonError(f"BMv2 JSON: header type {item.name}: max_length {max_bytes} does not fit its fields")
+                raise JsonError(f"BMv2 JSON: header type {t.name}: max_length leaves {room} bits for {f.name}")
             bit = (bit + 7) // 8 * 8
-            fields.append(Field(name, index, room, signed, bit, True, members[index]))
+            fields.append(Field(f.name, index, room, False, bit, True, members[index]))
             bit += room
         else:
-            assert isinstance(width, int)
+            assert isinstance(f.type, types.Bits)
+            width = f.type.width
             if not 0 < width <= MAX_FIELD_BITS:
-                raise JsonError(
-                    f"BMv2 JSON: field {item.name}.{name} has {width} bits; expected 1 to {MAX_FIELD_BITS}"
-                )
-            fields.append(Field(name, index, width, signed, bit, False, members[index]))
+                raise JsonError(f"BMv2 JSON: field {t.name}.{f.name} has {width} bits; expected 1 to {MAX_FIELD_BITS}")
+            fields.append(Field(f.name, index, width, f.type.signed, bit, False, members[index]))
             bit += width
             fixed += width
-    _unique(f"field name in {item.name}", (f.name for f in fields))
     if fixed % 8 and not any(f.varbit for f in fields):
         # Only metadata may have such a size; a packet header is refused where it is extracted or emitted.
         fixed = -1
     fixed_bytes = -1 if fixed < 0 else fixed // 8
-    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, fixed_bytes, length, max_bytes)
+    return HeaderType(t.name, tuple(fields), (bit + 7) // 8, fixed_bytes, length)

@@ -10,7 +10,7 @@ def types(program: Program) -> str:
     """Return the banks' rows: wide cells first, so that there are no gaps between them."""
     out = []
     for bank in range(len(program.banks)):
-        inside = [r for r in program.registers if r.bank == bank]
+        inside = [r for r in program.registers.values() if r.bank == bank]
         inside.sort(key=lambda r: min(storage_bytes(r.width), 8), reverse=True)
         members = "\n".join(f"    {c_member(r.width, r.member)}" for r in inside)
         out.append(f"typedef struct {{\n{members}\n}} bank{bank};\n")
@@ -33,5 +33,5 @@ def arrays(program: Program) -> list[str]:
             "offset": f"offsetof(bank{r.bank}, {r.member})",
             **({"initial": byte_array(r.initial.to_bytes((r.width + 7) // 8, "big"))} if r.initial else {}),
         })
-        for r in program.registers
+        for r in program.registers.values()
     ]

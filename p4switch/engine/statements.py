@@ -64,10 +64,6 @@ class _Names(ir.OperationVisitor[str]):
 NAMES = _Names()
 
 
-def is_empty(block: ir.Block) -> bool:
-    return not block.ops and block.end is None
-
-
 class Statements(ir.OperationVisitor[None]):
     """Generates code into one function. An extern's `emit` uses `em` and `x`, and the methods for externs."""
 
@@ -103,7 +99,7 @@ class Statements(ir.OperationVisitor[None]):
 
     def _edge(self, made: _Body, block: ir.Block, target: ir.Block) -> str | None:
         """Return the name of the node that a block leads to; backward edges go through a node that counts rounds."""
-        if is_empty(target):
+        if target.is_end:
             return None
         to = str(made.numbers[target])
         if made.numbers[target] > made.numbers[block]:

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 
 from p4switch import ir
-from p4switch.compiler.frontend import deep_recursion, parse_and_check
+from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.midend.whole import Lowered
 from p4switch.compiler.passes import lowered
 from p4switch.compiler.source import Location
@@ -21,6 +21,7 @@ from p4switch.fit.flow import COMPARISONS, SUMS, Pipeline, Vertex, pipelines, re
 from p4switch.fit.placement import Demand, ImpossibleError, Placement, place
 from p4switch.fit.resources import ParserNeeds, PhvNeeds
 from p4switch.fit.target import Target
+from p4switch.interpreter import deep_recursion
 
 _COPIES = frozenset({"=", "convert"})
 _WORD_BITS = 32
@@ -353,7 +354,7 @@ class Program:
 
     def _checksum_findings(self, target: Target) -> Iterator[Finding]:
         for checksum in self.ir.checksums:
-            if checksum.with_payload and not target.functions.payload_checksum:
+            if checksum.calculation.with_payload and not target.functions.payload_checksum:
                 lacks = "no checksum over the payload, which does not pass the pipeline"
                 instead = "update the old checksum by what has changed"
                 yield self._finding("payload-checksum", checksum.span, lacks, instead)

@@ -84,7 +84,7 @@ class _Checker:
         for checksum in self._program.checksums:
             self.boolean(checksum.condition)
             self.type_of(checksum.target)
-            self.read(checksum.inputs)
+            self.read(checksum.calculation.inputs)
         self.where = "field lists"
         for each in (*self._program.field_lists, *self._program.learn_lists):
             self.read(each.elements)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import networkx as nx
 
 from p4switch import ir
 
@@ -18,6 +20,23 @@ def successors(block: ir.Block) -> list[ir.Block]:
     if isinstance(end, ir.Apply):
         return [*end.on.values(), end.default]
     return [target for _, target in end.cases if target is not None]
+
+
+def digraph(blocks: Sequence[ir.Block]) -> nx.DiGraph[ir.Block]:
+    """Return which of the blocks leads to which, without blocks at which nothing is done."""
+    found: nx.DiGraph[ir.Block] = nx.DiGraph()
+    found.add_nodes_from(blocks)
+    found.add_edges_from((block, target) for block in blocks for target in successors(block) if not target.is_end)
+    return found
+
+
+def looping(blocks: Sequence[ir.Block]) -> set[ir.Block]:
+    """Return the blocks that lie on a cycle."""
+    found = digraph(blocks)
+    return {
+        block for component in nx.strongly_connected_components(found) for block in component
+        if len(component) > 1 or found.has_edge(block, block)
+    }
 
 
 def reverse_postorder(start: ir.Block) -> list[ir.Block]:

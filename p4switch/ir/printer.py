@@ -256,8 +256,9 @@ def _objects(program: pr.Program) -> Iterator[str]:
 
 
 def _checksum(checksum: pr.Checksum) -> str:
-    inputs = ", ".join([*map(text, checksum.inputs), *(["payload"] if checksum.with_payload else [])])
-    return f"{text(checksum.target)} = {checksum.algorithm}({inputs}) if {text(checksum.condition)}"
+    made = checksum.calculation
+    inputs = ", ".join([*map(text, made.inputs), *(["payload"] if made.with_payload else [])])
+    return f"{text(checksum.target)} = {made.algorithm}({inputs}) if {text(checksum.condition)}"
 
 
 def _deparser_body(start: pr.Block) -> list[str]:

@@ -8,13 +8,14 @@ Enums without an underlying type and errors are 32-bit numbers here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from p4switch.compiler.types import Header, Type
 from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, StackRef, UnionRef
 from p4switch.ir.operations import Operation
+from p4switch.ir.places import Place
 
 DEFAULT_TABLE_SIZE = 1024
 
@@ -28,6 +29,11 @@ class Block:
     end: Terminator | None = None  # None: the end of the parser, control or action
     name: str = ""
     span: Any = None  # of a parser state
+
+    @property
+    def is_end(self) -> bool:
+        """True if it does nothing, and leads nowhere."""
+        return not self.ops and self.end is None
 
 
 @dataclass(slots=True, eq=False)
@@ -55,10 +61,18 @@ class Apply:
     on: dict[Any, Block]
     default: Block
 
+    @property
+    def by_hit(self) -> bool:
+        """True if the labels are hit and miss. They equal the numbers of two actions, so a look-up cannot tell."""
+        return any(isinstance(label, bool) for label in self.on)
+
 
 @dataclass(slots=True, eq=False)
 class Select:
-    """`cases`: a list of (value, mask) a key, or the name of a value set; and where to go. Masks: None is exact."""
+    """`cases`: a list of (value, mask) a key, or the name of a value set; and where to go. Masks: None is exact.
+
+    In a program for a target, a case without values is the last, and takes whatever comes to it.
+    """
 
     keys: list[Expr]
     cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
@@ -77,7 +91,7 @@ class Action:
     params: list[tuple[str, Type]]
     body: Block
     span: Any = None
-    hidden: bool = False
+    number: int = 0  # by which BMv2 JSON refers to it
 
 
 @dataclass(slots=True, eq=False)
@@ -112,6 +126,7 @@ class Table:
     actions: list[Action] = field(default_factory=list)
     default: ActionCall | None = None
     default_const: bool = False
+    default_action_const: bool = False  # its data may change
     entries: list[Entry] | None = None
     size: int = DEFAULT_TABLE_SIZE
     profile: Profile | None = None
@@ -119,6 +134,8 @@ class Table:
     meter: str = ""
     support_timeout: bool = False
     span: Any = None
+    ordered: bool = False  # an entry is found by its priority
+    hidden: bool = False  # its action is what stands outside of actions
 
 
 @dataclass(slots=True, eq=False)
@@ -148,6 +165,7 @@ class Meter:
     table: str = ""
     result: Expr | None = None  # of a direct one
     span: Any = None
+    rates: int = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -177,20 +195,9 @@ class ExternInstance:
 
 
 @dataclass(slots=True, eq=False)
-class Checksum:
+class Calculation:
     """`inputs` are FieldRef, Const or HeaderRef."""
 
-    target: FieldRef
-    inputs: list[Any]
-    algorithm: str
-    condition: Expr
-    with_payload: bool
-    verify: bool
-    span: Any = None
-
-
-@dataclass(slots=True, eq=False)
-class Calculation:
     name: str
     algorithm: str
     inputs: list[Any]
@@ -199,22 +206,46 @@ class Calculation:
 
 
 @dataclass(slots=True, eq=False)
+class Checksum:
+    """A field that is verified, or else updated, where a condition holds."""
+
+    target: FieldRef
+    calculation: Calculation
+    condition: Expr
+    verify: bool
+    span: Any = None
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
 class FieldList:
     name: str
     elements: list[Expr]
+    number: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Pipeline:
+    """`nodes`: in a program for a target, its blocks. Each has a name, and applies a table or tests a condition."""
+
     name: str
     start: Block
     span: Any = None
+    nodes: list[Block] = field(default_factory=list)
+
+    @property
+    def tables(self) -> list[Table]:
+        """Tables of the nodes, in their order."""
+        return [node.end.table for node in self.nodes if isinstance(node.end, Apply)]
 
 
 @dataclass(slots=True, eq=False)
 class Parser:
+    """`states`: in a program for a target, its blocks, each with a name."""
+
     name: str
     start: Block
+    states: list[Block] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -243,22 +274,33 @@ class Metadata:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A header instance."""
+    """A header instance. In a program for a target, metadata and variables are instances too."""
 
     name: str
     type: Header
+    metadata: bool = False
+
+
+def nowhere(span: int | None) -> Place | None:
+    """Return no place: of programs that come without a source."""
+    return None
 
 
 @dataclass(slots=True)
 class Program:
-    """Everything that the BMv2 JSON is written from."""
+    """A program.
+
+    It is lowered for no target at first. In one that is for a target, as the engine and the writer of BMv2 JSON
+    take it, headers have scalar fields alone, operators are of type `int` and casts cut what they compute, and what
+    has to be in sequence has its number and its name.
+    """
 
     scalars: dict[str, Type] = field(default_factory=dict)  # fields of the instance "scalars"
     varbits: dict[str, int] = field(default_factory=dict)  # instances with one field "field": maximum width
     headers: list[Instance] = field(default_factory=list)
     stacks: list[tuple[StackRef, list[str]]] = field(default_factory=list)  # names of the elements
     unions: list[tuple[UnionRef, list[str]]] = field(default_factory=list)  # names of the member instances
-    errors: list[str] = field(default_factory=list)
+    errors: dict[str, int] = field(default_factory=dict)
     enums: list[tuple[str, list[str]]] = field(default_factory=list)
     metadata: list[Metadata] = field(default_factory=list)
     parsers: list[Parser] = field(default_factory=list)
@@ -273,3 +315,13 @@ class Program:
     calculations: list[Calculation] = field(default_factory=list)
     field_lists: list[FieldList] = field(default_factory=list)
     learn_lists: list[FieldList] = field(default_factory=list)
+    # In one that is for a target:
+    name: str = "program"
+    package: str | None = None  # None: the JSON does not say
+    source_names: Mapping[str, str] = field(default_factory=dict)  # of what the target keeps for the blocks
+    actions: list[Action] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
+    aliases: dict[str, tuple[str, str]] = field(default_factory=dict)  # other names of fields of metadata
+    lengths: dict[str, Expr] = field(default_factory=dict)  # bits of the varbit in headers of a type, by its name
+    place: Callable[[int | None], Place | None] = nowhere
+    """The place in the source of a node's span."""

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from scapy.utils import PcapWriter, RawPcapReader
 
+from p4switch.bmv2 import read
 from p4switch.errors import UserError
 from p4switch.logged_process import LoggedProcess
 from p4switch.processes import AwakeClock
@@ -91,7 +92,7 @@ class Bmv2Switch:
                 self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
         self._groups: dict[int, int] = {}
         self._wide = 0  # writes of wide registers so far
-        self._value_sets = Names.of(document).value_sets
+        self._value_sets = Names.of(read(document)).value_sets
         self._direct: dict[tuple[str, str], str] = {}  # "counter" or "meter", table -> name
         for kind in ("counter", "meter"):
             for array in document[f"{kind}_arrays"]:
@@ -259,7 +260,7 @@ class _Runner(Runner):
     """Writes packets to simple_switch's input files, and reads what left it from its output files."""
 
     def __init__(self, document: dict[str, Any], cli: _Cli, folder: Path, writers: Mapping[int, Any]) -> None:
-        super().__init__(document, Bmv2Switch(cli, document))  # type: ignore[arg-type]
+        super().__init__(read(document), Bmv2Switch(cli, document))  # type: ignore[arg-type]
         self._folder = folder
         self._writers = writers
         self._feed: Feed | None = None
@@ -327,7 +328,7 @@ class _Runner(Runner):
 def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
     """Return the program with what the test needs in it."""
     used = {command.name for command in commands}
-    registers = Names.of(document).registers
+    registers = Names.of(read(document)).registers
     wide: list[Write] = []
     for command in commands:
         if command.name not in ("register_write", "register_reset"):

@@ -19,15 +19,17 @@ REGISTER = "p4cc.random."
 DRAW_BITS = 64
 
 
+def draws(commands: Sequence[Command]) -> list[Command]:
+    """Return those of the commands that name a draw."""
+    return [command for command in commands if command.name == "random"]
+
+
 def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
     """Return `document` with registers in place of the draws that `commands` name.
 
     Raises StfError for unknown ones.
     """
-    wanted = [command for command in commands if command.name == "random"]
-    named = {command.args.rpartition(" ")[0] or command.args: command for command in wanted}
-    if not named:
-        return document
+    named = {command.args.rpartition(" ")[0] or command.args: command for command in draws(commands)}
     document = copy.deepcopy(document)
     known = list(_draws(document))
     places = sorted({place for place, _ in known})

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from p4switch import ir
+from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage
 from p4switch.engine import build, build_traced, load
 from p4switch.errors import UserError
 from p4switch.processes import AwakeClock
-from p4switch.stf.draws import with_draws
+from p4switch.stf.draws import draws, with_draws
 from p4switch.stf.language import Command, StfError, parse
 from p4switch.stf.runner import Runner
 from p4switch.trace import Decoder, Trace
@@ -86,29 +88,30 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
     commands = parse(test.read_text())
     compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch)
-    document = with_draws(compiled.json, commands)
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2
 
-        run_on_bmv2(document, commands)
-    elif options.trace or options.coverage:
-        _run_traced(document, commands, options, outcome)
+        run_on_bmv2(with_draws(compiled.json, commands), commands)
+        return
+    own = read(with_draws(compiled.json, commands)) if draws(commands) else compiled.program
+    if options.trace or options.coverage:
+        _run_traced(own, commands, options, outcome)
     else:
         try:
-            instance = load().Switch(str(build(document)), tick_ns=1000)
-            Runner(document, instance, lambda *said: outcome.said.append(said)).run(commands)
+            instance = load().Switch(str(build(own)), tick_ns=1000)
+            Runner(own, instance, lambda *said: outcome.said.append(said)).run(commands)
         except StfError:
             # Once more, to tell why: packet tests know no chance.
             outcome.said.clear()
-            _run_traced(document, commands, options, outcome)
+            _run_traced(own, commands, options, outcome)
             raise
 
 
-def _run_traced(json: dict[str, Any], commands: Sequence[Command], options: Options, outcome: Outcome) -> None:
-    traced = build_traced(json)
+def _run_traced(program: ir.Program, commands: Sequence[Command], options: Options, outcome: Outcome) -> None:
+    traced = build_traced(program)
     instance = load().Switch(str(traced.library), tick_ns=1000)
     instance.set_tracing(True)
-    runner = Runner(json, instance, lambda *said: outcome.said.append(said), Decoder(traced))
+    runner = Runner(program, instance, lambda *said: outcome.said.append(said), Decoder(traced))
     try:
         runner.run(commands)
     except StfError as error:

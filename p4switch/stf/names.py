@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from p4switch.bmv2 import read
+from p4switch import ir
 from p4switch.compiler.types import width_of
 from p4switch.stf.language import NUMBER, Command, StfError, digits, number, plain
 
@@ -30,7 +29,7 @@ class Table:
 
 @dataclass(slots=True)
 class Names:
-    """Names that a test can refer to, from the BMv2 JSON."""
+    """Names that a test can refer to."""
 
     tables: dict[str, Table] = field(default_factory=dict)
     counters: dict[str, str] = field(default_factory=dict)  # -> table of a direct one, or ""
@@ -39,31 +38,23 @@ class Names:
     value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of what is selected on
 
     @classmethod
-    def of(cls, json: Mapping[str, Any]) -> Names:
-        """Return the names of a BMv2 JSON. Raises JsonError."""
-        document = read(json)
-        program, names = document.json, cls()
-        actions = {action.id: action for action in program.actions}
+    def of(cls, program: ir.Program) -> Names:
+        """Return the names of a program."""
+        names = cls()
         for table in (table for pipeline in program.pipelines for table in pipeline.tables):
-            keys = [
-                Key(key.name or ".".join(key.target), key.match_type, width_of(document.field(key.target).type) or 1)
-                if not isinstance(key.target, str) else Key(key.name or key.target, key.match_type, 1)
-                for key in table.key
-            ]
-            params = {
-                actions[number].name: [(each.name, each.bitwidth) for each in actions[number].runtime_data]
-                for number in table.action_ids or ()
-            }
-            prioritized = table.match_type in ("ternary", "range")
-            names.tables[table.name] = Table(table.name, keys, params, prioritized, table.action_profile or "")
-        names.counters = {c.name: c.binding or "" if c.is_direct else "" for c in program.counter_arrays}
-        names.registers = {r.name: (r.size, r.bitwidth) for r in program.register_arrays}
-        names.meters = {m.name: (m.size, m.binding or "") for m in program.meter_arrays}
-        names.value_sets = {v.name: [v.compressed_bitwidth] for v in program.parse_vsets}
-        for state in (state for states in document.states.values() for state in states):
-            for transition in state.json.transitions:
-                if transition.type == "parse_vset":
-                    names.value_sets[str(transition.value)] = [width_of(key.type) or 1 for key in state.keys]
+            keys = [Key(key.name, key.match_kind, width_of(key.target.type) or 1) for key in table.keys]
+            params = {a.name: [(name, width_of(t) or 0) for name, t in a.params] for a in table.actions}
+            profile = "" if table.profile is None else table.profile.name
+            names.tables[table.name] = Table(table.name, keys, params, table.ordered, profile)
+        names.counters = {c.name: c.table for c in program.counters}
+        names.registers = {r.name: (r.size, r.width) for r in program.registers}
+        names.meters = {m.name: (m.size, m.table) for m in program.meters}
+        names.value_sets = {v.name: [v.width] for v in program.value_sets}
+        for end in (state.end for parser in program.parsers for state in parser.states):
+            if isinstance(end, ir.Select):
+                for case, _ in end.cases:
+                    if isinstance(case, str):
+                        names.value_sets[case] = [width_of(key.type) or 1 for key in end.keys]
         return names
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from p4switch.errors import UserError
 from p4switch.stf.draws import DRAW_BITS, REGISTER
@@ -27,6 +27,7 @@ from p4switch.stf.names import Key, Names, Table, find, key_field, key_position,
 from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 
 if TYPE_CHECKING:
+    from p4switch import ir
     from p4switch.engine import Switch
 
 
@@ -50,7 +51,7 @@ class Runner:
 
     def __init__(
         self,
-        json: dict[str, Any],
+        program: ir.Program,
         switch: Switch,
         tell: Callable[[int, str], object] = lambda line, text: None,
         decoder: Decoder | None = None,
@@ -61,7 +62,7 @@ class Runner:
 
         With a `decoder`, `traces` has what the traced switch did with each packet, by the test's lines.
         """
-        self.names = Names.of(json)
+        self.names = Names.of(program)
         self.switch = switch
         self.traces: dict[int, Trace] = {}
         self._decoder = decoder

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p4switch.errors import UserError
+from p4switch.interpreter import deep_recursion
 from p4switch.sources import SOURCE_DIRECTORY
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def generate(
         import z3  # noqa: F401
     except ImportError:
         raise UserError("generated tests need z3, which is not installed: pip install 'p4cc[testgen]'") from None
-    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.frontend import parse_and_check
     from p4switch.compiler.passes import lowered
     from p4switch.testgen.assume import assumption
     from p4switch.testgen.code import Code

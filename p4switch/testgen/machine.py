@@ -199,7 +199,7 @@ class Machine:
         try:
             self.follow(self.code.parser, [])
         except ParserError as failure:
-            error = failure.name if isinstance(failure.name, int) else self.program.errors.index(failure.name)
+            error = failure.name if isinstance(failure.name, int) else self.program.errors[failure.name]
         self._parsing = False
         return packet.data[packet.position // 8 :], error
 
@@ -291,11 +291,12 @@ class Machine:
         return number, bits, parts
 
     def _checksum(self, checksum: ir.Checksum, rest: list[Scalar]) -> Scalar:
-        number, bits, parts = self._gathered(checksum.inputs, rest if checksum.with_payload else None)
-        result = hashed(checksum.algorithm, number, bits)
+        made = checksum.calculation
+        number, bits, parts = self._gathered(made.inputs, rest if made.with_payload else None)
+        result = hashed(made.algorithm, number, bits)
         if result is None:
-            raise StopError(f"checksum {checksum.algorithm} is not known here")
-        if checksum.algorithm == "csum16" and parts:
+            raise StopError(f"checksum {made.algorithm} is not known here")
+        if made.algorithm == "csum16" and parts:
             return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 

@@ -384,7 +384,7 @@ class Prover:
 
     def _fail(self, state: State, errors: list[str]) -> None:
         """End the parser with one of the errors."""
-        self.one_of([self.program.errors.index(name) for name in errors], "parser_error", state)
+        self.one_of([self.program.errors[name] for name in errors], "parser_error", state)
         self.ends.append(state)
 
     # Tables

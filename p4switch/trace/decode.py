@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from p4switch import ir
-from p4switch.bmv2.places import Place
 from p4switch.engine import Traced
+from p4switch.engine.expr import Parameter
 from p4switch.engine.keys import KeyField
 from p4switch.engine.points import Point
 from p4switch.engine.program import Header
 from p4switch.engine.value import storage_bytes
+from p4switch.ir.places import Place
 from p4switch.trace import events as ev
 from p4switch.trace.names import SourceNames
 
@@ -48,16 +49,15 @@ class Decoder:
         self.points = traced.program.points.all
         self.names = SourceNames(traced.program)
         self._program = traced.program
-        self._controls = traced.path.controls
-        self._operations = traced.path.operations
-        self._json = traced.program.json
+        self._controls = traced.program.path.controls
+        self._operations = traced.program.path.operations
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
-        self._tables = {t.json.name: t for t in traced.control.tables}
-        self._actions = {a.name: a for a in self._json.actions}
+        self._tables = {t.name: t for t in traced.control.tables}
+        self._actions = {a.name: Parameter.of(a) for a in traced.program.nodes.actions}
         self._errors = {code: name for name, code in traced.program.errors.items()}
-        self._registers = {r.name: r.bitwidth for r in self._json.register_arrays}
-        self._digests = traced.program.document.learn_lists
+        self._registers = {r.name: r.width for r in traced.program.nodes.registers}
+        self._digests = {each.number: each for each in traced.program.nodes.learn_lists}
         self._packets: dict[tuple[int, int], _Packet] = {}
         self._readers = (
             self._receive, self._state, self._extract, self._transition, self._parser_error, self._checksum,
@@ -162,11 +162,11 @@ class Decoder:
 
     def _action(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         arguments, offset = [], 0
-        for parameter in self._actions[at.detail].runtime_data:
-            size = storage_bytes(parameter.bitwidth)
+        for parameter in self._actions[at.detail]:
+            size = storage_bytes(parameter.width)
             offset = -(-offset // min(size, 8)) * min(size, 8)
             number = int.from_bytes(data[offset : offset + size], "little")
-            arguments.append(ev.Value(parameter.name, number, parameter.bitwidth))
+            arguments.append(ev.Value(parameter.name, number, parameter.width))
             offset += size
         member = value if value >= 0 else None
         return ev.ActionRun(**common, table=at.name, action=at.detail, arguments=tuple(arguments), member=member)

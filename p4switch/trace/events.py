@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from p4switch.bmv2.places import Place
+from p4switch.ir.places import Place
 
 
 class Value(NamedTuple):

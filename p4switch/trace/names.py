@@ -15,9 +15,9 @@ class SourceNames:
     """Names of one program. p4cc's compiler writes down those of the parser's parameters; else they are the usual."""
 
     def __init__(self, program: Program) -> None:
-        self._names = {**_DEFAULTS, **program.json.meta.source_names}
+        self._names = {**_DEFAULTS, **program.nodes.source_names}
         self._program = program
-        self._emitted = {name for deparser in program.json.deparsers for name in deparser.order}
+        self._emitted = {header.name for deparser in program.nodes.deparsers for header in deparser.order}
 
     def header(self, header: Header) -> str:
         """Return the name of a header; local variables and metadata keep the JSON's name."""

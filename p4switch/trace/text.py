@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from rich.text import Text
 
-from p4switch.bmv2.places import Place
+from p4switch.ir.places import Place
 from p4switch.trace import events as ev
 from p4switch.trace.events import hexadecimal
 

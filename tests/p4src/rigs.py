@@ -37,11 +37,11 @@ from harness.control.programs.entries import (
     TableEntry,
 )
 from p4switch import processes
+from p4switch.compiler import Compiled
 from p4switch.coverage import collector
 from p4switch.logged_process import LoggedProcess
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
-from p4switch.p4runtime.messages import Message
 from p4switch.stf.bmv2_rig import files_command
 from p4switch.tcp_ports import await_listener, free_port
 
@@ -142,7 +142,8 @@ class Bmv2Rig(Rig):
     ) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
         self._json = Path(self._directory.name) / "program.json"
-        self._config, p4info = compiled(program, self.compiler, load_balancer, **defines)
+        made = compiled(program, self.compiler, load_balancer, **defines)
+        self._config, p4info = made.json, made.p4info
         self._json.write_text(json.dumps(self._config))
         self._counters = {c.preamble.alias: c.preamble.name for c in p4info.counters}
         known = controller.Program(p4info, b"")
@@ -341,8 +342,7 @@ def build_of(program: str, load_balancer: str, **defines: str) -> pipelines.Buil
 
 def compiled(
     program: str, compiler: str, load_balancer: str = "ecmp", **defines: str
-) -> tuple[dict[str, Any], Message]:
-    """BMv2 JSON and P4Info."""
+) -> Compiled:
     return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
 
 

@@ -39,7 +39,7 @@ def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: 
 @pytest.mark.parametrize("name", programs.names())
 def test_the_control_plane_is_the_same(name: str) -> None:
     """P4Info, ids included; the order of its parts says nothing."""
-    own, theirs = compiled(name, "builtin")[1], compiled(name, "p4c")[1]
+    own, theirs = compiled(name, "builtin").p4info, compiled(name, "p4c").p4info
     for kind in ("tables", "actions", "action_profiles", "counters", "registers"):
         by_id = [{part.preamble.id: part for part in getattr(p4info, kind)} for p4info in (own, theirs)]
         assert by_id[0] == by_id[1], kind
@@ -63,13 +63,13 @@ def test_what_p4c_refuses_for_bmv2(name: str) -> None:
 @pytest.mark.parametrize("name", programs.names())
 def test_no_program_divides(name: str) -> None:
     """Hardware has no divider; `/` and `%` never reach the switch."""
-    text = str(compiled(name, "builtin")[0])
+    text = str(compiled(name, "builtin").json)
     assert "'op': '/'" not in text
     assert "'op': '%'" not in text
 
 
 def test_accurate_does_not_multiply_but_to_choose_a_path() -> None:
     """Its header says so: the one product is that of the ECMP hash with a constant."""
-    assert str(compiled("accurate", "builtin")[0]).count("'op': '*'") == str(compiled("ecn", "builtin")[0]).count(
+    assert str(compiled("accurate", "builtin").json).count("'op': '*'") == str(compiled("ecn", "builtin").json).count(
         "'op': '*'"
     )

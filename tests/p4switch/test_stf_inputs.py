@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.bmv2 import read
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import build, load
 from p4switch.errors import UserError
@@ -98,7 +99,7 @@ def test_clock_queue_and_members_on_the_built_in_switch(program: Path, tmp_path:
 def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(compiled: Compiled) -> None:
     """The actions that are put before those of the program are run by the built-in switch, at its own clock."""
     commands = parse(TEST)
-    instance = load().Switch(str(build(_prepared(compiled.json, commands))), tick_ns=1000)
+    instance = load().Switch(str(build(read(_prepared(compiled.json, commands)))), tick_ns=1000)
 
     class Told(Runner):
         wide = 0
@@ -113,7 +114,7 @@ def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(co
             instance.register_write(PENDING, self.wide, b"\1")
             self.wide += 1
 
-    Told(compiled.json, instance).run(commands)
+    Told(compiled.program, instance).run(commands)
 
 
 def test_a_program_without_such_commands_stays_as_it_is(compiled: Compiled) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from p4switch.bmv2 import read
 from p4switch.errors import UserError
 from p4switch.stf import Options, StfError, find_tests, parse, run_folder, run_tests
 from p4switch.stf.runner import Runner
@@ -22,6 +23,8 @@ DOCUMENT: dict[str, Any] = {
         {"id": 0, "name": "h", "header_type": "h_t"},
         {"id": 1, "name": "s[0]", "header_type": "h_t"},
         {"id": 2, "name": "s", "header_type": "scalars"},
+        {"id": 3, "name": "u[0].one", "header_type": "h_t"},
+        {"id": 4, "name": "u[0].two", "header_type": "h_t"},
     ],
     "actions": [
         {"id": 0, "name": "NoAction", "runtime_data": []},
@@ -58,7 +61,7 @@ DOCUMENT: dict[str, Any] = {
     "register_arrays": [{"name": "ingress.reg", "size": 2, "bitwidth": 12}],
     "meter_arrays": [{"name": "ingress.m", "size": 3}],
     "header_stacks": [{"name": "s", "header_ids": [1]}],
-    "header_unions": [{"id": 0, "name": "u[0]", "union_type": "u_t", "header_ids": [0, 1]}],
+    "header_unions": [{"id": 0, "name": "u[0]", "union_type": "u_t", "header_ids": [3, 4]}],
     "header_union_types": [{"name": "u_t", "headers": [["one", "h_t"], ["two", "h_t"]]}],
     "header_union_stacks": [{"name": "u", "header_union_ids": [0]}],
     "parse_vsets": [
@@ -146,7 +149,7 @@ class Recorder:
 
 def run(text: str, outputs: list[tuple[int, bytes]] | None = None) -> list[tuple[Any, ...]]:
     recorder = Recorder(outputs)
-    runner = Runner(DOCUMENT, recorder)  # type: ignore[arg-type]
+    runner = Runner(read(DOCUMENT), recorder)  # type: ignore[arg-type]
     for command in parse(text):
         runner.carry_out(command)
     runner.check()
@@ -206,7 +209,7 @@ def test_names_in_quotes_may_have_blanks_in_any_command() -> None:
         document = document.replace(f'"ingress.{name}"', f'"ingress.{odd}"')
     text, document = text.replace("P.unused", "P.not used"), document.replace("P.unused", "P.not used")
     recorder = Recorder()
-    runner = Runner(json.loads(document), recorder)  # type: ignore[arg-type]
+    runner = Runner(read(json.loads(document)), recorder)  # type: ignore[arg-type]
     for command in parse(text):
         runner.carry_out(command)
     assert [name for name, *_ in recorder.calls] == [name for name, *_ in plain]

@@ -25,7 +25,7 @@ class CellProbe(SwitchProbe):
 
         Raises UserError if the run's program does not have it.
         """
-        return program_state.find(self.kind, self.reads, compiled(run.build)[1], run.program.name)
+        return program_state.find(self.kind, self.reads, compiled(run.build).p4info, run.program.name)
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class ProgramProbe(SwitchProbe):
         return ("value",)
 
     def read(self, run: Run, client: Client) -> Iterator[Values]:
-        return (cell for cell in program_state.everything(client, compiled(run.build)[1]) if cell.value)
+        return (cell for cell in program_state.everything(client, compiled(run.build).p4info) if cell.value)
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
         return super().table(run, rows).astype({"index": "int64", "value": "uint64"})

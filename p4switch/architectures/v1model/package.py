@@ -185,10 +185,8 @@ class V1Switch(Package):
         self.low.out.checksums.append(
             ir.Checksum(
                 target,
-                inputs,
-                algorithm.member,
+                ir.Calculation("", algorithm.member, inputs, binding.method.endswith("_with_payload"), call.pos),
                 self.low.expressions.limited(fold.conjunction([condition, test]), call),
-                binding.method.endswith("_with_payload"),
                 self.low.site.name == "verify",
                 call.pos,
             )

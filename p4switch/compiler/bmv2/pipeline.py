@@ -114,7 +114,7 @@ class PipelineWriter:
         if isinstance(block.end, ir.Goto):
             following = self._name(block.end.target)
         span = next((op.span for op in block.ops if op.span is not None), None)
-        action = ir.Action(name.removeprefix("tbl_"), [], ir.Block(block.ops), span, hidden=True)
+        action = ir.Action(name.removeprefix("tbl_"), [], ir.Block(block.ops), span)
         action_id = self.actions.id(action)
         self.tables.append(
             {

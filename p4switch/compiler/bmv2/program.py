@@ -208,10 +208,10 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
     ]
     checksums: list[Json] = []
     for i, checksum in enumerate(program.checksums):
-        name = f"calc_{len(calculations)}"
+        name, made = f"calc_{len(calculations)}", checksum.calculation
         with info.at(checksum.span):
             calculations.append(
-                _calculation(name, checksum.algorithm, checksum.inputs, checksum.with_payload, info(checksum.span))
+                _calculation(name, made.algorithm, made.inputs, made.with_payload, info(made.span))
             )
             checksums.append(
                 {
@@ -241,7 +241,7 @@ def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
         "header_unions": headers.unions,
         "header_union_stacks": headers.union_stacks,
         "field_lists": _field_lists(program.field_lists),
-        "errors": [[name, i] for i, name in enumerate(program.errors)],
+        "errors": [[name, i] for name, i in program.errors.items()],
         "enums": [{"name": n, "entries": [[m, i] for i, m in enumerate(members)]} for n, members in program.enums],
         "parsers": parsers,
         "parse_vsets": [

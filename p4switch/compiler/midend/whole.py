@@ -53,7 +53,7 @@ def lower(program: ast.Program) -> Lowered:
         if isinstance(decl, ast.Instantiation) and isinstance(low.type_of(decl), types.Extern):
             low.instances.instance(decl)
     package.begin(blocks)
-    low.out.errors = list(program.errors)
+    low.out.errors = {name: i for i, name in enumerate(program.errors)}
     for decl in program.declarations:
         if isinstance(decl, ast.EnumDecl) and decl.underlying_expr is None:
             low.out.enums.append((decl.name, [m.name for m in decl.members]))

@@ -53,7 +53,7 @@ class Builder:
         self.facts = lowered.source.facts
         self.info = p4info_pb2.P4Info()
         self.symbols = Symbols()
-        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors, self.facts)
+        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, list(lowered.program.errors), self.facts)
         self.actions: dict[str, ActionObject] = {}
         for action in lowered.actions:
             self.actions.setdefault(action.ir.name, action)

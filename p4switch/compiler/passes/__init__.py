@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from p4switch import ir
 from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
-from p4switch.compiler.frontend import deep_recursion
 from p4switch.compiler.midend.whole import Lowered, lower
 from p4switch.compiler.passes import (
     header_values,
@@ -23,6 +22,7 @@ from p4switch.compiler.passes import (
     written,
 )
 from p4switch.compiler.passes.base import Pass
+from p4switch.interpreter import deep_recursion
 from p4switch.ir import checker
 from p4switch.ir.printer import print_program
 

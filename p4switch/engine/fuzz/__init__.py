@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p4switch import engine, native
+from p4switch.bmv2 import read
 from p4switch.errors import UserError
 
 _FUZZ_C = Path(__file__).parent / "fuzz.c"
@@ -25,8 +26,8 @@ def build(document: Mapping[str, Any]) -> Path:
 
     Raises JsonError, native.BuildError.
     """
-    made = engine.generated(document, traced=True)
-    headers = [*engine.C_FOLDER.glob("*.h"), *made.path.headers]
+    made = engine.generated(read(document), traced=True)
+    headers = [*engine.C_FOLDER.glob("*.h"), *made.program.path.headers]
     flags = [*native.SANITIZE, "-O1", "-Wno-unused", "-DP4_TRACE", engine.abi_flag()]
     return native.build_text(
         "fuzzer", made.text, headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags, suffix="",

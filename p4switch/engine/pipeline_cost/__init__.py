@@ -10,12 +10,12 @@ turns of about a millisecond, and of each the fastest turn counts: ratios of the
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p4switch import engine, native
+from p4switch import engine, ir, native
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
@@ -62,48 +62,48 @@ def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
     return best
 
 
-def forwarding(name: str, document: Mapping[str, Any]) -> dict[str, Load]:
+def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
     """Return the loads of a program with plain frames, int.p4's with telemetry.
 
     They are the pipeline itself; the same "by hand" in C; and "silent", built for tracing while nobody asks
     it to report.
     """
-    generated, baseline, packets = _set_up(name, document)
-    tracing = engine.load().Switch(str(engine.build_traced(document).library))
-    _program(tracing, document)
+    generated, baseline, packets = _set_up(name, program)
+    tracing = engine.load().Switch(str(engine.build_traced(program).library))
+    _program(tracing, program)
     switches = {name: generated, f"{name} by hand": baseline, f"{name} silent": tracing}
     return {what: _forwards(switch, packets) for what, switch in switches.items()}
 
 
-def contributing(document: Mapping[str, Any]) -> Load:
+def contributing(program: ir.Program) -> Load:
     """Return the load of collective.p4: contributions to sums of 8, of which the last one leaves with the sum.
 
     Each turn has new sequence numbers in the same slots.
     """
-    switch = engine.load().Switch(str(engine.build(document)))
-    _program(switch, document)
-    _join(switch, document)
+    switch = engine.load().Switch(str(engine.build(program)))
+    _program(switch, program)
+    _join(switch, program)
     return Load(switch, lambda turn: contributions(1 + turn * _OPERATIONS), _OPERATIONS, rounds=1)
 
 
-def controlling(document: Mapping[str, Any]) -> Load:
+def controlling(program: ir.Program) -> Load:
     """Return the load of sperc.p4: control packets."""
-    switch = engine.load().Switch(str(engine.build(document)))
-    _program(switch, document)
-    _share(switch, document)
+    switch = engine.load().Switch(str(engine.build(program)))
+    _program(switch, program)
+    _share(switch, program)
     return _forwards(switch, control_packets())
 
 
-def deflecting(document: Mapping[str, Any], tokens: int) -> Load:
+def deflecting(program: ir.Program, tokens: int) -> Load:
     """Return the load of dart.p4: data packets with that many tokens.
 
     Each is the first one of a message that finds 15,000 bytes waiting (threshold 0) and no entry free.
     """
-    switch = engine.load().Switch(str(engine.build(document)))
-    _program(switch, document)
-    _fill(switch, document)
+    switch = engine.load().Switch(str(engine.build(program)))
+    _program(switch, program)
+    _fill(switch, program)
     packets = frames(0, None, tokens << 3)
-    full = _named(document, "counter_arrays")["table_full"]
+    full = _named(program.counters)["table_full"]
 
     def check(turns: int) -> None:
         refused = sum(switch.counter_read(full, port)[0] for port in range(1, 5))
@@ -131,10 +131,10 @@ def control_packets() -> list[bytes]:
     return out
 
 
-def _fill(switch: "Switch", document: Mapping[str, Any]) -> None:
+def _fill(switch: "Switch", program: ir.Program) -> None:
     """Make every class a lane and ports 1 to 4 candidates, and give all 16 entries to others, without expiry."""
-    tables = _tables(document)
-    actions, registers = _named(document, "actions"), _named(document, "register_arrays")
+    tables = _tables(program)
+    actions, registers = _named(program.actions), _named(program.registers)
     for priority in range(8):
         lane = [b"\x18", b"\0", bytes([8 * priority]), bytes([priority])]
         switch.table_add(tables["lane"], [(bytes([priority]), b"")], 0, ("action", actions["in_lane"], lane))
@@ -151,20 +151,20 @@ def _fill(switch: "Switch", document: Mapping[str, Any]) -> None:
         switch.register_write(registers["dft_key"], entry, (1 + entry).to_bytes(8, "big"))
 
 
-def _tables(document: Mapping[str, Any]) -> dict[str, str]:
+def _tables(program: ir.Program) -> dict[str, str]:
     """Return whole names by the last part, of both pipelines."""
-    return {name: whole for pipeline in document["pipelines"] for name, whole in _named(pipeline, "tables").items()}
+    return _named(table for pipeline in program.pipelines for table in pipeline.tables)
 
 
-def _named(document: Mapping[str, Any], kind: str) -> dict[str, str]:
+def _named(items: Iterable[ir.Action | ir.Counter | ir.Register | ir.Table]) -> dict[str, str]:
     """Return whole names by the last part."""
-    return {one["name"].rsplit(".", 1)[-1]: one["name"] for one in document[kind]}
+    return {one.name.rsplit(".", 1)[-1]: one.name for one in items}
 
 
-def _share(switch: "Switch", document: Mapping[str, Any]) -> None:
+def _share(switch: "Switch", program: ir.Program) -> None:
     """Write sperc.p4's links of 100 Gb/s, and 1/n."""
-    tables = _tables(document)
-    actions = _named(document, "actions")
+    tables = _tables(program)
+    actions = _named(program.actions)
     link = [(95_000_000, 6), (23_193, 6), (12_000, 6), (712, 4), (2**20, 4)]
     values = [value.to_bytes(size, "big") for value, size in link]
     share = ("action", actions["share"], values)
@@ -189,10 +189,10 @@ def contributions(first_sequence: int) -> list[bytes]:
     return out
 
 
-def _join(switch: "Switch", document: Mapping[str, Any]) -> None:
+def _join(switch: "Switch", program: ir.Program) -> None:
     """Make port 5 that of all children, by their groups, which have the same slots."""
-    tables = _tables(document)
-    child = next(a["name"] for a in document["actions"] if a["name"].endswith(".child"))
+    tables = _tables(program)
+    child = next(a.name for a in program.actions if a.name.endswith(".child"))
     everyone, window_bits = (1 << _CHILDREN) - 1, _OPERATIONS.bit_length() - 1
     for number in range(_CHILDREN):
         params = [(number, 1), (everyone, 8), (0, 4), (window_bits, 1), (1, 2), (1, 1), (1, 2), (0, 2)]
@@ -201,17 +201,17 @@ def _join(switch: "Switch", document: Mapping[str, Any]) -> None:
         switch.table_add(tables["tree_port"], key, 0, ("action", child, values))
 
 
-def outputs(name: str, document: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def outputs(name: str, program: ir.Program) -> tuple[list[Any], list[Any]]:
     """Return the outputs of generated and hand-written pipeline for each frame; equal, if the comparison is fair."""
-    generated, baseline, packets = _set_up(name, document)
+    generated, baseline, packets = _set_up(name, program)
     return [generated.process(5, f) for f in packets], [baseline.process(5, f) for f in packets]
 
 
-def _set_up(name: str, document: Mapping[str, Any]) -> "tuple[Switch, Switch, list[bytes]]":
+def _set_up(name: str, program: ir.Program) -> "tuple[Switch, Switch, list[bytes]]":
     """Return the generated and the hand-written pipeline, and frames for them."""
     switch_type = engine.load().Switch
-    generated = switch_type(str(engine.build(document)))
-    _program(generated, document)
+    generated = switch_type(str(engine.build(program)))
+    _program(generated, program)
     flags = [engine.abi_flag(), *(["-DBASELINE_INT"] if name == "int" else [])]
     baseline = switch_type(str(native.build("baseline", [_BASELINE_C], headers=engine.PIPELINE_HEADERS, flags=flags)))
     return generated, baseline, frames(0xC4 if name == "int" else 4, _INT_RECORDS if name == "int" else None)
@@ -240,11 +240,11 @@ def _frame(opcode: int, source: bytes, destination: bytes, flow: int, after_bth:
     return b"\2\0" + destination + b"\2\0" + source + b"\x08\x00" + head + udp + bth
 
 
-def _program(switch: "Switch", document: Mapping[str, Any]) -> None:
+def _program(switch: "Switch", program: ir.Program) -> None:
     """Write the routes that baseline.c has."""
-    tables = _tables(document)
-    actions = _named(document, "actions")
-    profile = next(p["name"] for pipeline in document["pipelines"] for p in pipeline["action_profiles"])
+    tables = _tables(program)
+    actions = _named(program.actions)
+    profile = program.profiles[0].name
 
     def forward(port: int) -> list[bytes]:
         return [port.to_bytes(2, "big")]

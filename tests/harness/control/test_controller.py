@@ -118,7 +118,7 @@ class Network:
     def __init__(
         self, topology: topologies.Topology, name: str, compiled: Any, settings: Settings | None = None
     ) -> None:
-        library = str(engine.build(compiled.json))
+        library = str(engine.build(compiled.program))
         self.topology = topology
         self.switches = {s.name: engine.load().Switch(library, device_id=s.device_id) for s in topology.switches}
         self.clients = controller.program_network(
@@ -223,7 +223,7 @@ def test_a_switch_knows_what_is_behind_its_ports() -> None:
 )
 def test_copies_to_ports_that_there_are_not(ecn: Any, entry: Entry, says: str) -> None:
     topology = topologies.build("single-switch", {"hosts": 3})
-    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 1))
+    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.program))), 1))
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     view = controller.switch_view(topology, topology.switches[0], Settings())
     with pytest.raises(ControllerError, match=f"^switch {view.name}: {says}$"):
@@ -236,7 +236,7 @@ def test_a_group_of_ports_needs_a_table_of_such(program: Program) -> None:
 
 
 def test_refusals_name_the_switch(ecn: Any, program: Program) -> None:
-    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 42))
+    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.program))), 42))
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     twice = TableEntry("ipv4_lpm", {"dst_addr": Lpm(0x0A000000, 8)}, Action("forward", {"port": 1}))
     with pytest.raises(ControllerError, match=r"switch 42: .*ALREADY_EXISTS") as caught:
@@ -251,7 +251,7 @@ def test_the_same_over_grpc(ecn: Any) -> None:
     switch = topology.switches[0]
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     entries = programs.parameters("ecn", {}).entries(controller.switch_view(topology, switch, Settings()))
-    library = str(engine.build(ecn.json))
+    library = str(engine.build(ecn.program))
     devices = [Device(lambda _: engine.load().Switch(library), switch.device_id) for _ in range(2)]
     server = P4RuntimeServer(devices[1], "127.0.0.1:0")
     server.start()

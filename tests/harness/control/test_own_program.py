@@ -198,7 +198,7 @@ def test_a_file_of_entries_for_each_switch_and_p4runtime_text(tmp_path: Path) ->
     source = tmp_path / "router.p4"
     source.write_text(ROUTER)
     (tmp_path / "all.json").write_text(json.dumps(runtime_json()))
-    _, p4info = pipelines.compiled(pipelines.Build(source))
+    p4info = pipelines.compiled(pipelines.Build(source)).p4info
     known = controller.Program(p4info, b"")
     updates = [update for found in entry_files.read(tmp_path / "all.json", p4info) for update in known.updates(found)]
     (tmp_path / "write-s0.txtpb").write_text("\n".join(f"updates {{ {update} }}" for update in updates))
@@ -251,7 +251,7 @@ def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
     (stages,) = (text for text in SHOWN if "EGRESS_STAGE" in text)
     (tmp_path / "shown.p4").write_text(stages)
     shown, ecn = (
-        pipelines.compiled(pipelines.Build(source))[1]
+        pipelines.compiled(pipelines.Build(source)).p4info
         for source in (tmp_path / "shown.p4", programs.program("ecn").source)
     )
     assert list(shown.tables) == list(ecn.tables)
@@ -275,7 +275,7 @@ def test_an_extension_is_new_files_and_no_others(tmp_path: Path) -> None:
     runs = planned([str(tmp_path / "quell.toml")], (), {})
     assert [run.protocol.name for run in runs] == ["quell", "dcqcn"]
     for run in runs:
-        types = pipelines.compiled(run.build)[0]["header_types"]
+        types = pipelines.compiled(run.build).json["header_types"]
         (probe,) = (header for header in types if header["name"] == "probe_t")
         assert len(probe["fields"]) == 3
     made = run.build.include_dirs[-1] / "include" / "packets" / "quell.p4"

@@ -45,10 +45,12 @@ def write(path: Path, text: str) -> None:
 def test_what_p4c_writes_is_what_runs(p4c: Path) -> None:
     what = Build(programs.program("int").source, defines=(("INT_MAX_HOPS", "3"),))
     write(p4c, STAND_IN.format(python=sys.executable))
-    config, p4info = pipelines.compiled(what, "p4c")
-    assert config["pipelines"]
-    assert (config, p4info) == pipelines.compiled(what, "builtin")
-    assert (config, p4info) != pipelines.compiled(Build(what.source), "builtin")
+    theirs, own, other = (
+        pipelines.compiled(what, "p4c"), pipelines.compiled(what), pipelines.compiled(Build(what.source))
+    )
+    assert theirs.json["pipelines"]
+    assert (theirs.json, theirs.p4info) == (own.json, own.p4info)
+    assert (theirs.json, theirs.p4info) != (other.json, other.p4info)
 
 
 def test_a_run_with_p4c(p4c: Path, tmp_path: Path) -> None:

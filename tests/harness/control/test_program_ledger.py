@@ -156,6 +156,6 @@ def test_an_annotation_that_is_not_as_it_has_to_be(tmp_path: Path, annotation: s
     source = tmp_path / "own.p4"
     source.write_text(MERGING[: MERGING.index("@absorbed")] + declared + use + '#include "include/switch.p4"\n')
     with pytest.raises(UserError) as error:
-        accounts(compiled(Build(source))[1])
+        accounts(compiled(Build(source)).p4info)
     assert told in str(error.value)
     assert "'own'" in str(error.value)

@@ -83,7 +83,7 @@ def test_a_switch_in_this_process_tells_the_same_as_through_p4runtime(tmp_path: 
     source = tmp_path / "cells.p4"
     source.write_text(CELLS)
     built = compile_program(source, [SOURCE_DIRECTORY])
-    switch = engine.load().Switch(str(engine.build(built.json)))
+    switch = engine.load().Switch(str(engine.build(built.program)))
     client = LocalClient(Device(lambda _: switch))
     client.set_pipeline(built.p4info, json.dumps(built.json).encode())
     switch.register_write("signed", 2, (0xFFE).to_bytes(2, "big"))

@@ -11,6 +11,7 @@ import pytest
 from p4switch import extensions, fit, registry
 from p4switch.architectures.extern import ExternType
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.bmv2 import read
 from p4switch.compiler import compile_program, passes
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
@@ -100,7 +101,7 @@ def test_it_is_compiled_and_printed(path: Path) -> None:
 
 @pytest.mark.usefixtures("loaded")
 def test_it_is_run_in_a_switch_and_traced(path: Path) -> None:
-    traced = build_traced(compile_program(path).json)
+    traced = build_traced(compile_program(path).program)
     switch = load().Switch(str(traced.library))
     switch.set_tracing(True)
     for value in (0x0000, 0x0001, 0x8001, 0xFFFE):
@@ -160,7 +161,7 @@ def test_an_object_keeps_what_its_file_says_and_the_control_plane_has_it(tally: 
     document = compile_program(tally).json
     (instance,) = document["extern_instances"]
     assert (instance["name"], instance["type"]) == ("I.sums", "Tally")
-    switch = load().Switch(str(build(document)))
+    switch = load().Switch(str(build(read(document))))
     for value, total in ((5, 5), (7, 12)):
         assert switch.process(0, _frame(2, value)) == [(1, _frame(2, value, total))]
     assert switch.process(0, _frame(3, 9)) == [(1, _frame(3, 9, 9))]
@@ -181,7 +182,7 @@ def test_an_object_keeps_what_its_file_says_and_the_control_plane_has_it(tally: 
 
 
 def test_an_object_is_traced_in_its_own_words(tally: Path) -> None:
-    traced = build_traced(compile_program(tally).json)
+    traced = build_traced(compile_program(tally).program)
     switch = load().Switch(str(traced.library))
     switch.set_tracing(True)
     switch.process(0, _frame(1, 3))
@@ -199,7 +200,7 @@ def test_tests_of_a_program_with_an_object_pass(tally: Path) -> None:
     from p4switch.testgen import generate
 
     _, result = generate(tally, seconds=60)
-    switch = load().Switch(str(build(compile_program(tally).json)))
+    switch = load().Switch(str(build(compile_program(tally).program)))
     for test in result.tests:
         switch.reset()
         assert test.run.packet is not None

@@ -9,6 +9,7 @@ import pytest
 
 from p4switch import registry
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, packet_path
+from p4switch.bmv2 import read
 from p4switch.engine import JsonError, build, build_traced, generated, load
 from p4switch.errors import UserError
 from p4switch.trace import Decoder, Trace
@@ -132,7 +133,7 @@ def program() -> Json:
 
 @pytest.mark.usefixtures("path")
 def test_both_sides_have_headers_of_their_own() -> None:
-    switch = load().Switch(str(build(program())))
+    switch = load().Switch(str(build(read(program()))))
     assert switch.drop_port == DROP_PORT
     # Egress sees the bridge and the byte after it; the metadata that it begins with says how much it parsed.
     assert switch.process(1, b"\x07rest") == [(7, b"\x5c\x02rest")]
@@ -141,7 +142,7 @@ def test_both_sides_have_headers_of_their_own() -> None:
 
 @pytest.mark.usefixtures("path")
 def test_traces_name_the_controls() -> None:
-    traced = build_traced(program())
+    traced = build_traced(read(program()))
     switch = load().Switch(str(traced.library))
     switch.set_tracing(True)
     switch.process(1, b"\x07rest")
@@ -156,11 +157,11 @@ def test_a_package_is_known_by_its_name_or_its_blocks(path: PacketPath) -> None:
     assert packet_path(None, ("parser", "ingress", "egress")) is PACKET_PATHS.find("V1Switch")
     document = {**program(), "__meta__": {"package": "V1Switch"}}
     with pytest.raises(JsonError, match="there is no deparser deparser"):
-        generated(document)
+        generated(read(document))
     document["__meta__"] = {"package": "Nothing"}
     with pytest.raises(UserError, match="packet path 'Nothing'"):
-        generated(document)
+        generated(read(document))
     document = program()
     document["deparsers"].pop()
     with pytest.raises(JsonError, match="there is no deparser egress_deparser"):
-        generated(document)
+        generated(read(document))

@@ -72,7 +72,7 @@ def compiled(folder: Path, **blocks: str) -> Compiled:
 
 
 def sent(folder: Path, *packets: bytes, **blocks: str) -> list[list[tuple[int, bytes]]]:
-    switch = load().Switch(str(build(compiled(folder, **blocks).json)))
+    switch = load().Switch(str(build(compiled(folder, **blocks).program)))
     return [switch.process(1, packet) for packet in packets]
 
 
@@ -267,7 +267,7 @@ def test_a_meter_knows_the_colour_with_which_a_packet_comes(tmp_path: Path) -> N
                 send_to_port(ostd, (PortId_t) 2);
             }""",
     )
-    switch = load().Switch(str(build(made.json)))
+    switch = load().Switch(str(build(made.program)))
     red, green, yellow = 0, 1, 2
 
     def metered(colour: int) -> int:

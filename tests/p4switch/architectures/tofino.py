@@ -76,7 +76,7 @@ def compiled(folder: Path, arch: str = "tna", **blocks: str) -> Compiled:
 
 
 def switch(folder: Path, arch: str = "tna", **blocks: str) -> Any:
-    return load().Switch(str(build(compiled(folder, arch, **blocks).json)))
+    return load().Switch(str(build(compiled(folder, arch, **blocks).program)))
 
 
 def sent(folder: Path, *packets: bytes, arch: str = "tna", **blocks: str) -> list[list[tuple[int, bytes]]]:

@@ -14,6 +14,7 @@ import pytest
 from p4switch.architectures.tna import TNA
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.server import BfRuntimeServer
+from p4switch.bmv2 import read
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
 from p4switch.p4runtime import Device
@@ -202,7 +203,7 @@ class Bench:
         self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
 
     def _build(self, config: bytes) -> Any:
-        self.switch = load().Switch(str(build(json.loads(config))))
+        self.switch = load().Switch(str(build(read(json.loads(config)))))
         return self.switch
 
     def close(self) -> None:

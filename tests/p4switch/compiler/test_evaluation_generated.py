@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4switch import processes
+from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
 from p4switch.engine import build, load
 from tests.p4switch.compiler.evaluation import Maker, Program, program_text, run
@@ -23,7 +24,7 @@ PROGRAMS, PACKETS = 40, 5
 
 
 def check(program: Program, document: Any, rng: random.Random) -> None:
-    built = str(build(document))
+    built = str(build(read(document)))
     for _ in range(PACKETS):
         frame = bytes(rng.choice([0, 1, 2, 3, rng.randrange(256)]) for _ in range(8))
         [(_, out)] = load().Switch(built).process(0, frame)

@@ -51,7 +51,7 @@ def process(tmp_path: Path):  # type: ignore[no-untyped-def]
         )
         path = tmp_path / "program.p4"
         path.write_text(text)
-        switch = load().Switch(str(build(compile_program(path).json)))
+        switch = load().Switch(str(build(compile_program(path).program)))
         [(_, out)] = switch.process(0, bytes.fromhex(frame))
         result: str = out.hex()
         return result

@@ -161,7 +161,7 @@ def test_expressions(tmp_path: Path, seed: int) -> None:
         body.append(f"if (hdr.data.op == {128 + i}) {{ hdr.data.r = {as_bits(known)}; }}")
     path = tmp_path / "program.p4"
     path.write_text(PROGRAM.format(body="\n        ".join(body)))
-    switch = load().Switch(str(build(compile_program(path).json)))
+    switch = load().Switch(str(build(compile_program(path).program)))
 
     def run(op: int, p: int, q: int) -> int:
         out = switch.process(0, struct.pack("!BIIQ", op, p, q, 0))

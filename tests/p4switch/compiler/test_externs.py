@@ -49,7 +49,7 @@ def switch(tmp_path: Path):  # type: ignore[no-untyped-def]
         )
         path = tmp_path / "program.p4"
         path.write_text(text)
-        return load().Switch(str(build(compile_program(path).json)), seed=1, tick_ns=1000)
+        return load().Switch(str(build(compile_program(path).program)), seed=1, tick_ns=1000)
 
     return make
 

@@ -41,7 +41,7 @@ def process(tmp_path: Path):  # type: ignore[no-untyped-def]
         if "state" not in parser:
             parser = f"state start {{ pkt.extract(hdr.data); {parser} transition accept; }}"
         path.write_text(PROGRAM.format(parser=parser, ingress=ingress, outside=outside))
-        [(_, out)] = load().Switch(str(build(compile_program(path).json))).process(0, bytes.fromhex(frame))
+        [(_, out)] = load().Switch(str(build(compile_program(path).program))).process(0, bytes.fromhex(frame))
         result: str = out.hex()
         return result
 

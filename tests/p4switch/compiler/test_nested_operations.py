@@ -217,7 +217,7 @@ def test_without_temporaries_in_proportion(compiled, name: str, place: str) -> N
 def test_values(compiled, name: str) -> None:  # type: ignore[no-untyped-def]
     nest = NESTS[name]
     body = VALUE.replace("NEST", nested(nest, nest.depth)).replace("CHECKSUM", "")
-    switch = load().Switch(str(build(compiled(body).json)))
+    switch = load().Switch(str(build(compiled(body).program)))
     for x, y in OPERANDS:
         expected = y
         for _ in range(nest.depth):

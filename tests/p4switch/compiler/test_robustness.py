@@ -165,7 +165,7 @@ def test_each_constant_entry_costs_the_same(tmp_path: Path) -> None:
         )
         path.write_text(V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body))
         profile = cProfile.Profile()
-        profile.runcall(lambda: generate(_compile(path, [], None).json))
+        profile.runcall(lambda: generate(_compile(path, [], None).program))
         return pstats.Stats(profile).total_calls  # type: ignore[attr-defined, no-any-return]
 
     none, some, more = calls(1), calls(150), calls(300)
@@ -192,7 +192,7 @@ def test_what_is_written_is_in_proportion_to_the_program(tmp_path: Path, body: s
     )  # on one line: no place in the source may cost its length
     compiled = compile_program(path)
     assert len(json.dumps(compiled.json)) < 200 * path.stat().st_size + 20_000
-    generate(compiled.json)
+    generate(compiled.program)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -29,7 +29,7 @@ def test_pauses_name_the_class_that_packets_came_with(what: int) -> None:
         live.add_port(port, None)
         live.set_port(port, 1_000_000, 0)
         live.set_pfc(port, priorities=[3, 4, 5], xoff_bytes=3_000, xon_gap_bytes=1_000)
-    live.set_switch(module.Switch(str(build(compile_program(PROGRAM).json))))
+    live.set_switch(module.Switch(str(build(compile_program(PROGRAM).program))))
     for _ in range(20):
         live.inject(0, frame(0, what, priority=4).ljust(1_000, b"\0"))
     live.inject(2, frame(2, UNICAST, priority=5).ljust(1_000, b"\0"))

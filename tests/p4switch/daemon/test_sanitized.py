@@ -18,7 +18,7 @@ from pathlib import Path
 from p4switch import daemon, engine
 from p4switch.compiler import compile_program
 from tests.p4switch.daemon.test_process import PROGRAM
-engine.build(compile_program(PROGRAM).json)
+engine.build(compile_program(PROGRAM).program)
 try:
     daemon.load()
 except ImportError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from p4switch.bmv2 import read
 from p4switch.engine import build, load
 
 if TYPE_CHECKING:
@@ -176,5 +177,5 @@ class ProgramBuilder:
         }))
 
     def switch(self, **options: int) -> Switch:
-        switch: Switch = load().Switch(str(build(self.json())), **options)
+        switch: Switch = load().Switch(str(build(read(self.json()))), **options)
         return switch

@@ -32,8 +32,8 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_a_switch_keeps_what_its_program_says(program: Path, trace: bool) -> None:
-    document = compile_program(program).json
-    switch = load().Switch(str(build_traced(document).library if trace else build(document)))
+    compiled = compile_program(program).program
+    switch = load().Switch(str(build_traced(compiled).library if trace else build(compiled)))
     place = f"{program}:14: assert(h.h.a != 9)"
     switch.process(0, b"\7")
     assert switch.failed_assert is None
@@ -46,7 +46,7 @@ def test_a_switch_keeps_what_its_program_says(program: Path, trace: bool) -> Non
 
 
 def test_what_nobody_fetches_is_bounded(program: Path) -> None:
-    switch = load().Switch(str(build(compile_program(program).json)))
+    switch = load().Switch(str(build(compile_program(program).program)))
     for _ in range(5000):
         switch.process(0, b"\7")
     said, lost = switch.said()

@@ -3,12 +3,13 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from test_json_errors import everything
 
-from p4switch import native
+from p4switch import ir, native
+from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
 from p4switch.engine import build, fuzz, load, pipeline_cost
 
@@ -38,9 +39,9 @@ def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
 
     right = engine.generated
 
-    def wrong(document: Any, *, traced: bool) -> "Generated":
+    def wrong(program: ir.Program, *, traced: bool) -> "Generated":
         extract, copy = r"p4_extract\((.*), frame, &at, len, have, \d+\)", r"memcpy(\1, frame->data + at, 2000)"
-        made = right(document, traced=traced)
+        made = right(program, traced=traced)
         text, count = re.subn(extract, copy, made.text)
         assert count
         return replace(made, text=text)
@@ -52,21 +53,21 @@ def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_benchmark_compares_equals() -> None:
     for name in ("ecn", "int", "collective"):
-        document = compile_program(P4SRC / f"{name}.p4").json
-        generated, baseline = pipeline_cost.outputs(name, document)
+        compiled = compile_program(P4SRC / f"{name}.p4").program
+        generated, baseline = pipeline_cost.outputs(name, compiled)
         assert generated == baseline
         assert len(generated[0]) == 1
 
 
 def test_libraries_of_another_version_are_refused(tmp_path: Path) -> None:
-    document = everything()
+    program = read(everything())
     from p4switch import engine
 
     with pytest.raises(ValueError, match="not a compiled pipeline"):
         load().Switch(str(tmp_path / "none.so"))
-    made = engine.generated(document)
-    library = native.build_text("old", made.text, headers=[*engine.PIPELINE_HEADERS, *made.path.headers],
+    made = engine.generated(program)
+    library = native.build_text("old", made.text, headers=[*engine.PIPELINE_HEADERS, *made.program.path.headers],
                                 flags=["-DP4_ABI=1", "-Wno-unused"])
     with pytest.raises(ValueError, match="another version"):
         load().Switch(str(library))
-    load().Switch(str(build(document)))
+    load().Switch(str(build(program)))

@@ -41,7 +41,7 @@ def test_no_name_and_no_line_of_the_source_breaks_it() -> None:
 
 
 def test_it_names_what_it_comes_from() -> None:
-    text = generated(compile_program("p4src/ecn.p4").json).text
+    text = generated(compile_program("p4src/ecn.p4").program).text
     for name in (
         r"state_parse_ipv4:;",
         r"H_ipv4 = 14,",
@@ -54,7 +54,7 @@ def test_it_names_what_it_comes_from() -> None:
 
 
 def test_what_it_initialises_is_named() -> None:
-    text = generated(compile_program("p4src/ecn.p4").json).text
+    text = generated(compile_program("p4src/ecn.p4").program).text
     rows = re.findall(r"static const p4_\w+_info \w+\[\] = \{\n(.*?)\};\n", text, re.DOTALL)
     assert len(rows) >= 6
     for line in (line.strip() for row in rows for line in row.splitlines()):
@@ -63,5 +63,5 @@ def test_what_it_initialises_is_named() -> None:
 
 def test_nobody_has_to_read_much() -> None:
     """ecn.p4 took 2,044 lines before there was a printer, and 508 with it; there is room for more of the program."""
-    lines = generated(compile_program("p4src/ecn.p4").json).text.splitlines()
+    lines = generated(compile_program("p4src/ecn.p4").program).text.splitlines()
     assert len(lines) <= 2044 / 3

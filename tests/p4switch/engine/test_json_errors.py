@@ -11,6 +11,7 @@ import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 from p4switch import native
+from p4switch.bmv2 import read
 from p4switch.engine import JsonError, build, generated
 
 Json = Any
@@ -78,7 +79,7 @@ def places(document: Json, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def test_everything_is_fine_as_it_is() -> None:
-    build(everything())
+    build(read(everything()))
 
 
 WORDS: list[Any] = [None, "", "nowhere", -1, 0, 10**30, 3.5, True, [], {}, ["h"], ["h", "nothing"], "0xzz", "*",
@@ -107,7 +108,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
     for _ in range(500):
         changed = mutate(document, rng)
         try:
-            texts.append(generated(changed).text)
+            texts.append(generated(read(changed)).text)
         except JsonError as error:
             messages.append(str(error))
     assert not [m for m in messages if "\n" in m or len(m) > 400]
@@ -122,7 +123,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
 def _headers() -> Any:
     from p4switch.engine import PIPELINE_HEADERS
 
-    return [*PIPELINE_HEADERS, *generated(everything()).path.headers]
+    return [*PIPELINE_HEADERS, *generated(read(everything())).program.path.headers]
 
 
 def edit(change: Callable[[Json], None]) -> Json:
@@ -173,15 +174,15 @@ def add_operation(document: Json, name: str, *parameters: Json) -> None:
 ])
 def test_message(change: Callable[[Json], None], message: str) -> None:
     with pytest.raises(JsonError, match=message):
-        generated(edit(change))
+        generated(read(edit(change)))
 
 
 def test_json_of_another_kind() -> None:
     for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3):
         with pytest.raises(JsonError):
-            generated(document)
+            generated(read(document))
         with pytest.raises(JsonError):
-            build(document)
+            build(read(document))
 
 
 @pytest.mark.parametrize("depth", [2_000, 100_000])
@@ -191,7 +192,7 @@ def test_nesting_is_bounded(depth: int) -> None:
         deep = {"type": "expression", "value": deep}
     document = edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), deep)))
     with pytest.raises(JsonError, match="nested over 500 deep"):
-        generated(document)
+        generated(read(document))
     del document["actions"][0]["primitives"][-1]
     while isinstance(deep, dict):  # Python itself takes what is as deep as this apart only step by step
         deep = deep["value"]
@@ -201,7 +202,7 @@ def test_an_expression_of_a_hundred_operators_is_built() -> None:
     sum_: Json = field("h", "a")
     for _ in range(100):
         sum_ = op("+", sum_, const(1))
-    build(edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), sum_))))
+    build(read(edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), sum_)))))
 
 
 def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
@@ -209,6 +210,6 @@ def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
     wrong = assign(field("h", "a"), {"type": "field", "value": [name, "a"]})
     document = edit(lambda d: d["actions"][0]["primitives"].append(wrong))
     with pytest.raises(JsonError, match=r"^BMv2 JSON: .* \.\.\.$") as caught:
-        generated(document)
+        generated(read(document))
     assert len(str(caught.value)) == 300
     assert "\n" not in str(caught.value)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, op, sm
 
+from p4switch.bmv2 import read
 from p4switch.engine import build, load
 
 Json = Any
@@ -51,7 +52,7 @@ def link(b: ProgramBuilder, pipeline: str) -> Json:
 
 
 def switch_of(b: ProgramBuilder) -> Any:
-    return load().Switch(str(build(link(b, ""))))
+    return load().Switch(str(build(read(link(b, "")))))
 
 
 def equals(name: str, value: int) -> Json:

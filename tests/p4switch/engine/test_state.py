@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
+from p4switch.bmv2 import read
 from p4switch.engine import build_traced, load
 from p4switch.trace import Decoder, Trace, events
 
@@ -399,7 +400,7 @@ def test_trace_tells_what_happened() -> None:
     b.table("t", [("exact", field("h", "i"))], [nothing], default=nothing)
     b.run([call("assert", op("!=", field("h", "i"), const(9)))])
     document = b.json()
-    traced = build_traced(document)
+    traced = build_traced(read(document))
     switch = load().Switch(str(traced.library))
     switch.process(3, b"\5\0")
     assert switch.traced() == ([], 0)  # nobody has asked

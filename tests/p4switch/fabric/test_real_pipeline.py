@@ -25,8 +25,8 @@ def star(sent: dict[int, int], trace: bool = False, **config: Any):
     hosts += [Host() for _ in range(3)]
     for host in hosts:
         network.add_host(host)
-    document = compile_program(PROGRAM).json
-    switch = Switch(str(build_traced(document).library if trace else build(document)))
+    compiled = compile_program(PROGRAM).program
+    switch = Switch(str(build_traced(compiled).library if trace else build(compiled)))
     switch.multicast_set(1, [(1, 0), (2, 0), (3, 0), (3, 1)])
     switch.clone_session_set(1, [(2, 0), (3, 0)])
     node = network.add_switch(switch, **config)
@@ -97,7 +97,7 @@ def test_a_trace_tells_what_the_pipeline_did():
     found = [
         plain(event).split(maxsplit=2)[-1] if event is not None else str(record[2])
         for record, *_, event in hops(
-            network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).json))
+            network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).program))
         )
     ]
     assert found[0] == "send"

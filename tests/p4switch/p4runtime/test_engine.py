@@ -28,7 +28,7 @@ class Bench:
         compiled = compile_program(program)
         self.now_ns = 0
         self.installed: list[Any] = []
-        library = str(engine.build(compiled.json))
+        library = str(engine.build(compiled.program))
         self.device = Device(
             lambda _: engine.load().Switch(library), install=self.installed.append, clock_ns=lambda: self.now_ns
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from p4switch import engine
+from p4switch.bmv2 import read
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import JsonError, fuzz
 from p4switch.p4runtime import pipeline
@@ -90,7 +91,7 @@ class Documents(Attack):
             except Exception:
                 raise Finding(traceback.format_exc(), {"p4runtime.json": data}) from None
             try:
-                engine.generated(document)
+                engine.generated(read(document))
                 accepted.append(document)
             except JsonError as error:
                 if "\n" in str(error) or len(str(error)) > 400:

@@ -96,7 +96,7 @@ class Programs(Attack):
         signal.signal(signal.SIGVTALRM, _expired)
         signal.setitimer(signal.ITIMER_VIRTUAL, TIME_LIMIT_S)
         try:
-            engine.generated(_compile(path, include, None).json)
+            engine.generated(_compile(path, include, None).program)
         except JsonError as error:
             return f"compiled, but cannot be loaded: {error}"
         except UserError:

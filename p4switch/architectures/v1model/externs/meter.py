@@ -49,7 +49,7 @@ class ExecuteMeter(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         number, meter = to.program.meter(self.meter)
-        if meter.is_direct:
+        if meter.table:
             raise JsonError(f"BMv2 JSON: execute_meter on the direct meter {meter.name}")
         at = to.index("uint64_t", self.index)
         with to.within(at, meter.size):

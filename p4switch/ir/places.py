@@ -1,0 +1,26 @@
+"""Places of the source."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Place in the source; line and column count from 1.
+
+    `text` begins there. `file` may be "": unknown.
+    """
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def note(self) -> str:
+        """The name of the file, the line and the text, for readers."""
+        return f"{posixpath.basename(self.file)}:{self.line}: {self.text}" if self.text else ""
