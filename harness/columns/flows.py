@@ -60,6 +60,12 @@ FLOWS = Table(
             "the same in an empty network, packets back to back, stored and forwarded",
             type="float64",
         ),
+        Column(
+            "base_rtt_ns",
+            "ns",
+            "a full packet to its receiver and the ACK back in an empty network; of several receivers the largest",
+            parts=Joining.FIRST,
+        ),
         Column("slowdown", "", "fct_ns over ideal_fct_ns; NaN: not delivered", type="float64"),
         packets(
             "packets_sent",

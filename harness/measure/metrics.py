@@ -16,11 +16,11 @@ from harness.columns.flows import SHORTEST_LINKS, column_of, in_order
 from harness.columns.rates import RATES, sampled
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Rate, Recording
-from harness.plan.frame_sizes import HEADER_BYTES
+from harness.plan.frame_sizes import ACK_BYTES, HEADER_BYTES
 from harness.plan.run import Run
 from harness.workloads import Flow
 from topologies.model import Neighbour
-from topologies.routing import path
+from topologies.routing import path, transit_ns
 
 INT_SHIM_BYTES = 2
 INT_RECORD_BYTES = 8
@@ -99,6 +99,17 @@ class EmptyNetwork:
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
         return slowest_ns
 
+    def base_rtt_ns(self, flow: Flow) -> int:
+        """Return the round trip of a full packet and its ACK; to several receivers the largest."""
+        run = self._run
+        latency_ns, charged = run.scenario.switch.latency_ns, run.scenario.link_bytes
+        rtts_ns = (
+            # The way back has the same links.
+            transit_ns(links, charged(run.data_bytes), latency_ns) + transit_ns(links, charged(ACK_BYTES), latency_ns)
+            for links in (self._path(flow.source, destination) for destination in flow.destinations)
+        )
+        return max(rtts_ns)
+
     def links(self, flow: Flow) -> float:
         """Return the links of a shortest path, hosts' links included; to several receivers the mean."""
         return float(np.mean([len(self._path(flow.source, destination)) for destination in flow.destinations]))
@@ -125,6 +136,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
         "source": lambda record: hosts[record.flow.source].name,
         "destination": lambda record: _destination(run, record.flow),
         "ideal_fct_ns": lambda record: empty.fct_ns(record.flow, record.flow.size_bytes),
+        "base_rtt_ns": lambda record: empty.base_rtt_ns(record.flow),
         SHORTEST_LINKS: lambda record: empty.links(record.flow),
     }
     columns: dict[str, Any] = {}

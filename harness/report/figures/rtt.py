@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
+from harness.measure.results import Result
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import MAX_POINTS, line, plain, plain_logarithmic
@@ -23,14 +25,13 @@ class RoundTripTimes(Figure):
         return any((r.rates["rtt_ns"] >= 0).any() for r in comparison.results)
 
     def caption(self, comparison: Comparison) -> str:
-        return "Round-trip times"
+        return "Round-trip times, over the base RTT of each flow"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """Draw the latest RTT of each queue pair at every sample, in base RTTs."""
+        """Draw the latest RTT of each queue pair at every sample, in base RTTs of its flow."""
         longest = []
         for variant in variants:
-            sampled = [r.rates["rtt_ns"][r.rates["rtt_ns"] >= 0] / r.summary["base_rtt_ns"] for r in variant.results]
-            rtts = np.sort(np.concatenate(sampled))
+            rtts = np.sort(np.concatenate([_in_base_rtts(result) for result in variant.results]))
             if len(rtts):
                 longest.append(float(rtts[-1]))
                 levels = np.linspace(0, 1, min(len(rtts), MAX_POINTS))
@@ -39,3 +40,14 @@ class RoundTripTimes(Figure):
         if max(longest, default=0.0) > _UNLIKE * min(longest, default=0.0):
             axes.set_xscale("log")
             plain_logarithmic(axes.xaxis)
+
+
+def _in_base_rtts(result: Result) -> NDArray[np.float64]:
+    """Return all RTTs that were sampled. Older folders have one base RTT, the largest of the network."""
+    rates = result.rates[result.rates["rtt_ns"] >= 0]
+    messages = result.messages
+    if "base_rtt_ns" not in messages:
+        return rates["rtt_ns"].to_numpy(np.float64) / float(result.summary["base_rtt_ns"])
+    own = rates["qp"].map(messages.groupby("qp")["base_rtt_ns"].first())
+    found: NDArray[np.float64] = (rates["rtt_ns"] / own).to_numpy(np.float64)
+    return found

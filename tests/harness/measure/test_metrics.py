@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from harness.measure.metrics import empty_network_fct_ns, fair_from, jain_index, jain_table
+from harness.measure.metrics import (
+    empty_network_fct_ns,
+    fair_from,
+    flows_table,
+    jain_index,
+    jain_table,
+    messages_table,
+)
+from harness.plan import resolve, scenario
+from harness.plan.frame_sizes import ACK_BYTES
+from harness.worlds.virtual import VirtualWorld
 from topologies.model import Neighbour
-from topologies.routing import path, transit_ns
+from topologies.routing import base_rtt_ns, path, transit_ns
 
 links = st.lists(
     st.builds(
@@ -101,3 +113,24 @@ def test_a_sample_that_began_before_the_last_start_is_none_of_all_flows() -> Non
     assert fair_from(jain, 130, 20) == (160, 16)
     assert fair_from(jain, 140, 20) == (160, 16)
     assert fair_from(jain, 141, 20) == (180, 16)
+
+
+def test_each_flow_has_the_base_rtt_of_its_own_path() -> None:
+    """Neighbours under one switch are nearer than hosts across the network, and no RTT is below a base RTT."""
+    tables: dict[str, Any] = {
+        "cc": "dcqcn",
+        "topology": {"name": "fat-tree", "k": 4},
+        "workload": {"name": "permutation", "size_bytes": 20_000},
+        "record": {"rate_interval_ns": 1000},
+    }
+    (run,) = resolve.plan("x", scenario.check(tables), Path())
+    recording = VirtualWorld(run).run()
+    flows = flows_table(run, recording, messages_table(run, recording))
+    hosts = {host.name: host for host in run.topology.hosts}
+    links = {len(path(run.topology, hosts[a], hosts[b])) for a, b in zip(flows.source, flows.destination, strict=True)}
+    assert len(links) > 1
+    for flow in flows.itertuples():
+        ends = hosts[flow.source], hosts[flow.destination]
+        sizes = (run.scenario.link_bytes(n) for n in (run.data_bytes, ACK_BYTES))
+        assert flow.base_rtt_ns == base_rtt_ns(run.topology, *ends, *sizes, run.scenario.switch.latency_ns)
+    assert flows["base_rtt_ns"].max() == run.base_rtt_ns()
