@@ -16,9 +16,8 @@ from pathlib import Path
 
 import click
 
-from p4switch.compiler.bmv2 import for_bmv2
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.passes import lowered
+from p4switch.compiler.passes import for_bmv2, lowered
 from p4switch.errors import UserError
 from p4switch.interpreter import deep_recursion
 from p4switch.sources import arch_option, define_option

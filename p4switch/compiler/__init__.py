@@ -190,10 +190,9 @@ def _compile(
 ) -> Compiled:
     from p4switch.bfrt import schema
     from p4switch.bmv2.writer import to_json
-    from p4switch.compiler.bmv2 import for_bmv2
     from p4switch.compiler.frontend import parse_and_check
     from p4switch.compiler.p4info import build_p4info
-    from p4switch.compiler.passes import lowered
+    from p4switch.compiler.passes import for_bmv2, lowered
 
     with uncollected(), deep_recursion():
         program = parse_and_check(path, include_dirs, defines, arch)

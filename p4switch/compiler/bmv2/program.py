@@ -11,12 +11,13 @@ from p4switch.compiler.bmv2.pipelines import Pipelines
 from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.bmv2.storage import Storage
 from p4switch.compiler.midend.whole import Lowered
-from p4switch.compiler.passes import BMV2, run
 
 
-def for_bmv2(lowered: Lowered) -> ir.Program:
-    """Return `lowered` for BMv2 and the engine. Raises CompileError for what they cannot do."""
-    run(BMV2, lowered)
+def fitted(lowered: Lowered) -> ir.Program:
+    """Return what the passes have left of `lowered` for BMv2 and the engine.
+
+    Raises CompileError for what they cannot do.
+    """
     source = Source(lowered.source)
     with source.at(lowered.source.main.pos if lowered.source.main is not None else 0):
         return _made(lowered, lowered.program, source)
