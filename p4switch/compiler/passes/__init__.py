@@ -1,7 +1,7 @@
 """The passes from the checked program to what tools read, in one list.
 
 `lower` makes an IR of the program; the passes of `PASSES` transform it, and those of `BMV2` prepare it for BMv2, for
-which `fit` makes a program of it.
+which `bmv2` makes a program of it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from p4switch.ir.printer import print_program
 
 LOWER = "lower"
 _LOWER_HELP = "calls, structs, stacks and externs become operations over scalars"
-FIT = "fit"
-_FIT_HELP = "storage becomes header instances, numbers lose their width, nodes of pipelines get names"
+TARGET = "bmv2"
+_TARGET_HELP = "storage becomes header instances, numbers lose their width, nodes of pipelines get names"
 
 PASSES = (
     Pass(
@@ -72,7 +72,7 @@ Watch = Callable[[str, ir.Program], None]
 
 def listed() -> list[tuple[str, str]]:
     """Return the names of all passes, and a line about each, in their order."""
-    return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2)), (FIT, _FIT_HELP)]
+    return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2)), (TARGET, _TARGET_HELP)]
 
 
 def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
@@ -89,7 +89,7 @@ def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
     run(BMV2, program, watch)
     result = fitted(program)
     if watch is not None:
-        watch(FIT, result)
+        watch(TARGET, result)
     return result
 
 
@@ -105,7 +105,7 @@ def inspect(program: ast.Program, name: str, check: bool) -> str:
     def watch(done: str, after: ir.Program) -> None:
         gone.update(forms.get(done, ()))
         if check:
-            checker.check(after, gone, widths=done != FIT)
+            checker.check(after, gone, widths=done != TARGET)
         if done == name:
             texts[done] = print_program(after)
 
