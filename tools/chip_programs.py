@@ -16,9 +16,8 @@ from pathlib import Path
 
 import click
 
-from p4switch.compiler.bmv2 import to_json
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.passes import lowered
+from p4switch.compiler.passes import for_bmv2, lowered
 from p4switch.errors import UserError
 from p4switch.interpreter import deep_recursion
 from p4switch.sources import arch_option, define_option
@@ -52,7 +51,7 @@ def outcome(program: Path, folder: Path, defines: dict[str, str], arch: str) -> 
         checked = parse_and_check(program, dirs, defines, arch)
         how_far = "checked"
         with deep_recursion():
-            to_json(lowered(checked))
+            for_bmv2(lowered(checked))
     except UserError as error:
         return how_far, str(error).splitlines()[0]
     return "compiled", ""

@@ -41,6 +41,8 @@ class Arguments:
 
     def place(self) -> ir.Place:
         found = self._next()
+        if isinstance(found, ir.Op) and found.op == "cast" and found.type == ir.INT:
+            (found,) = found.args
         if not isinstance(found, _PLACES):
             raise self._error(f"needs a field as parameter {self._taken}")
         return found
@@ -71,11 +73,14 @@ class Arguments:
             raise self._error(f"needs a name as parameter {self._taken}")
         return found.value
 
-    def header(self) -> ir.HeaderRef:
+    def instance(self) -> str:
+        """Return the name of a header instance."""
         found = self._next()
+        if isinstance(found, ir.Named) and found.kind == "header":
+            return found.value
         if not isinstance(found, ir.HeaderRef):
             raise self._error(f"needs a header as parameter {self._taken}")
-        return found
+        return found.name
 
     def calculation(self) -> ir.Calculation:
         name = self.name()

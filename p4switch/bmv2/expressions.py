@@ -5,12 +5,12 @@ BMv2 computes without limit of width and cuts when it stores: operators are of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from p4switch import ir
 from p4switch.bmv2.schema import Json, JsonError
 from p4switch.bmv2.symbols import VALID, Symbols
-from p4switch.bmv2.values import hex_value, pair, short, unwrap
+from p4switch.bmv2.values import pair, short, unwrap, written_number
 from p4switch.compiler import types
 
 _BINARY = {"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
@@ -74,6 +74,11 @@ class Expressions:
             assert isinstance(stack.element, types.Union)
             return tuple(self.symbols.member(stack, field.name, index) for field in stack.element.fields)
         raise JsonError(f"BMv2 JSON: expected a header union, got {short(json)}")
+
+    def union(self, json: Json) -> ir.UnionRef | None:
+        """Return a union that is no element of a stack, or None."""
+        json = unwrap(json)
+        return self.symbols.union(str(json.get("value"))) if json.get("type") == "header_union" else None
 
     def _plain_stack(self, json: Json) -> ir.StackRef:
         json = unwrap(json)
@@ -146,12 +151,18 @@ class Expressions:
     def condition(self, json: Json) -> ir.Expr:
         return as_bool(self.number(json))
 
+    def argument(self, json: Json) -> ir.Expr:
+        """Return an argument of an operation: a number, which is cast to `int` if a field is written as expression."""
+        found = self.number(json)
+        wrapped = isinstance(json, Mapping) and json.get("type") == "expression"
+        return ir.Op("cast", (found,), ir.INT) if wrapped and isinstance(found, ir.FieldRef | ir.Param) else found
+
     def number(self, json: Json) -> ir.Expr:
         """Return a number, or a bool in its place."""
         json = unwrap(json)
         kind = json.get("type")
         if kind == "hexstr":
-            return ir.Const(hex_value(json.get("value")), ir.INT)
+            return written_number(json.get("value"))
         if kind == "bool":
             return ir.Const(int(bool(json.get("value"))), ir.BOOL)
         if kind == "lookahead":

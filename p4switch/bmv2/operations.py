@@ -5,7 +5,6 @@ Those of externs are read by the classes of their architecture, which are found 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
@@ -14,6 +13,7 @@ from p4switch import ir
 from p4switch.bmv2 import schema
 from p4switch.bmv2.arguments import Arguments
 from p4switch.bmv2.expressions import Expressions
+from p4switch.bmv2.flat import Item, Jump, blocks
 from p4switch.bmv2.schema import Json, JsonError
 from p4switch.bmv2.values import hex_value, pair, unwrap
 from p4switch.compiler import types
@@ -41,42 +41,7 @@ class Operations:
         self.x = x
         self._externs, self._calculations, self._span = externs, calculations, span
         self._at: int | None = None  # the span of what is read
-
-    # Actions and deparsers
-
-    def body(self, primitives: Sequence[schema.Primitive]) -> ir.Block:
-        """Return the first of the blocks that primitives are, with their jumps."""
-        count = len(primitives)
-        jumps = {i: self._target(p, count) for i, p in enumerate(primitives) if p.op in _JUMPS}
-        firsts = sorted({0, count, *jumps.values(), *(at + 1 for at in jumps)})
-        blocks = {first: ir.Block() for first in firsts}
-        for first, after in itertools.pairwise(firsts):
-            block = blocks[first]
-            for at in range(first, after):
-                if at not in jumps:
-                    block.ops += self.primitive(primitives[at])
-            last = after - 1
-            if last not in jumps:
-                block.end = ir.Goto(blocks[after])
-            elif primitives[last].op == "_jump":
-                block.end = ir.Goto(blocks[jumps[last]])
-            else:
-                condition = self.x.condition(primitives[last].parameters[0])
-                place = self._span(primitives[last].place)
-                block.end = ir.Branch(condition, blocks[after], blocks[jumps[last]], place)
-        return blocks[0]
-
-    def _target(self, primitive: schema.Primitive, count: int) -> int:
-        _arity(primitive, _JUMPS[primitive.op])
-        offset = unwrap(primitive.parameters[-1])
-        if offset.get("type") != "hexstr" or not 0 <= hex_value(offset.get("value")) <= count:
-            raise JsonError(f"BMv2 JSON: {primitive.op} needs the number of a primitive of its action")
-        return hex_value(offset.get("value"))
-
-    def primitive(self, primitive: schema.Primitive) -> list[ir.Operation]:
-        """Return the operations of one primitive other than a jump."""
-        self._at = self._span(primitive.place)
-        handlers: dict[str, tuple[int, Callable[..., list[ir.Operation]]]] = {
+        self._handlers: dict[str, tuple[int, Callable[..., list[ir.Operation]]]] = {
             "assign": (2, self._assign),
             "modify_field": (2, self._assign),
             "assign_VL": (2, self._assign_varbit),
@@ -99,8 +64,35 @@ class Operations:
             "no_op": (0, list),
             "exit": (0, lambda: [ir.Exit(self._at)]),
         }
-        if primitive.op in handlers:
-            arity, handler = handlers[primitive.op]
+
+    # Actions and deparsers
+
+    def body(self, primitives: Sequence[schema.Primitive]) -> ir.Block:
+        """Return the first of the blocks that primitives are, with their jumps."""
+        items: list[Item] = []
+        places = [0]  # of the items that each primitive becomes
+        for primitive in primitives:
+            items += [self._jump(primitive, len(primitives))] if primitive.op in _JUMPS else self.primitive(primitive)
+            places.append(len(items))
+        for item in items:
+            if isinstance(item, Jump):
+                item.target = places[item.target]
+        return blocks(items)
+
+    def _jump(self, primitive: schema.Primitive, count: int) -> Jump:
+        _arity(primitive, _JUMPS[primitive.op])
+        *condition, offset = primitive.parameters
+        target = unwrap(offset)
+        if target.get("type") != "hexstr" or not 0 <= hex_value(target.get("value")) <= count:
+            raise JsonError(f"BMv2 JSON: {primitive.op} needs the number of a primitive of its action")
+        test = self.x.condition(condition[0]) if condition else None
+        return Jump(hex_value(target.get("value")), test, self._span(primitive.place))
+
+    def primitive(self, primitive: schema.Primitive) -> list[ir.Operation]:
+        """Return the operations of one primitive other than a jump."""
+        self._at = self._span(primitive.place)
+        if primitive.op in self._handlers:
+            arity, handler = self._handlers[primitive.op]
             _arity(primitive, arity)
             return handler(*primitive.parameters)
         if primitive.op in self._externs:
@@ -120,7 +112,7 @@ class Operations:
             items = json.get("value") or []  # p4c writes {} for none
             if not isinstance(items, list):
                 raise JsonError("BMv2 JSON: expected a list of values")
-            return [self.x.number(item) for item in items]
+            return [self.x.argument(item) for item in items]
         inner = unwrap(json)
         kind = inner.get("type")
         if kind in _REFERENCES and kind != "header":
@@ -128,11 +120,11 @@ class Operations:
         if kind == "header":
             return self.x.header(inner)
         if kind in _VALUES or "op" in inner:
-            return self.x.number(inner)
+            return self.x.argument(json)
         return ir.Named(str(kind), str(inner.get("value")))
 
     def _assign(self, target: Json, source: Json) -> list[ir.Operation]:
-        to, value = self.x.target(target), self.x.number(source)
+        to, value = self.x.target(target), self.x.argument(source)
         if isinstance(to.type, types.Varbit) is not isinstance(value.type, types.Varbit):
             raise JsonError("BMv2 JSON: a field of variable length is assigned to one that is not, or the other way")
         return [ir.Assign(to, value, self._at)]
@@ -157,7 +149,9 @@ class Operations:
         to, of = self.x.union_members(target), self.x.union_members(source)
         if len(to) != len(of):
             raise JsonError("BMv2 JSON: unions of different types cannot be assigned")
-        return [self._copied(a, b) for a, b in zip(to, of, strict=True)]
+        copies = [self._copied(a, b) for a, b in zip(to, of, strict=True)]
+        whole, other = self.x.union(target), self.x.union(source)
+        return copies if whole is None or other is None else [ir.CopyUnion(whole, other, self._at)]
 
     def _assign_stack(self, target: Json, source: Json) -> list[ir.Operation]:
         to, of = self.x.stack(target), self.x.stack(source)
@@ -169,7 +163,7 @@ class Operations:
         to, count = self.x.stack(stack), unwrap(by)
         if count.get("type") != "hexstr":
             raise JsonError("BMv2 JSON: push and pop take a constant")
-        return [ir.MoveStack(to, sign * max(0, min(hex_value(count.get("value")), to.size)), self._at)]
+        return [ir.MoveStack(to, sign * max(0, hex_value(count.get("value"))), self._at)]
 
     # Parsers
 
@@ -195,7 +189,7 @@ class Operations:
             self._at = span
             return self._assign(args[0], args[1])
         if op.op == "advance":
-            return [ir.Advance(self.x.number(args[0]), span)]
+            return [ir.Advance(self.x.argument(args[0]), span)]
         count = args[0] if isinstance(args[0], int) else hex_value(unwrap(args[0]).get("value"))
         if not 0 <= count <= _MAX_SHIFT_BYTES:
             raise JsonError(f"BMv2 JSON: parser operation shift by {count} bytes; expected 0 to {_MAX_SHIFT_BYTES}")

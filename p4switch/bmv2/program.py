@@ -12,7 +12,7 @@ from p4switch.bmv2.expressions import Expressions, lookahead
 from p4switch.bmv2.operations import Operations
 from p4switch.bmv2.schema import Json, JsonError
 from p4switch.bmv2.symbols import Symbols, found, unique
-from p4switch.bmv2.values import hex_value, mask_value
+from p4switch.bmv2.values import hex_value, mask_value, written_number
 from p4switch.compiler import types
 from p4switch.interpreter import deep_recursion, uncollected
 from p4switch.ir.places import Place
@@ -318,7 +318,7 @@ class _Reader:
         attributes: dict[str, ir.Const | str] = {}
         for each in instance.attribute_values:
             if each.type == "hexstr":
-                attributes[each.name] = ir.Const(hex_value(each.value), ir.INT)
+                attributes[each.name] = written_number(each.value)
             elif each.type == "string":
                 attributes[each.name] = str(each.value)
         return ir.ExternInstance(instance.name, instance.type, attributes, self._span(instance.place))
@@ -359,7 +359,7 @@ class _Reader:
                 width = item.get("bitwidth")
                 if not isinstance(width, int) or not 0 < width <= _MAX_CONSTANT_BITS:
                     raise JsonError("BMv2 JSON: a constant in a calculation needs a bitwidth")
-                made.inputs.append(ir.Const(hex_value(value) & (1 << width) - 1, ir.Bits(width)))
+                made.inputs.append(ir.Const(hex_value(value), ir.Bits(width)))
             elif kind == "header":
                 made.inputs.append(self._symbols.header(str(value)))
             elif kind == "payload":

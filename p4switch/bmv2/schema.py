@@ -358,15 +358,15 @@ class Program(Model):
 
 def _check_nesting(document: Json) -> None:
     """Raise JsonError for deep nesting, which would exhaust the recursion of readers and of the C compiler."""
-    waiting: list[tuple[Json, int]] = [(document, 1)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > MAX_NESTING:
-            raise JsonError(f"BMv2 JSON: it is nested over {MAX_NESTING} deep")
-        if isinstance(value, dict):
-            waiting.extend((inner, depth + 1) for inner in value.values())
-        elif isinstance(value, list):
-            waiting.extend((inner, depth + 1) for inner in value)
+    level: list[Json] = [document]
+    for _ in range(MAX_NESTING + 1):
+        level = [
+            inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return
+    raise JsonError(f"BMv2 JSON: it is nested over {MAX_NESTING} deep")
 
 
 def validate(document: Mapping[str, Json]) -> Program:

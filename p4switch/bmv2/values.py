@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from p4switch import ir
 from p4switch.bmv2.schema import Json, JsonError
 
 
@@ -22,12 +23,32 @@ def short(json: Json) -> str:
     return text if len(text) < 60 else text[:57] + "..."
 
 
+def hexstr(value: int, width: int = 0) -> str:
+    """Return `value` in hexadecimal, padded to whole bytes of `width` bits."""
+    digits = -(-width // 8) * 2
+    return f"{'-' if value < 0 else ''}0x{abs(value):0{digits}x}"
+
+
 def hex_value(json: Json) -> int:
     """Return the value of a hexstr."""
     try:
         return int(str(json), 16)
     except ValueError:
         raise JsonError(f"BMv2 JSON: expected a hexadecimal number, got {short(json)}") from None
+
+
+def number(value: int, width: int = 0) -> ir.Const:
+    """Return a number. It has no width in BMv2: its type is that of its digits, if they are more than it needs."""
+    return _of_digits(value, -(-width // 8) * 2)
+
+
+def written_number(json: Json) -> ir.Const:
+    """Return the number of a hexstr."""
+    return _of_digits(hex_value(json), len(str(json).strip().lstrip("+-")) - 2)
+
+
+def _of_digits(value: int, digits: int) -> ir.Const:
+    return ir.Const(value, ir.Bits(4 * digits) if 4 * digits - 4 >= max(value.bit_length(), 1) else ir.INT)
 
 
 def mask_value(json: Json) -> int:

@@ -35,8 +35,10 @@ class Compiled:
     """A compiled program."""
 
     def __init__(
-        self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null"
+        self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null",
+        program: ir.Program | None = None,
     ) -> None:
+        self._program = program
         self._json_text = json_text
         self._p4info_bytes = p4info_bytes
         self._bf_rt_text = bf_rt_text
@@ -56,7 +58,9 @@ class Compiled:
 
     @functools.cached_property
     def program(self) -> ir.Program:
-        """The program, as the engine takes it."""
+        """The program, as the engine takes it: what was compiled here, or else what the JSON says."""
+        if self._program is not None:
+            return self._program
         from p4switch.bmv2 import read
 
         return read(self.json)
@@ -152,14 +156,20 @@ def compile_program(
     externs = [file.read_bytes() for file in extern_files()]
     key = cache.digest(_compiler_digest(), *externs, str(path), arch or "", source.text, _positions(source))
 
+    compiled: list[Compiled] = []
+
     def produce(target: Path) -> None:
         result = _compile(path, include_dirs, defines, arch)
+        compiled.append(result)
         texts = result._json_text, json.dumps(result.named_warnings), result._bf_rt_text
         parts = [texts[0].encode(), result._p4info_bytes, *(text.encode() for text in texts[1:])]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
 
-    head, _, rest = cache.cached("p4", key, ".bin", produce).read_bytes().partition(b"\n")
+    kept = cache.cached("p4", key, ".bin", produce)
+    if compiled:
+        return compiled[0]
+    head, _, rest = kept.read_bytes().partition(b"\n")
     ends = [0, *itertools.accumulate(map(int, head.split()))]
     json_text, p4info, warnings, bf_rt = (rest[start:end] for start, end in itertools.pairwise(ends))
     return Compiled(json_text.decode(), p4info, json.loads(warnings), bf_rt.decode())
@@ -179,16 +189,17 @@ def _compile(
     arch: str | None = None,
 ) -> Compiled:
     from p4switch.bfrt import schema
-    from p4switch.compiler.bmv2 import to_json
+    from p4switch.bmv2.writer import to_json
     from p4switch.compiler.frontend import parse_and_check
     from p4switch.compiler.p4info import build_p4info
-    from p4switch.compiler.passes import lowered
+    from p4switch.compiler.passes import for_bmv2, lowered
 
     with uncollected(), deep_recursion():
         program = parse_and_check(path, include_dirs, defines, arch)
         result = lowered(program)
         p4info = build_p4info(result)
-        bmv2 = json.dumps(to_json(result))
+        made = for_bmv2(result)
+        bmv2 = json.dumps(to_json(made))
         bf_rt = json.dumps(schema.build(result, p4info))
     warnings = [(w.name, str(w)) for w in program.warnings]
-    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, made)

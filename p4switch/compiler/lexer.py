@@ -16,20 +16,22 @@ KEYWORDS = frozenset(
     )
 )
 
-# Alternatives in the order of how often they occur. `>` is always a token of its own (so that types can nest): the
-# parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations by the parser.
+_BLANKS = " \t\r\n\f\v"
+# Alternatives in the order of how often they occur; blanks before a token are of its match. `>` is always a token of
+# its own (so that types can nest): the parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations
+# by the parser.
 _TOKEN = re.compile(
     r"""
-      [ \t\r\n\f\v]+
-    | ([A-Za-z_]\w*)
-    | (\{\#\} | \|\+\|= | \|-\|= | <<= | &&& | \.\.\. | \|\+\| | \|-\|
+    [ \t\r\n\f\v]*
+    (?: ([A-Za-z_]\w*)
+    | ([;(),}@?~\[\]] | \{\#\} | \|\+\|= | \|-\|= | <<= | &&& | \.\.\. | \|\+\| | \|-\|
        | << | \+\+ | \.\. | && | \|\| | == | != | <= | >= | \+: | \+= | -= | \*= | /= | %= | &= | \|= | \^=
-       | [-;(){}.,<>=:+@!\[\]&|*?~^/%])
+       | [-{.<>=:+!&|*^/%])
     | ([0-9]+[ws]0[xX][0-9a-fA-F_]+ | [0-9]+[ws]0[oO][0-7_]+ | [0-9]+[ws]0[bB][01_]+ | [0-9]+[ws]0[dD][0-9_]+
        | [0-9]+[ws][0-9][0-9_]*
        | 0[xX][0-9a-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+ | 0[dD][0-9_]+ | [0-9][0-9_]*)
     | "((?:\\.|[^"\\])*)"
-    | (.)
+    | (.))
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
@@ -58,10 +60,9 @@ def tokenize(text: str) -> Tokens:
     positions: list[int] = []
     keywords = KEYWORDS
     add_kind, add_text, add_position = kinds.append, texts.append, positions.append
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(text, 0, len(text.rstrip(_BLANKS))):
         group = match.lastindex
-        if group is None:
-            continue
+        assert group is not None
         token = match.group(group)
         if group == _IDENTIFIER:
             add_kind(token if token in keywords else "identifier")
@@ -74,7 +75,7 @@ def tokenize(text: str) -> Tokens:
         else:
             add_kind("unexpected character")
         add_text(token)
-        add_position(match.start())
+        add_position(match.start(group) - (group == _STRING))
     for _ in range(LOOKAHEAD + 1):
         add_kind("end of file")
         add_text("")

@@ -43,6 +43,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
 
 
 _CALLS = (ast.Call, ast.ConstructorCall)
+_INNER = {*_PARTS, *_CALLS}  # kinds of nodes that have others below them
 
 
 def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
@@ -76,4 +77,5 @@ def walk(node: ast.Node, facts: Facts) -> Iterator[ast.Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(parts(node, facts)))
+        if type(node) in _INNER:
+            stack += reversed(parts(node, facts))

@@ -194,11 +194,18 @@ class _Warnings:
         self._architecture = architecture
         self._facts = facts
         self._tell = tell
+        self._walked: dict[ast.Node, list[ast.Node]] = {}
+
+    def _walk(self, node: ast.Node) -> list[ast.Node]:
+        """Return `node` and everything below it; several warnings go through a whole block."""
+        if node not in self._walked:
+            self._walked[node] = list(walk(node, self._facts))
+        return self._walked[node]
 
     def _referred(self, nodes: Iterable[ast.Node]) -> Iterator[ast.Declaration]:
         """Yield the declarations that expressions and statements name."""
         for top in nodes:
-            for node in walk(top, self._facts):
+            for node in self._walk(top):
                 if isinstance(node, ast.Name):
                     yield self._facts.decls[node]
                 elif isinstance(node, ast.Call):
@@ -214,7 +221,7 @@ class _Warnings:
                     yield self._facts.switched[node]
 
     def block(self, block: ast.ControlDecl | ast.ParserDecl) -> None:
-        for node in walk(block, self._facts):
+        for node in self._walk(block):
             if isinstance(node, ast.If):
                 self._condition(node)
             elif isinstance(node, ast.TableDecl):
@@ -349,7 +356,7 @@ class _Warnings:
         return {place for value in given for place in self._places(value)}
 
     def _everything(self, block: ast.Node) -> Iterator[ast.Node]:
-        for node in walk(block, self._facts):
+        for node in self._walk(block):
             yield node
             func = node.func if isinstance(node, ast.Call) else None
             if isinstance(func, ast.Member) and self._facts.bindings[node].receiver is None:

@@ -174,20 +174,10 @@ class Expressions(ir.ExpressionVisitor[Value]):
     def const(self, expr: ir.Const) -> Value:
         return constant(self.em, expr.value)
 
-    def field(self, expr: ir.FieldRef) -> Value:
+    def field(self, expr: ir.Place | ir.Param | ir.Valid) -> Value:
         return self.place(expr).load(self.em)
 
-    def last_field(self, expr: ir.LastField) -> Value:
-        return self.place(expr).load(self.em)
-
-    def elem_field(self, expr: ir.ElemField) -> Value:
-        return self.place(expr).load(self.em)
-
-    def param(self, expr: ir.Param) -> Value:
-        return self.place(expr).load(self.em)
-
-    def valid(self, expr: ir.Valid) -> Value:
-        return self.place(expr).load(self.em)
+    last_field = elem_field = param = valid = field
 
     def lookahead(self, expr: ir.Lookahead) -> Value:
         raise JsonError("BMv2 JSON: a lookahead stands in the key of a parser state or alone in an assignment")
@@ -220,7 +210,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
             return C(name)
         if op == "<<":
             return self._shift_left(self.low(args[0], width), self._amount(args[1]), rep)
-        if op == "cast" and width <= _width(expr):
+        if op == "cast" and (expr.type == ir.INT or width <= _width(expr)):
             return self.low(args[0], width)
         if op == "?:":
             a, b = self.low(args[1], width), self.low(args[2], width)
@@ -242,9 +232,9 @@ class Expressions(ir.ExpressionVisitor[Value]):
         if op == ">>":
             return self._shift_right(self.data(args[0]), self._amount(args[1]))
         if op == "cast":
-            assert isinstance(expr.type, types.Bits)
-            if isinstance(args[0].type, types.Bool):
+            if expr.type == ir.INT or isinstance(args[0].type, types.Bool):
                 return self.data(args[0])
+            assert isinstance(expr.type, types.Bits)
             return from_low(self.em, self.low(args[0], expr.type.width), expr.type.width, expr.type.signed)
         if op == "saturate":
             assert isinstance(expr.type, types.Bits)

@@ -181,7 +181,7 @@ class ParserGenerator:
             if state in self.looping:
                 self.operations.fail("!--steps", "ParserTimeout")
             fresh = state is self.parser.start and state not in self.looping
-            for op in state.ops:
+            for op in self.operations.spelled_out(state.ops):
                 # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
                 fresh = fresh and isinstance(op, ir.SetInvalid)
                 if not fresh:

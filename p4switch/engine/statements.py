@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -84,7 +84,7 @@ class Statements(ir.OperationVisitor[None]):
         for block in order:
             node = made.nodes[str(made.numbers[block])] = Node()
             with self.em.inside(node.body):
-                for op in block.ops:
+                for op in self.spelled_out(block.ops):
                     self.statement(op)
                 if isinstance(block.end, ir.Branch):
                     node.condition = self.test(block.end.condition, block.end.span, "if")
@@ -111,6 +111,17 @@ class Statements(ir.OperationVisitor[None]):
             self.em.do("p->exit = p->endless = 1")
             self.em.leave()
         return name
+
+    def spelled_out(self, ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
+        """Yield operations, for a copy of a union those of its headers."""
+        for op in ops:
+            if not isinstance(op, ir.CopyUnion):
+                yield op
+                continue
+            to, of = self.program.union(op.dst.name), self.program.union(op.src.name)
+            for member, a, b in zip(op.dst.type.fields, to.headers, of.headers, strict=True):
+                assert isinstance(member.type, types.Header)
+                yield ir.CopyHeader(ir.HeaderRef(member.type, a.name), ir.HeaderRef(member.type, b.name), op.span)
 
     def statement(self, op: ir.Operation) -> None:
         """Add one operation, with what a trace tells of it."""
@@ -222,9 +233,7 @@ class Statements(ir.OperationVisitor[None]):
         self._copy(self.x.header(op.dst), self.x.header(op.src))
 
     def copy_union(self, op: ir.CopyUnion) -> None:
-        to, of = self.program.union(op.dst.name), self.program.union(op.src.name)
-        for a, b in zip(to.headers, of.headers, strict=True):
-            self._copy(self.x.named(a.name), self.x.named(b.name))
+        raise AssertionError("a union is copied header by header")
 
     def copy_stack(self, op: ir.CopyStack) -> None:
         to, of = self.program.any_stack(op.dst.name), self.program.any_stack(op.src.name)
@@ -255,7 +264,8 @@ class Statements(ir.OperationVisitor[None]):
             self.em.do(f"p->length -= {ref.length()}")
 
     def move_stack(self, op: ir.MoveStack) -> None:
-        stack, count = self.program.any_stack(op.stack.name), abs(op.by)
+        stack = self.program.any_stack(op.stack.name)
+        count = min(abs(op.by), stack.size)
         kept = stack.size - count
         for column in _columns(stack):
             if op.by >= 0:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from p4switch.bits.domain import fits, width
 from p4switch.bits.operators import ARITHMETIC, COMPARISONS, SATURATING, SHIFTS
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
-from p4switch.compiler.types import BOOL, Bits, Bool, Type, Varbit
+from p4switch.compiler.types import BOOL, INT, Bits, Bool, Type, Varbit
 from p4switch.ir import expressions as ex
 from p4switch.ir import operations as ops
 from p4switch.ir import program as pr
@@ -22,17 +22,19 @@ class CheckError(AssertionError):
     """Violation of an invariant of a program, and its place."""
 
 
-def check(program: pr.Program, gone: Collection[type[ops.Operation]] = ()) -> None:
+def check(program: pr.Program, gone: Collection[type[ops.Operation]] = (), *, widths: bool = True) -> None:
     """Raise CheckError for a program that refers to what is not there, or whose types do not agree.
 
-    `gone` are the operations that passes have spelled out.
+    `gone` are the operations that passes have spelled out. Without `widths` all numbers agree, as in a program for a
+    target.
     """
-    _Checker(program, gone).run()
+    _Checker(program, gone, widths).run()
 
 
 class _Checker:
-    def __init__(self, program: pr.Program, gone: Collection[type[ops.Operation]]) -> None:
+    def __init__(self, program: pr.Program, gone: Collection[type[ops.Operation]], widths: bool) -> None:
         self._program = program
+        self.widths = widths
         self.gone = gone
         self.stacks = {ref.name: (ref, names) for ref, names in program.stacks}
         self.unions = {ref.name for ref, _ in program.unions}
@@ -114,7 +116,7 @@ class _Checker:
             if isinstance(case, str):
                 if all(case != v.name for v in self._program.value_sets):
                     raise self.fail(f"there is no value set {case}")
-            elif len(case) != len(end.keys):
+            elif len(case) != len(end.keys) and (case or self.widths):
                 raise self.fail(f"a case has {len(case)} values for {len(end.keys)} keys")
 
     def _table(self, table: pr.Table) -> None:
@@ -130,6 +132,14 @@ class _Checker:
                 raise self.fail(f"an entry has {len(entry.keys)} values for {len(table.keys)} keys")
 
     # Expressions and references
+
+    def agree(self, a: Type, b: Type) -> bool:
+        """Return whether a value of one type can stand for one of the other.
+
+        Of a varbit, the most bits may differ.
+        """
+        numbers = not self.widths and all(isinstance(t, Bits) or t == INT for t in (a, b))
+        return a == b or numbers or (isinstance(a, Varbit) and isinstance(b, Varbit))
 
     def field(self, header: str, name: str) -> Type:
         found = self._fields.get((header, name))
@@ -175,20 +185,12 @@ class _Checker:
         yield from (f"{name}.{member}" if member else name for name in self.stacks[stack][1])
 
 
-def _agree(a: Type, b: Type) -> bool:
-    """Return whether a value of one type can stand for one of the other.
-
-    Of a varbit, the most bits may differ.
-    """
-    return a == b or (isinstance(a, Varbit) and isinstance(b, Varbit))
-
-
 class _Expressions(ExpressionVisitor[None]):
     def __init__(self, checker: _Checker) -> None:
         self._checker = checker
 
     def const(self, expr: ex.Const) -> None:
-        if isinstance(expr.type, Bits) and not fits(expr.value, expr.type):
+        if isinstance(expr.type, Bits) and self._checker.widths and not fits(expr.value, expr.type):
             raise self._checker.fail(f"{expr.value} is no value of type {expr.type}")
         if isinstance(expr.type, Bool) and expr.value not in (0, 1):
             raise self._checker.fail(f"{expr.value} is no bool")
@@ -230,19 +232,18 @@ class _Expressions(ExpressionVisitor[None]):
             shown = ", ".join(map(str, kinds))
             raise self._checker.fail(f"{text(expr)} of type {expr.type} has operands of types {shown}")
 
-    @staticmethod
-    def _fits(expr: ex.Op, kinds: list[Type]) -> bool:
-        op, t = expr.op, expr.type
+    def _fits(self, expr: ex.Op, kinds: list[Type]) -> bool:
+        op, t, agree = expr.op, expr.type, self._checker.agree
         if op in ("&&", "||", "!"):
             return t == BOOL and all(k == BOOL for k in kinds)
         if op in COMPARISONS:
-            return t == BOOL and _agree(*kinds)
+            return t == BOOL and agree(*kinds)
         if op in ARITHMETIC | SATURATING:
-            return all(_agree(k, t) for k in kinds)
+            return all(agree(k, t) for k in kinds)
         if op in SHIFTS or op in ("neg", "~"):
-            return _agree(kinds[0], t)
+            return agree(kinds[0], t)
         if op == "?:":
-            return kinds[0] == BOOL and all(_agree(k, t) for k in kinds[1:])
+            return kinds[0] == BOOL and all(agree(k, t) for k in kinds[1:])
         if op == "++":
             return width(t) == sum(map(width, kinds))
         if op == "slice":
@@ -250,7 +251,7 @@ class _Expressions(ExpressionVisitor[None]):
             if not isinstance(high, ex.Const) or not isinstance(low, ex.Const):
                 return False
             return low.value <= high.value < width(kinds[0]) and width(t) == high.value - low.value + 1
-        return op == "cast"
+        return op in ("cast", "saturate")
 
 
 class _Operations(OperationVisitor[None]):
@@ -263,40 +264,24 @@ class _Operations(OperationVisitor[None]):
 
     def assign(self, op: ops.Assign) -> None:
         self._declared(op)
-        if not _agree(op.dst.type, op.src.type):
+        if not self._checker.agree(op.dst.type, op.src.type):
             raise self._checker.fail(f"{operation(op)}: a value of type {op.src.type} for one of type {op.dst.type}")
 
-    def set_valid(self, op: ops.SetValid) -> None:
-        self._declared(op)
-
-    def set_invalid(self, op: ops.SetInvalid) -> None:
-        self._declared(op)
+    set_valid = set_invalid = copy_union = move_stack = _declared
 
     def copy_header(self, op: ops.CopyHeader) -> None:
         self._declared(op)
         if op.dst.type != op.src.type:
             raise self._checker.fail(f"{operation(op)}: a header of type {op.src.type} for one of {op.dst.type}")
 
-    def copy_union(self, op: ops.CopyUnion) -> None:
-        self._declared(op)
-
     def copy_stack(self, op: ops.CopyStack) -> None:
         self._declared(op)
         if (op.dst.element, op.dst.size) != (op.src.element, op.src.size):
             raise self._checker.fail(f"{operation(op)}: the stacks are of different types")
 
-    def move_stack(self, op: ops.MoveStack) -> None:
-        self._declared(op)
-
     def exit(self, op: ops.Exit) -> None:
         if self._checker.in_parser:
             raise self._checker.fail("exit in a parser")
-
-    def extract(self, op: ops.Extract) -> None:
-        self._only_in_parsers(op)
-
-    def advance(self, op: ops.Advance) -> None:
-        self._only_in_parsers(op)
 
     def verify(self, op: ops.Verify) -> None:
         self._only_in_parsers(op)
@@ -306,6 +291,8 @@ class _Operations(OperationVisitor[None]):
         if not self._checker.in_parser:
             raise self._checker.fail(f"{operation(op)} outside of a parser")
         self._declared(op)
+
+    extract = advance = _only_in_parsers
 
     def composite(self, op: ops.CompositeOperation) -> None:
         self._declared(op)

@@ -41,6 +41,8 @@ def looping(blocks: Sequence[ir.Block]) -> set[ir.Block]:
 
 def reverse_postorder(start: ir.Block) -> list[ir.Block]:
     """Return the blocks reachable from `start`, each before its successors except for loops, first ones first."""
+    if start.end is None:
+        return [start]
     order: list[ir.Block] = []
     seen = {start}
     stack = [(start, iter(reversed(successors(start))))]

@@ -89,23 +89,16 @@ def _argument(arg: ops.Argument) -> str:
 
 
 class _Operations(OperationVisitor[str]):
-    def assign(self, op: ops.Assign) -> str:
+    def assign(self, op: ops.Assign | ops.CopyHeader | ops.CopyUnion | ops.CopyStack) -> str:
         return f"{text(op.dst)} = {text(op.src)}"
+
+    copy_header = copy_union = copy_stack = assign
 
     def set_valid(self, op: ops.SetValid) -> str:
         return f"{text(op.header)}.setValid()"
 
     def set_invalid(self, op: ops.SetInvalid) -> str:
         return f"{text(op.header)}.setInvalid()"
-
-    def copy_header(self, op: ops.CopyHeader) -> str:
-        return f"{text(op.dst)} = {text(op.src)}"
-
-    def copy_union(self, op: ops.CopyUnion) -> str:
-        return f"{text(op.dst)} = {text(op.src)}"
-
-    def copy_stack(self, op: ops.CopyStack) -> str:
-        return f"{text(op.dst)} = {text(op.src)}"
 
     def move_stack(self, op: ops.MoveStack) -> str:
         return f"{text(op.stack)}.{'push' if op.by >= 0 else 'pop'}_front({abs(op.by)})"

@@ -1,5 +1,5 @@
-"""BMv2 JSON from a lowered program (format: behavioral-model's docs/JSON_format.md)."""
+"""Lowered programs for BMv2: storage is header instances, numbers have no width, each node has its name."""
 
-from p4switch.compiler.bmv2.program import to_json
+from p4switch.compiler.bmv2.program import fitted
 
-__all__ = ["to_json"]
+__all__ = ["fitted"]

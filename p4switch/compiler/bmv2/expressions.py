@@ -1,192 +1,194 @@
-"""Expressions and references in BMv2 JSON.
+"""Expressions and references as BMv2 knows them.
 
 BMv2 computes with integers of any size and truncates when it stores: what can leave the range of its type is brought
-back into it by a mask or `two_comp_mod`. Bools are stored as one-bit numbers: `d2b` and `b2d` convert.
+back into it by a mask or a cast. Bools are stored as one-bit numbers, and cast where they are read.
 
-Every operand is written once, so that the JSON is in proportion to the expressions: the middle end spells out
+Every operand is taken once, so that what comes out is in proportion to the expressions: the middle end spells out
 what takes operands more than once, and holds them in temporaries.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from p4switch import ir
+from p4switch.bmv2.values import number
 from p4switch.compiler import types
+from p4switch.compiler.bmv2.storage import Storage
 from p4switch.compiler.diagnostics import UnsupportedError
 
-Json = dict[str, Any]
-
-
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}
-_NAMES = {"&&": "and", "||": "or", "!": "not"}
+_BOOLEAN = {"==", "!=", "<", "<=", ">", ">=", "&&", "||", "!"}
 
 
-def hexstr(value: int, width: int = 0) -> str:
-    """Return `value` in hexadecimal, padded to whole bytes of `width` bits."""
-    digits = -(-width // 8) * 2
-    return f"{'-' if value < 0 else ''}0x{abs(value):0{digits}x}"
+def _op(op: str, *args: ir.Expr) -> ir.Op:
+    return ir.Op(op, args, ir.BOOL if op in _BOOLEAN else ir.INT)
 
 
-def _number(value: int, width: int = 0) -> Json:
-    return {"type": "hexstr", "value": hexstr(value, width)}
-
-
-def _op(op: str, left: Json | None, right: Any, **more: Json) -> Json:
-    return {"type": "expression", "value": {"op": op, "left": left, "right": right, **more}}
-
-
-def _truncated(expr: Json, t: types.Type) -> Json:
+def _truncated(expr: ir.Expr, t: types.Type) -> ir.Expr:
     if not isinstance(t, types.Bits):
         return expr
     if t.signed:
-        return _op("two_comp_mod", expr, _number(t.width))
-    return _op("&", expr, _number((1 << t.width) - 1, t.width))
+        return ir.Op("cast", (expr,), t)
+    return _op("&", expr, number((1 << t.width) - 1, t.width))
 
 
-def header(ref: ir.HeaderRef) -> Json:
-    """Return a header, as in primitives and expressions."""
-    if not ref.stack:
-        return {"type": "header", "value": ref.name}
-    if ref.index is None:
-        raise UnsupportedError(
-            f"'{ref.where}' of stack '{ref.stack}': this target can only "
-            + ("extract to it" if ref.where == "next" else "read its fields")
-        )
-    if ref.member:
-        union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))
-        return _op("access_union_header", union, ref.position)
-    return _op("dereference_header_stack", {"type": "header_stack", "value": ref.stack}, value(ref.index))
+class Expressions(ir.ExpressionVisitor[ir.Expr]):
+    """Makes values of expressions. Methods raise UnsupportedError."""
 
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
-def stack(ref: ir.StackRef) -> Json:
-    kind = "header_stack" if isinstance(ref.element, types.Header) else "header_union_stack"
-    return {"type": kind, "value": ref.name}
+    # References
 
-
-def place(expr: ir.Expr) -> Json:
-    """Return a field, as it is stored (a bool without `d2b`)."""
-    if isinstance(expr, ir.FieldRef):
-        return {"type": "field", "value": [expr.header, expr.name]}
-    if isinstance(expr, ir.LastField):
-        if expr.member:
-            return {"type": "union_stack_field", "value": [expr.stack, expr.member, expr.name]}
-        return {"type": "stack_field", "value": [expr.stack, expr.name]}
-    if isinstance(expr, ir.ElemField):
-        element = header(
-            ir.HeaderRef(
-                None,  # type: ignore[arg-type]
-                stack=expr.stack,
-                index=expr.index,
-                member=expr.member,
-                position=expr.member_position,
+    def header(self, ref: ir.HeaderRef) -> ir.HeaderRef:
+        """Return a header, as operations have it."""
+        if not ref.stack:
+            return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
+        if ref.index is None:
+            raise UnsupportedError(
+                f"'{ref.where}' of stack '{ref.stack}': this target can only "
+                + ("extract to it" if ref.where == "next" else "read its fields")
             )
-        )
-        return _op("access_field", element, expr.position)
-    if isinstance(expr, ir.Valid) and not expr.header.stack:
-        return {"type": "field", "value": [expr.header.name, "$valid$"]}
-    raise AssertionError(expr)
+        t = self._storage.element(ref.stack, ref.member)
+        return ir.HeaderRef(t, "", ref.stack, self.value(ref.index), "", ref.member, ref.position)
 
+    def extracted(self, ref: ir.HeaderRef) -> ir.HeaderRef:
+        """Return a header that is extracted, which may be the next of a stack."""
+        if ref.where != "next":
+            return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
+        t = self._storage.element(ref.stack, ref.member)
+        return ir.HeaderRef(t, "", ref.stack, where="next", member=ref.member, position=ref.position)
 
-def value(expr: ir.Expr) -> Json:
-    """Return `expr` as part of an expression."""
-    if isinstance(expr, ir.Const):
+    def stack(self, ref: ir.StackRef) -> ir.StackRef:
+        return self._storage.stacks[ref.name]
+
+    def union(self, ref: ir.UnionRef) -> ir.UnionRef:
+        return self._storage.unions[ref.name]
+
+    def place(self, expr: ir.Expr) -> ir.Place | ir.Valid:
+        """Return a field as it is stored."""
+        if isinstance(expr, ir.FieldRef):
+            return self._storage.field(expr.header, expr.name)
+        if isinstance(expr, ir.LastField):
+            t = self._storage.element(expr.stack, expr.member).find(expr.name)
+            assert t is not None
+            return ir.LastField(expr.stack, expr.name, t.type, expr.member)
+        if isinstance(expr, ir.ElemField):
+            field = self._storage.element(expr.stack, expr.member).fields[expr.position]
+            index = self.value(expr.index)
+            member = expr.member, expr.member_position
+            return ir.ElemField(expr.stack, index, field.name, expr.position, field.type, *member)
+        if isinstance(expr, ir.Valid) and not expr.header.stack:
+            return ir.Valid(self.header(expr.header))
+        raise AssertionError(expr)
+
+    def target(self, expr: ir.Place) -> ir.Place:
+        """Return a field that is assigned to."""
+        found = self.place(expr)
+        assert not isinstance(found, ir.Valid)
+        return found
+
+    # Values
+
+    def value(self, expr: ir.Expr) -> ir.Expr:
+        """Return `expr` as part of an expression: a number or, for a bool, a condition."""
+        return expr.accept(self)
+
+    def argument(self, expr: ir.Expr) -> ir.Expr:
+        """Return `expr` as an argument of an operation: a number."""
+        if isinstance(expr, ir.Const):
+            return number(expr.value, types.width_of(expr.type) or 0)
+        if isinstance(expr, (ir.FieldRef, ir.LastField, ir.ElemField)):
+            return self.place(expr)
+        if isinstance(expr, ir.Param):
+            return self._param(expr)
+        found = self.value(expr)
+        if isinstance(found, ir.FieldRef | ir.Param):
+            return ir.Op("cast", (found,), ir.INT)
+        return ir.Op("cast", (found,), ir.Bits(1)) if isinstance(found.type, types.Bool) else found
+
+    @staticmethod
+    def _param(expr: ir.Param) -> ir.Param:
+        return ir.Param(expr.index, ir.Bits(types.width_of(expr.type) or 0))
+
+    @staticmethod
+    def _read(stored: ir.Expr, t: types.Type) -> ir.Expr:
+        """Return what is stored as a value of type `t`."""
+        return ir.Op("cast", (stored,), ir.BOOL) if isinstance(t, types.Bool) else stored
+
+    def const(self, expr: ir.Const) -> ir.Expr:
         if isinstance(expr.type, types.Bool):
-            return {"type": "bool", "value": bool(expr.value)}
-        return _number(expr.value, types.width_of(expr.type) or 0)
-    if isinstance(expr, ir.LastField) and expr.member:
-        raise UnsupportedError(f"'last' of union stack '{expr.stack}': this target can only select on its fields")
-    if isinstance(expr, (ir.FieldRef, ir.LastField, ir.ElemField)):
-        stored = place(expr)
-        return _op("d2b", None, stored) if isinstance(expr.type, types.Bool) else stored
-    if isinstance(expr, ir.Param):
-        local = {"type": "local", "value": expr.index}
-        return _op("d2b", None, local) if isinstance(expr.type, types.Bool) else local
-    if isinstance(expr, ir.Valid):
-        if expr.header.stack:
-            return _op("valid", None, header(expr.header))
-        return _op("d2b", None, place(expr))
-    if isinstance(expr, ir.LastIndex):
-        return _op("last_stack_index", None, {"type": "header_stack", "value": expr.stack})
-    if isinstance(expr, ir.Lookahead):
-        return {"type": "lookahead", "value": [expr.offset, expr.width]}
-    return _operation(expr)
+            return ir.Const(expr.value, ir.BOOL)
+        return number(expr.value, types.width_of(expr.type) or 0)
 
+    def field(self, expr: ir.FieldRef | ir.ElemField) -> ir.Expr:
+        return self._read(self.place(expr), expr.type)
 
-def _operation(expr: ir.Op) -> Json:
-    op, args, t = expr.op, expr.args, expr.type
-    if op == "?:":
-        return _op("?", value(args[1]), value(args[2]), cond=value(args[0]))
-    if op == "cast":
-        return _cast(args[0], t)
-    if op == "slice":
-        low = args[2]
-        assert isinstance(low, ir.Const)
-        shifted = _op(">>", value(args[0]), _number(low.value, 8)) if low.value else value(args[0])
-        return _truncated(shifted, t)
-    if op == "++":
-        return _concatenation(args[0], args[1], t)
-    if op in ("|+|", "|-|"):
-        assert isinstance(t, types.Bits)
-        plain = _op(op[1], value(args[0]), value(args[1]))
-        return _op("sat_cast" if t.signed else "usat_cast", plain, _number(t.width))
-    if op == "neg":
-        return _truncated(_op("-", _number(0, types.width_of(t) or 0), value(args[0])), t)
-    if op in ("~", "!"):
-        return _truncated(_op(_NAMES.get(op, op), None, value(args[0])), t)
-    result = _op(_NAMES.get(op, op), value(args[0]), value(args[1]))
-    shrinks = op in (">>", "/", "%") and isinstance(t, types.Bits) and not t.signed
-    return _truncated(result, t) if op in _WRAPS and not shrinks else result
+    elem_field = field
 
+    def last_field(self, expr: ir.LastField) -> ir.Expr:
+        if expr.member:
+            raise UnsupportedError(f"'last' of union stack '{expr.stack}': this target can only select on its fields")
+        return self._read(self.place(expr), expr.type)
 
-def _cast(source: ir.Expr, t: types.Type) -> Json:
-    inner = value(source)
-    if isinstance(t, types.Bool):
+    def param(self, expr: ir.Param) -> ir.Expr:
+        return self._read(self._param(expr), expr.type)
+
+    def valid(self, expr: ir.Valid) -> ir.Expr:
+        return ir.Valid(self.header(expr.header))
+
+    def last_index(self, expr: ir.LastIndex) -> ir.Expr:
+        return ir.LastIndex(expr.stack)
+
+    def lookahead(self, expr: ir.Lookahead) -> ir.Expr:
+        return ir.Lookahead(expr.offset, expr.width, ir.Bits(expr.width))
+
+    def op(self, expr: ir.Op) -> ir.Expr:
+        op, args, t = expr.op, expr.args, expr.type
+        if op == "?:":
+            test, yes, no = map(self.value, args)
+            return ir.Op("?:", (test, yes, no), ir.BOOL if isinstance(t, types.Bool) else ir.INT)
+        if op == "cast":
+            return self._cast(args[0], t)
+        if op == "slice":
+            low = args[2]
+            assert isinstance(low, ir.Const)
+            whole = self.value(args[0])
+            return _truncated(_op(">>", whole, number(low.value, 8)) if low.value else whole, t)
+        if op == "++":
+            return self._concatenation(args[0], args[1], t)
+        if op in ("|+|", "|-|"):
+            return ir.Op("saturate", (_op(op[1], self.value(args[0]), self.value(args[1])),), t)
+        if op == "neg":
+            return _truncated(_op("-", number(0, types.width_of(t) or 0), self.value(args[0])), t)
+        result = _op(op, *map(self.value, args))
+        shrinks = op in (">>", "/", "%") and isinstance(t, types.Bits) and not t.signed
+        return _truncated(result, t) if op in _WRAPS and not shrinks else result
+
+    def _cast(self, source: ir.Expr, t: types.Type) -> ir.Expr:
+        inner = self.value(source)
+        if isinstance(t, types.Bool):
+            if isinstance(source.type, types.Bool):
+                return inner
+            return _op("!=", inner, number(0, types.width_of(source.type) or 0))
         if isinstance(source.type, types.Bool):
-            return inner
-        return _op("!=", inner, _number(0, types.width_of(source.type) or 0))
-    if isinstance(source.type, types.Bool):
-        width = types.width_of(t) or 1
-        return _op("?", _number(1, width), _number(0, width), cond=inner)
-    if isinstance(t, types.Bits) and isinstance(source.type, types.Bits):
-        fits = source.type.signed == t.signed and source.type.width <= t.width
-        fits = fits or (t.signed and source.type.width < t.width and not source.type.signed)
-        return inner if fits else _truncated(inner, t)
-    return inner
+            width = types.width_of(t) or 1
+            return _op("?:", inner, number(1, width), number(0, width))
+        if isinstance(t, types.Bits) and isinstance(source.type, types.Bits):
+            fits = source.type.signed == t.signed and source.type.width <= t.width
+            fits = fits or (t.signed and source.type.width < t.width and not source.type.signed)
+            return inner if fits else _truncated(inner, t)
+        return inner
 
-
-def _concatenation(left: ir.Expr, right: ir.Expr, t: types.Type) -> Json:
-    assert isinstance(left.type, types.Bits)
-    assert isinstance(right.type, types.Bits)
-    assert isinstance(t, types.Bits)
-    width = right.type.width
-    high = value(left)
-    if left.type.signed:
-        high = _truncated(high, types.Bits(left.type.width))
-    low = value(right)
-    if right.type.signed:
-        low = _truncated(low, types.Bits(width))
-    result = _op("|", _op("<<", high, _number(width)), low)
-    return _truncated(result, t) if t.signed else result
-
-
-def condition(expr: ir.Expr) -> Json:
-    """Return a bool, for conditionals, `verify` and checksums."""
-    return value(expr)
-
-
-def argument(expr: ir.Expr) -> Json:
-    """Return `expr` as an argument of a primitive or parser operation: a number."""
-    if isinstance(expr, ir.Const):
-        return _number(expr.value, types.width_of(expr.type) or 0)
-    if isinstance(expr, (ir.FieldRef, ir.LastField)):
-        return place(expr)
-    if isinstance(expr, ir.ElemField):
-        return {"type": "expression", "value": place(expr)}
-    if isinstance(expr, ir.Param):
-        return {"type": "runtime_data", "value": expr.index}
-    if isinstance(expr, ir.Lookahead):
-        return value(expr)
-    if isinstance(expr.type, types.Bool):
-        return {"type": "expression", "value": _op("b2d", None, value(expr))}
-    return {"type": "expression", "value": value(expr)}
+    def _concatenation(self, left: ir.Expr, right: ir.Expr, t: types.Type) -> ir.Expr:
+        assert isinstance(left.type, types.Bits)
+        assert isinstance(right.type, types.Bits)
+        assert isinstance(t, types.Bits)
+        width = right.type.width
+        high = self.value(left)
+        if left.type.signed:
+            high = _truncated(high, types.Bits(left.type.width))
+        low = self.value(right)
+        if right.type.signed:
+            low = _truncated(low, types.Bits(width))
+        result = _op("|", _op("<<", high, number(width)), low)
+        return _truncated(result, t) if t.signed else result

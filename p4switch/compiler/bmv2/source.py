@@ -1,4 +1,4 @@
-"""Source information in the JSON, and errors at these places."""
+"""Places in the source, and errors at them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch.compiler import ast
-from p4switch.compiler.bmv2.expressions import Json
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
+from p4switch.ir.places import Place
 
 _MAX_FRAGMENT = 200  # characters of the source, for each operation
 
@@ -15,22 +15,27 @@ _MAX_FRAGMENT = 200  # characters of the source, for each operation
 class Source:
     def __init__(self, program: ast.Program) -> None:
         self._source = program.source
+        self._places: dict[int, Place] = {}
 
-    def __call__(self, span: int | None) -> Json:
-        """Return the `source_info` of `span`."""
+    def place(self, span: int | None) -> Place | None:
+        """Return the place of `span`, and what stands there."""
         if span is None:
-            return {}
-        file, line, column = self._source.locate(span)
-        fragment = self._source.fragment(span, _MAX_FRAGMENT)
-        return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": fragment}}
+            return None
+        if span not in self._places:
+            self._places[span] = Place(*self._source.locate(span), self._source.fragment(span, _MAX_FRAGMENT))
+        return self._places[span]
+
+    def error(self, error: UnsupportedError, span: int | None) -> Exception:
+        """Return `error` as one at `span` or, without one, as it is: what this is a part of has its place."""
+        if span is None:
+            return error
+        place, line = self._source.locate(span), self._source.line_at(span)
+        return CompileError([Diagnostic("error", place, str(error), line)])
 
     @contextmanager
     def at(self, span: int | None) -> Iterator[None]:
-        """Write what stands at `span`: what cannot be said raises CompileError there, not UnsupportedError."""
+        """Make what stands at `span`: what cannot be made raises CompileError there, not UnsupportedError."""
         try:
             yield
         except UnsupportedError as error:
-            if span is None:
-                raise  # to what this is a part of
-            place, line = self._source.locate(span), self._source.line_at(span)
-            raise CompileError([Diagnostic("error", place, str(error), line)]) from None
+            raise self.error(error, span) from None

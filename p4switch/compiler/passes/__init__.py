@@ -1,6 +1,7 @@
 """The passes from the checked program to what tools read, in one list.
 
-`lower` makes an IR of the program; the passes of `PASSES` transform it, and those of `BMV2` fit it to BMv2 JSON.
+`lower` makes an IR of the program; the passes of `PASSES` transform it, and those of `BMV2` prepare it for BMv2, for
+which `bmv2` makes a program of it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from p4switch import ir
 from p4switch.compiler import ast
+from p4switch.compiler.bmv2 import fitted
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.compiler.midend.whole import Lowered, lower
 from p4switch.compiler.passes import (
@@ -28,6 +30,8 @@ from p4switch.ir.printer import print_program
 
 LOWER = "lower"
 _LOWER_HELP = "calls, structs, stacks and externs become operations over scalars"
+TARGET = "bmv2"
+_TARGET_HELP = "storage becomes header instances, numbers lose their width, nodes of pipelines get names"
 
 PASSES = (
     Pass(
@@ -68,7 +72,7 @@ Watch = Callable[[str, ir.Program], None]
 
 def listed() -> list[tuple[str, str]]:
     """Return the names of all passes, and a line about each, in their order."""
-    return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2))]
+    return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2)), (TARGET, _TARGET_HELP)]
 
 
 def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
@@ -77,6 +81,15 @@ def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
     if watch is not None:
         watch(LOWER, result.program)
     run(PASSES, result, watch)
+    return result
+
+
+def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
+    """Return the program for BMv2 and the engine. Raises CompileError for what they cannot do."""
+    run(BMV2, program, watch)
+    result = fitted(program)
+    if watch is not None:
+        watch(TARGET, result)
     return result
 
 
@@ -92,12 +105,12 @@ def inspect(program: ast.Program, name: str, check: bool) -> str:
     def watch(done: str, after: ir.Program) -> None:
         gone.update(forms.get(done, ()))
         if check:
-            checker.check(after, gone)
+            checker.check(after, gone, widths=done != TARGET)
         if done == name:
             texts[done] = print_program(after)
 
     with deep_recursion():
-        run(BMV2, lowered(program, watch), watch)
+        for_bmv2(lowered(program, watch), watch)
     return texts[name]
 
 

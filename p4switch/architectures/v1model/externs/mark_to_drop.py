@@ -42,7 +42,7 @@ class MarkToDrop(ir.ExternOperation):
 
     @classmethod
     def read(cls, arguments: Arguments) -> MarkToDrop:
-        return cls(arguments.header().name, arguments.span)
+        return cls(arguments.instance(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         if self.metadata == STANDARD:

@@ -1,0 +1,72 @@
+"""Code of actions and deparsers as BMv2 has it: operations one after the other, and jumps among them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p4switch import ir
+from p4switch.ir.graph import reverse_postorder
+
+
+@dataclass(slots=True, eq=False)
+class Jump:
+    """Goes on at the item of the number `target`; with a condition, only where it does not hold."""
+
+    target: int
+    condition: ir.Expr | None = None
+    span: int | None = None
+
+
+Item = ir.Operation | Jump
+
+
+def flat(start: ir.Block) -> list[Item]:
+    """Return the blocks from `start` on in sequence, with jumps."""
+    order = reverse_postorder(start)
+    items: list[Item] = []
+    starts: dict[ir.Block, int] = {}
+    jumps: list[tuple[Jump, ir.Block | None]] = []
+
+    def jump(target: ir.Block | None, made: Jump) -> None:
+        items.append(made)
+        jumps.append((made, target))
+
+    for i, block in enumerate(order):
+        starts[block] = len(items)
+        following = order[i + 1] if i + 1 < len(order) else None
+        items += block.ops
+        end = block.end
+        if end is None:
+            if following is not None:
+                jump(None, Jump(0))
+        elif isinstance(end, ir.Goto):
+            if end.target is not following:
+                jump(end.target, Jump(0))
+        else:
+            assert isinstance(end, ir.Branch)
+            jump(end.if_false, Jump(0, end.condition, end.span))
+            if end.if_true is not following:
+                jump(end.if_true, Jump(0))
+    for made, target in jumps:
+        made.target = len(items) if target is None else starts[target]
+    return items
+
+
+def blocks(items: Sequence[Item]) -> ir.Block:
+    """Return the first of the blocks that operations and jumps are."""
+    count = len(items)
+    jumps = {i: item for i, item in enumerate(items) if isinstance(item, Jump)}
+    firsts = sorted({0, count, *(jump.target for jump in jumps.values()), *(at + 1 for at in jumps)})
+    made = {first: ir.Block() for first in firsts}
+    for first, after in itertools.pairwise(firsts):
+        block, last = made[first], jumps.get(after - 1)
+        block.ops = [item for item in items[first:after] if not isinstance(item, Jump)]
+        if last is None:
+            block.end = ir.Goto(made[after])
+        elif last.condition is None:
+            block.end = ir.Goto(made[last.target])
+        else:
+            block.end = ir.Branch(last.condition, made[after], made[last.target], last.span)
+    return made[0]
