@@ -27,8 +27,9 @@ from host_agents.config import SCOPE_QP
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
 
-# Memory: of the program itself, of each host, switch and port between switches, of each flow and queue pair, and of each
-# frame on its way with what its sender keeps of it. A queue pair keeps its sending half where others speak through it.
+# Memory: of the program itself, of each host, switch and port between switches, of each flow and queue pair, and of
+# each frame on its way with what its sender keeps of it. A queue pair keeps its sending half where others speak
+# through it.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
