@@ -97,6 +97,14 @@ class Connection(TimerOwner):
         """Handle the end of the connection after its retries without an acknowledgement."""
         raise NotImplementedError
 
+    def data_entropy(self) -> int:
+        """Return the entropy of the data packet sent last, or of the first one to come."""
+        raise NotImplementedError
+
+    def control_entropy(self, now_ns: int) -> int:
+        """Return the entropy that the load balancer gives to a control packet sent now."""
+        raise NotImplementedError
+
 
 class IncastGroup:
     """An incast that an application knows of beforehand: the NICs that send to one receiver at a time, by their ids."""

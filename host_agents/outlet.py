@@ -1,9 +1,11 @@
-"""Implementation of a point's outlet and traffic for the queue pairs that share it."""
+"""Implementation of a point's outlet: of a reaction point and the queue pairs that share it, and of a receiving end."""
 
 from __future__ import annotations
 
 from host_agents.cc.base import Host, Outlet, ReactionPoint, Traffic
+from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
+from host_agents.messages import Connection
 from host_agents.packets import Packet
 from host_agents.port import Port
 from host_agents.sender import Sender
@@ -99,6 +101,57 @@ class SenderOutlet(Outlet):
     def window_opened(self) -> None:
         for limiter in self.limiters:
             limiter.wake(self._port.now_ns)
+
+
+class ReceiverOutlet(Outlet):
+    """Outlet of a notification point, which needs nothing of a sending half: most ends only receive."""
+
+    def __init__(self, host: Host, connection: Connection, frames: Frames, port: Port, data_priority: int) -> None:
+        super().__init__(host, Traffic())
+        self.is_open = True
+        self._connection = connection
+        self._frames = frames
+        self._port = port
+        self._data_priority = data_priority
+
+    def qpn(self) -> int:
+        return self._connection.qpn
+
+    def peer_address(self) -> int:
+        return self._frames.peer_address
+
+    def partition_key(self) -> int:
+        return self._frames.partition_key
+
+    def data_priority(self) -> int:
+        return self._data_priority
+
+    def control_entropy(self, now_ns: int) -> int:
+        return self._connection.control_entropy(now_ns)
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        if self.is_open:
+            if entropy < 0:
+                entropy = self._connection.data_entropy()
+            self._port.send_control(
+                self._frames.control_frame(packet.opcode, body, psn=psn, entropy=entropy, priority=priority)
+            )
+
+    def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
+        if self.is_open:
+            self._port.send_control(self._frames.counter(packet.opcode, value, entropy))
+
+    def send_cnp(self) -> None:
+        if self.is_open:
+            self._connection.stats.cnps_sent += 1
+            self._port.send_control(self._frames.cnp(self._connection.data_entropy()))
+
+    def count_malformed(self) -> None:
+        self._port.stats.malformed += 1
+
+    def count_held_pull(self) -> None:
+        if self.is_open:
+            self._connection.stats.pulls_held += 1
 
 
 class Group:

@@ -17,11 +17,11 @@ from host_agents.errors import HostError
 from host_agents.fifo import Fifo
 from host_agents.frames import Frames
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
-from host_agents.lb.base import LoadBalancer
+from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.members import Members
 from host_agents.messages import Connection, Delivery, IncastGroup, Message
-from host_agents.outlet import Group, SenderOutlet
+from host_agents.outlet import Group, ReceiverOutlet, SenderOutlet
 from host_agents.receiver import Receiver
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
 from host_agents.sender import Sender
@@ -68,18 +68,19 @@ class QueuePair(Connection):
         self.frames = frames
         self._sending = sending
         self._first_psn = first_psn
-        # Of the sending half. A shared reaction point may speak through it, and so does the notification point.
-        speaks = self._notifies or sending.shared is not None
-        self._group: Group | None = sending.group() if speaks else None
+        self._group: Group | None = sending.shared
         self._balancer_seed: int = nic.host.random.getrandbits(32)
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
-        self._outlet: SenderOutlet | None = None  # of the notification point, if that says anything
+        self._entropy = -1  # of data, while there is no sending half; -1: not asked for yet
+        self._outlet: ReceiverOutlet | None = None  # of the notification point, if that says anything
         self._start_timer: Timer | None = None  # a receiving end needs none
-        if speaks:
-            self._make_sender()
+        if sending.shared is not None:
+            self._make_sender()  # the shared reaction point may speak through it
         if self._notifies:
-            notification_point.bind(self._own_outlet())
+            outlet = ReceiverOutlet(nic.host, self, frames, nic, sending.data_priority)
+            self._outlet = outlet
+            notification_point.bind(outlet)
 
     def close(self) -> None:
         """Forget it; see `Nic.close_qp`."""
@@ -87,7 +88,7 @@ class QueuePair(Connection):
         if self._receiver is not None:
             self._receiver.close()
         if self._outlet is not None:
-            self._outlet.senders.clear()
+            self._outlet.is_open = False
         if self._sender is not None and self._group is not None:
             self._group.leave(self._sender)
 
@@ -99,18 +100,18 @@ class QueuePair(Connection):
         """
         sender = self._sender
         group = self._group
-        if sender is None or group is None or self._notifies or not self._sending.retires:
+        if sender is None or group is None or not self._sending.retires:
             return
         if sender.messages.size > 0 or self._scheduled.size > 0:
             raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} still has messages to send")
         self._retired = True
+        self._entropy = sender.entropy
         self._sender = None
         self._group = None
         self._scheduled = _nothing_scheduled
         if self._start_timer is not None:
             self._start_timer.dismiss()
             self._start_timer = None
-        self._outlet = None
         group.leave(sender)
         sender.dismiss()
 
@@ -174,15 +175,17 @@ class QueuePair(Connection):
         nic = self.nic
         return Transport(self, nic, self.frames, self.notification_point, self._sending.config, self._first_psn)
 
-    def _own_outlet(self) -> SenderOutlet:
-        """Return what speaks for this queue pair alone."""
-        outlet = self._outlet
-        if outlet is None:
-            sender = self.sender
-            outlet = SenderOutlet(self.nic.host, sender.traffic, self.nic)
-            outlet.senders.append(sender)
-            self._outlet = outlet
-        return outlet
+    def data_entropy(self) -> int:
+        sender = self._sender
+        if sender is not None:
+            return sender.entropy
+        if self._entropy < 0:
+            balancer = self._sending.load_balancing.create(self._balancer_seed, self._sending.path)
+            self._entropy = FIRST_ENTROPY if balancer.balances else balancer.next_entropy(self.nic.now_ns)
+        return self._entropy
+
+    def control_entropy(self, now_ns: int) -> int:
+        return self._entropy if self._retired else self.sender.load_balancer.control_entropy(now_ns)
 
     @property
     def sends(self) -> bool:
@@ -289,7 +292,8 @@ class QueuePair(Connection):
             sender.post(message)
             group = message.group
             if group is not None:
-                outlet = self._own_outlet()
+                outlet = SenderOutlet(self.nic.host, sender.traffic, self.nic)
+                outlet.senders.append(sender)
                 sender.point.on_incast(now_ns, outlet, message.sequence, group.number, group.members)
         if self._scheduled.size > 0:
             timer.arm(self._scheduled.peek().start_ns)

@@ -85,7 +85,7 @@ class Registry(Generic[Thing]):
         name = module["__name__"]
         if name == "__main__":
             return "__main__"
-        if name.startswith((f"{self._package}.", "importlib.")):
+        if name == self._package or name.startswith((f"{self._package}.", "importlib.")):
             return None
         return cast("str | None", module.get("__file__"))
 
@@ -164,7 +164,7 @@ class Registry(Generic[Thing]):
         if self._complete:
             return
         package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{self._package}."):
             importlib.import_module(module.name)
         self._complete = True
 

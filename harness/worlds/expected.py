@@ -23,16 +23,20 @@ from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, wall_s
 from host_agents import wire
+from host_agents.config import SCOPE_QP
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
 
-# Memory: of the program itself, of each host, switch and port between switches, of each flow, and of each frame on its
-# way with what its sender keeps of it.
+# Memory: of the program itself, of each host, switch and port between switches, of each flow and queue pair, and of
+# each frame on its way with what its sender keeps of it. A queue pair keeps its sending half where others speak
+# through it.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
 _PORT_BYTES = 3_400
-_FLOW_BYTES = 12_000
+_FLOW_BYTES = 1_800
+_QUEUE_PAIR_BYTES = 4_600
+_KEPT_QUEUE_PAIR_BYTES = 11_500
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
@@ -72,6 +76,7 @@ class Expected:
     sampled_ports: int
     flows: int
     flow_bytes: int  # of all, whatever the limit
+    queue_pairs_bytes: int  # memory of all queue pairs
     data_packets: int
     packet_hops: int  # transmissions of frames over links, answers too
     in_flight: int  # frames at once, at most
@@ -95,8 +100,8 @@ class Expected:
 
     @property
     def memory_bytes(self) -> int:
-        """Upper bound of the memory of all workers together; later ones only have their own part."""
-        nodes = self.network_bytes + self.flows * _FLOW_BYTES
+        """Memory of all workers together; later ones only have their own part."""
+        nodes = self.network_bytes + self.flows * _FLOW_BYTES + self.queue_pairs_bytes
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
         under_way = self.in_flight * _FRAME_BYTES
         return _PROGRAM_BYTES + nodes + held + under_way + self.queue_samples * _SAMPLE_BYTES
@@ -231,6 +236,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         sampled_ports=ports if record.queues == "all" else len(topology.hosts),
         flows=round(more * len(flows)),
         flow_bytes=round(more * sum(flow.size_bytes for flow in known)),
+        queue_pairs_bytes=round(more * _queue_pairs_bytes(run, known)),
         data_packets=round(more * packets),
         packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
@@ -239,6 +245,19 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         sample_ns=record.queue_interval_ns,
         collectives=collectives,
     )
+
+
+def _queue_pairs_bytes(run: Run, flows: Iterable[Flow]) -> int:
+    """Return the memory of the queue pairs of these flows; flows that name the same one share it."""
+    total, shared = 0, set()
+    kept = run.cc_scope != SCOPE_QP
+    for flow in flows:
+        key = (flow.sources, flow.destinations, flow.qp)
+        if flow.qp is None or key not in shared:
+            stays = kept or run.protocol_of(flow).has_packets
+            total += _KEPT_QUEUE_PAIR_BYTES if stays else _QUEUE_PAIR_BYTES
+            shared.add(key)
+    return total
 
 
 class _Walk:

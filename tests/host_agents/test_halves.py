@@ -23,10 +23,11 @@ def alive(kind: type) -> int:
 
 
 class TestHalves:
+    @pytest.mark.parametrize("protocol", ["hpcc", "dcqcn"])  # whose receivers answer marks with CNPs
     @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-    def test_an_end_that_only_sends_or_only_receives_has_one(self, reliability):
+    def test_an_end_that_only_sends_or_only_receives_has_one(self, protocol, reliability):
         kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer, Receiver)
-        a, b = pair("hpcc", reliability=reliability)
+        a, b = pair(protocol, reliability=reliability)
         before = [alive(kind) for kind in kinds]
         opened = [connect(a, b, number) for number in range(1, MANY + 1)]
         assert [alive(kind) for kind in kinds] == before
@@ -57,7 +58,7 @@ class TestHalves:
 
         assert entropies((0, 1, 2)) == entropies((2, 0, 1))
 
-    @pytest.mark.parametrize("protocol", ["none", "hpcc", "swift", "timely", "bbr", "dctcp", "reno"])
+    @pytest.mark.parametrize("protocol", ["none", "dcqcn", "hpcc", "swift", "timely", "bbr", "dctcp", "reno"])
     @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
     def test_an_end_that_retires_frees_its_sending_half_at_once(self, protocol, reliability):
         """Nothing of it stays for the garbage collector, which looks rarely during a run."""
@@ -93,6 +94,20 @@ class TestHalves:
         with pytest.raises(HostError, match="retired"):
             qa.post(1)
 
+    def test_an_end_has_the_entropy_of_the_data_that_it_sends(self):
+        """One that has sent nothing has what its first data packet would have, and a retired one keeps its own."""
+        a, b = pair("dcqcn")
+        qa, qb = connect(a, b)
+        qa.post(3000)
+        Wire(a, b).run(10_000_000)
+        own = qa.data_entropy()
+        assert own == qa.load_balancer.next_entropy(0)
+        qa.retire()
+        assert (qa.data_entropy(), qa.control_entropy(0)) == (own, own)
+        before = qb.data_entropy()
+        assert alive(Sender) == 0
+        assert before == qb.load_balancer.next_entropy(0)
+
     def test_an_end_with_something_to_send_does_not_retire(self):
         a, b = pair("hpcc")
         qa, _ = connect(a, b)
@@ -101,7 +116,7 @@ class TestHalves:
         with pytest.raises(HostError, match="still has messages to send"):
             qa.retire()
 
-    @pytest.mark.parametrize(("protocol", "options"), [("dcqcn", {}), ("hpcc", {"cc_scope": "pair"})])
+    @pytest.mark.parametrize(("protocol", "options"), [("rcp", {}), ("hpcc", {"cc_scope": "pair"})])
     def test_a_sending_half_that_others_speak_through_stays(self, protocol, options):
         a, b = pair(protocol, **options)
         qa, _ = connect(a, b)

@@ -17,7 +17,7 @@ EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.psa_externs", package="p4switch.architectures.psa.externs", base=Extern
 )
 PACKAGES: Registry[type[Package]] = Registry(
-    "package", group="p4cc.psa_packages", package="p4switch.architectures.psa", base=Package
+    "package", group="p4cc.psa_packages", package="p4switch.architectures.psa.package", base=Package
 )
 
 PSA = Architecture(

@@ -13,7 +13,7 @@ from p4switch.architectures.tna.state import WidePortState, states
 from p4switch.registry import Registry
 
 PACKAGES: Registry[type[Package]] = Registry(
-    "package", group="p4cc.t2na_packages", package="p4switch.architectures.t2na", base=Package
+    "package", group="p4cc.t2na_packages", package="p4switch.architectures.t2na.package", base=Package
 )
 
 T2NA = Architecture(

@@ -25,7 +25,7 @@ EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.tna_externs", package="p4switch.architectures.tna.externs", base=Extern
 )
 PACKAGES: Registry[type[Package]] = Registry(
-    "package", group="p4cc.tna_packages", package="p4switch.architectures.tna", base=Package
+    "package", group="p4cc.tna_packages", package="p4switch.architectures.tna.package", base=Package
 )
 PROPERTIES = TableProperties(
     profile="implementation",

@@ -15,7 +15,7 @@ EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.externs", package="p4switch.architectures.v1model.externs", base=Extern
 )
 PACKAGES: Registry[type[Package]] = Registry(
-    "package", group="p4cc.packages", package="p4switch.architectures.v1model", base=Package
+    "package", group="p4cc.packages", package="p4switch.architectures.v1model.package", base=Package
 )
 
 V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,))

@@ -21,6 +21,7 @@
 #define PIECE_BYTES (UINT64_C(1) << 24)  /* from worker to worker, ... */
 #define PIECES_BYTES (UINT64_C(1) << 28) /* ... and less where there are many */
 #define LEAST_PIECE_BYTES (UINT64_C(1) << 12)
+#define LEAST_SPINS_SHARE 32 /* of the most */
 
 typedef struct hall {
     _Atomic uint32_t round __attribute__((aligned(LINE)));
@@ -39,7 +40,8 @@ typedef struct shared_memory {
     char *desks, *pieces;
     uint64_t desk_bytes, piece_bytes;
     buffer *came; /* by rank: what was too long to be read where it is */
-    uint32_t odd, spins;
+    uint32_t odd;
+    uint32_t spins, most_spins; /* looks for the others before it sleeps: fewer after a wait that they did not end */
     int (*pause)(void *owner, const uint32_t *word, uint32_t value);
     void *owner;
 } shared_memory;
@@ -113,10 +115,14 @@ static int meet(shared_memory *s)
         return 0;
     }
     for (uint32_t i = 0; i < s->spins; i++) {
-        if (atomic_load_explicit(&h->round, memory_order_acquire) != round)
+        if (atomic_load_explicit(&h->round, memory_order_acquire) != round) {
+            s->spins = s->spins < s->most_spins / 2 ? 2 * s->spins : s->most_spins;
             return 0;
+        }
         relax();
     }
+    /* Somebody else may have the other worker's processor, and would have this one's, too. */
+    s->spins = s->spins / 2 > s->most_spins / LEAST_SPINS_SHARE ? s->spins / 2 : s->most_spins / LEAST_SPINS_SHARE;
     int status = 0;
     atomic_fetch_add(&h->asleep, 1);
     while (!status && atomic_load(&h->round) == round)
@@ -211,7 +217,7 @@ transport *shared_memory_open(void *memory, uint64_t bytes, uint32_t rank, uint3
     s->desk_bytes = desk_bytes(count);
     s->pieces = (char *)memory + heads_bytes(count);
     s->piece_bytes = (bytes - heads_bytes(count)) / (2ull * count * count) / LINE * LINE;
-    s->spins = spins;
+    s->spins = s->most_spins = spins;
     s->pause = pause;
     s->owner = owner;
     return &s->t;
