@@ -6,6 +6,7 @@ Those of externs are read by the classes of their architecture, which are found 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import ValidationError
 
@@ -41,29 +42,6 @@ class Operations:
         self.x = x
         self._externs, self._calculations, self._span = externs, calculations, span
         self._at: int | None = None  # the span of what is read
-        self._handlers: dict[str, tuple[int, Callable[..., list[ir.Operation]]]] = {
-            "assign": (2, self._assign),
-            "modify_field": (2, self._assign),
-            "assign_VL": (2, self._assign_varbit),
-            "assign_header": (2, self._assign_header),
-            "copy_header": (2, self._assign_header),
-            "assign_union": (2, self._assign_union),
-            "assign_header_stack": (2, self._assign_stack),
-            "assign_union_stack": (2, self._assign_stack),
-            "add_header": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
-            "add_header_fast": (1, lambda header: [ir.SetValid(self.x.header(header), self._at)]),
-            "remove_header": (1, lambda header: [ir.SetInvalid(self.x.header(header), self._at)]),
-            "push": (2, lambda stack, by: self._move(stack, by, 1)),
-            "pop": (2, lambda stack, by: self._move(stack, by, -1)),
-            "add_to_field": (2, lambda field, value: self._arithmetic("+", field, field, value)),
-            "subtract_from_field": (2, lambda field, value: self._arithmetic("-", field, field, value)),
-            **{
-                name: (3, lambda field, a, b, op=op: self._arithmetic(op, field, a, b))
-                for name, op in _ARITHMETIC.items()
-            },
-            "no_op": (0, list),
-            "exit": (0, lambda: [ir.Exit(self._at)]),
-        }
 
     # Actions and deparsers
 
@@ -91,10 +69,10 @@ class Operations:
     def primitive(self, primitive: schema.Primitive) -> list[ir.Operation]:
         """Return the operations of one primitive other than a jump."""
         self._at = self._span(primitive.place)
-        if primitive.op in self._handlers:
-            arity, handler = self._handlers[primitive.op]
+        if primitive.op in self._HANDLERS:
+            arity, handler = self._HANDLERS[primitive.op]
             _arity(primitive, arity)
-            return handler(*primitive.parameters)
+            return handler(self, *primitive.parameters)
         if primitive.op in self._externs:
             return [self._extern(self._externs[primitive.op], primitive)]
         raise JsonError(f"BMv2 JSON: unknown primitive {primitive.op}; the engine has no such extern")
@@ -164,6 +142,30 @@ class Operations:
         if count.get("type") != "hexstr":
             raise JsonError("BMv2 JSON: push and pop take a constant")
         return [ir.MoveStack(to, sign * max(0, hex_value(count.get("value"))), self._at)]
+
+    _HANDLERS: ClassVar[dict[str, tuple[int, Callable[..., list[ir.Operation]]]]] = {
+        "assign": (2, _assign),
+        "modify_field": (2, _assign),
+        "assign_VL": (2, _assign_varbit),
+        "assign_header": (2, _assign_header),
+        "copy_header": (2, _assign_header),
+        "assign_union": (2, _assign_union),
+        "assign_header_stack": (2, _assign_stack),
+        "assign_union_stack": (2, _assign_stack),
+        "add_header": (1, lambda self, header: [ir.SetValid(self.x.header(header), self._at)]),
+        "add_header_fast": (1, lambda self, header: [ir.SetValid(self.x.header(header), self._at)]),
+        "remove_header": (1, lambda self, header: [ir.SetInvalid(self.x.header(header), self._at)]),
+        "push": (2, lambda self, stack, by: self._move(stack, by, 1)),
+        "pop": (2, lambda self, stack, by: self._move(stack, by, -1)),
+        "add_to_field": (2, lambda self, field, value: self._arithmetic("+", field, field, value)),
+        "subtract_from_field": (2, lambda self, field, value: self._arithmetic("-", field, field, value)),
+        **{
+            name: (3, lambda self, field, a, b, op=op: self._arithmetic(op, field, a, b))
+            for name, op in _ARITHMETIC.items()
+        },
+        "no_op": (0, lambda self: []),
+        "exit": (0, lambda self: [ir.Exit(self._at)]),
+    }
 
     # Parsers
 

@@ -50,24 +50,23 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class HeaderType(Model):
+class Item(Model):
     name: str
     id: Int
+
+
+class HeaderType(Item):
     fields: list[tuple[str, int | Literal["*"]] | tuple[str, int | Literal["*"], bool]]
     length_exp: Json = None
     max_length: Int | None = None
 
 
-class Header(Model):
-    name: str
-    id: Int
+class Header(Item):
     header_type: str
     metadata: bool
 
 
-class HeaderStack(Model):
-    name: str
-    id: Int
+class HeaderStack(Item):
     header_type: str
     header_ids: list[Int]
 
@@ -77,16 +76,12 @@ class HeaderUnionType(Model):
     headers: list[tuple[str, str]]
 
 
-class HeaderUnion(Model):
-    name: str
-    id: Int
+class HeaderUnion(Item):
     union_type: str
     header_ids: list[Int]
 
 
-class HeaderUnionStack(Model):
-    name: str
-    id: Int
+class HeaderUnionStack(Item):
     union_type: str
     header_union_ids: list[Int]
 
@@ -97,9 +92,7 @@ class FieldList(Model):
     elements: list[dict[str, Json]]
 
 
-class LearnList(Model):
-    id: Int
-    name: str
+class LearnList(Item):
     elements: list[dict[str, Json]]
 
 
@@ -130,9 +123,7 @@ class Transition(Model):
         return data
 
 
-class ParseState(Model):
-    name: str
-    id: Int
+class ParseState(Item):
     parser_ops: list[ParserOp]
     transition_key: list[dict[str, Json]]
     transitions: list[Transition]
@@ -145,9 +136,7 @@ class Parser(Model):
     parse_states: list[ParseState]
 
 
-class ParseVset(Model):
-    name: str
-    id: Int
+class ParseVset(Item):
     compressed_bitwidth: Int
     max_size: Int = 0
 
@@ -164,9 +153,7 @@ class Deparser(Model):
     primitives: list[Primitive] = []
 
 
-class MeterArray(Model):
-    name: str
-    id: Int
+class MeterArray(Item):
     type: Literal["bytes", "packets"]
     rate_count: Int = 2
     size: int = Field(default=0, ge=0, le=1 << 28)
@@ -176,18 +163,14 @@ class MeterArray(Model):
     place: Source = None
 
 
-class CounterArray(Model):
-    name: str
-    id: Int
+class CounterArray(Item):
     size: int = Field(default=0, ge=0, le=1 << 28)
     is_direct: bool = False
     binding: str | None = None
     place: Source = None
 
 
-class RegisterArray(Model):
-    name: str
-    id: Int
+class RegisterArray(Item):
     size: int = Field(ge=0, le=1 << 28)
     bitwidth: int = Field(ge=1, le=2048)
     initial_value: str | int = 0
@@ -206,9 +189,7 @@ class RuntimeData(Model):
     bitwidth: int = Field(ge=0, le=2048)
 
 
-class Action(Model):
-    name: str
-    id: Int
+class Action(Item):
     runtime_data: list[RuntimeData]
     primitives: list[Primitive]
     place: Source = None
@@ -219,9 +200,7 @@ class Selector(Model):
     input: list[dict[str, Json]]
 
 
-class ActionProfile(Model):
-    name: str
-    id: Int
+class ActionProfile(Item):
     max_size: int = Field(default=0, ge=0)
     selector: Selector | None = None
     place: Source = None
@@ -254,9 +233,7 @@ class Entry(Model):
     is_const: bool = True
 
 
-class Table(Model):
-    name: str
-    id: Int
+class Table(Item):
     match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
     type: Literal["simple", "indirect", "indirect_ws"] = "simple"
     action_profile: str | None = None

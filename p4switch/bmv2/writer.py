@@ -337,34 +337,23 @@ class _Writer:
             "field_lists": _field_lists(program.field_lists),
             "errors": [[name, i] for name, i in program.errors.items()],
             "enums": [{"name": n, "entries": [[m, i] for i, m in enumerate(members)]} for n, members in program.enums],
-            "parsers": [self._parser(parser, i) for i, parser in enumerate(program.parsers)],
-            "parse_vsets": [
-                {"name": v.name, "id": i, "compressed_bitwidth": v.width, "max_size": v.size}
-                for i, v in enumerate(program.value_sets)
-            ],
-            "deparsers": [
-                {
-                    "name": each.name,
-                    "id": i,
-                    "order": [header.name for header in each.order],
-                    "primitives": self._primitives.body(each.body),
-                }
-                for i, each in enumerate(program.deparsers)
-            ],
+            "parsers": _numbered(map(self._parser, program.parsers)),
+            "parse_vsets": _numbered(
+                {"name": v.name, "compressed_bitwidth": v.width, "max_size": v.size} for v in program.value_sets
+            ),
+            "deparsers": _numbered(map(self._deparser, program.deparsers)),
             "meter_arrays": _numbered(map(self._meter, program.meters)),
             "counter_arrays": _numbered(map(self._counter, program.counters)),
             "register_arrays": _numbered(map(self._register, program.registers)),
             "calculations": _numbered(map(self._calculation, program.calculations)),
             "learn_lists": _field_lists(program.learn_lists),
             "actions": [self._action(action) for action in program.actions],
-            "pipelines": [self._pipeline(pipeline, i) for i, pipeline in enumerate(program.pipelines)],
-            "checksums": [self._checksum(checksum, i) for i, checksum in enumerate(program.checksums)],
+            "pipelines": _numbered(map(self._pipeline, program.pipelines)),
+            "checksums": _numbered(map(self._checksum, program.checksums)),
             "force_arith": [],
-            "extern_instances": [self._instance(extern, i) for i, extern in enumerate(program.externs)],
+            "extern_instances": _numbered(map(self._instance, program.externs)),
             "field_aliases": [[alias, list(field)] for alias, field in program.aliases.items()],
         }
-
-    # Headers
 
     def _headers(self) -> Json:
         program = self._program
@@ -375,50 +364,43 @@ class _Writer:
         kinds |= dict.fromkeys(ref.element for ref, _ in program.stacks if isinstance(ref.element, types.Header))
         ids = {instance.name: i for i, instance in enumerate(program.headers)}
         union_ids = {ref.name: i for i, (ref, _) in enumerate(program.unions)}
-        stacks: dict[bool, list[Json]] = {True: [], False: []}
+        stacks, union_stacks = [], []
         for ref, names in program.stacks:
-            headers = isinstance(ref.element, types.Header)
-            known, own = (ids, "header") if headers else (union_ids, "union")
-            stacks[headers].append(
-                {
-                    "name": ref.name,
-                    "id": len(stacks[headers]),
-                    f"{own}_type": ref.element.name,
-                    "size": ref.size,
-                    "header_ids" if headers else "header_union_ids": [known[name] for name in names],
-                }
-            )
+            own: Json = {"name": ref.name}
+            if isinstance(ref.element, types.Header):
+                own |= {"header_type": ref.element.name, "size": ref.size, "header_ids": [ids[n] for n in names]}
+                stacks.append(own)
+            else:
+                own |= {"union_type": ref.element.name, "size": ref.size}
+                union_stacks.append(own | {"header_union_ids": [union_ids[n] for n in names]})
+        omitted = {"pi_omit": True}
         return {
-            "header_types": [_header_type(t, i) for i, t in enumerate(kinds)],
-            "headers": [
-                {"name": h.name, "id": i, "header_type": h.type.name, "metadata": h.metadata, "pi_omit": True}
-                for i, h in enumerate(program.headers)
-            ],
-            "header_stacks": stacks[True],
-            "header_union_types": [
-                {"name": t.name, "id": i, "headers": [[f.name, str(f.type)] for f in t.fields]}
-                for i, t in enumerate(unions)
-            ],
-            "header_unions": [
-                {
-                    "name": ref.name,
-                    "id": i,
-                    "union_type": ref.type.name,
-                    "header_ids": [ids[name] for name in names],
-                    "pi_omit": True,
-                }
-                for i, (ref, names) in enumerate(program.unions)
-            ],
-            "header_union_stacks": stacks[False],
+            "header_types": _numbered(map(_header_type, kinds)),
+            "headers": _numbered(
+                {"name": h.name, "header_type": h.type.name, "metadata": h.metadata, **omitted} for h in program.headers
+            ),
+            "header_stacks": _numbered(stacks),
+            "header_union_types": _numbered(
+                {"name": t.name, "headers": [[f.name, str(f.type)] for f in t.fields]} for t in unions
+            ),
+            "header_unions": _numbered(
+                {"name": ref.name, "union_type": ref.type.name, "header_ids": [ids[n] for n in names], **omitted}
+                for ref, names in program.unions
+            ),
+            "header_union_stacks": _numbered(union_stacks),
         }
 
-    # Parsers
+    # Parsers and deparsers
 
-    def _parser(self, parser: ir.Parser, number: int) -> Json:
-        states = [self._state(state, i) for i, state in enumerate(parser.states)]
-        return {"name": parser.name, "id": number, "init_state": parser.start.name, "parse_states": states}
+    def _parser(self, parser: ir.Parser) -> Json:
+        states = _numbered(map(self._state, parser.states))
+        return {"name": parser.name, "init_state": parser.start.name, "parse_states": states}
 
-    def _state(self, state: ir.Block, number: int) -> Json:
+    def _deparser(self, deparser: ir.Deparser) -> Json:
+        order = [header.name for header in deparser.order]
+        return {"name": deparser.name, "order": order, "primitives": self._primitives.body(deparser.body)}
+
+    def _state(self, state: ir.Block) -> Json:
         end, keys = state.end, []
         if isinstance(end, ir.Select):
             keys = [_place(key) for key in end.keys]
@@ -433,7 +415,6 @@ class _Writer:
             transitions = [{"type": "default", "value": None, "mask": None, **where}]
         return {
             "name": state.name,
-            "id": number,
             "parser_ops": [op.accept(self._operations) for op in state.ops],
             "transitions": transitions,
             "transition_key": keys,
@@ -451,12 +432,11 @@ class _Writer:
             **self._info(action.span),
         }
 
-    def _pipeline(self, pipeline: ir.Pipeline, number: int) -> Json:
+    def _pipeline(self, pipeline: ir.Pipeline) -> Json:
         profiles = dict.fromkeys(table.profile for table in pipeline.tables if table.profile is not None)
         ends = [(node, node.end) for node in pipeline.nodes]
         return {
             "name": pipeline.name,
-            "id": number,
             "init_table": _name(pipeline.start),
             "tables": [self._table(end) for _, end in ends if isinstance(end, ir.Apply)],
             "action_profiles": [self._profile(profile) for profile in profiles],
@@ -533,10 +513,9 @@ class _Writer:
         info = self._info(calculation.span)
         return {"name": calculation.name, "algo": calculation.algorithm, "input": elements, **info}
 
-    def _checksum(self, checksum: ir.Checksum, number: int) -> Json:
+    def _checksum(self, checksum: ir.Checksum) -> Json:
         return {
             "name": checksum.name,
-            "id": number,
             **self._info(checksum.span),
             "target": _place(checksum.target)["value"],
             "type": "generic",
@@ -566,28 +545,29 @@ class _Writer:
         info = self._info(register.span)
         return {"name": register.name, "size": register.size, "bitwidth": register.width, **initial, **info}
 
-    def _instance(self, extern: ir.ExternInstance, number: int) -> Json:
+    def _instance(self, extern: ir.ExternInstance) -> Json:
         attributes = [
             {"name": name, **({"type": "string", "value": value} if isinstance(value, str) else _argument(value))}
             for name, value in extern.attributes.items()
         ]
-        own = {"name": extern.name, "id": number, "type": extern.type, "attribute_values": attributes}
+        own = {"name": extern.name, "type": extern.type, "attribute_values": attributes}
         return {**own, **self._info(extern.span)}
 
 
-def _header_type(t: types.Header, number: int) -> Json:
+def _header_type(t: types.Header) -> Json:
     fields = [
         [f.name, "*"] if isinstance(f.type, types.Varbit)
         else [f.name, _width(f.type), isinstance(f.type, types.Bits) and f.type.signed]
         for f in t.fields
     ]
-    json: Json = {"name": t.name, "id": number, "fields": fields}
+    json: Json = {"name": t.name, "fields": fields}
     if any(isinstance(f.type, types.Varbit) for f in t.fields):
         json["max_length"] = sum(_width(f.type) for f in t.fields) // 8
     return json
 
 
 def _numbered(items: Iterable[Json]) -> list[Json]:
+    """Return items with numbers behind their names."""
     return [{"name": item.pop("name"), "id": i, **item} for i, item in enumerate(items)]
 
 

@@ -14,7 +14,7 @@ from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 from p4switch.engine.emit import Emitter
-from p4switch.engine.program import Field, Header, HeaderType, Program, Register, Stack, UnionStack, labels
+from p4switch.engine.program import Column, Field, Header, HeaderType, Program, Register, Stack, labels
 from p4switch.engine.value import (
     InHeader,
     Native,
@@ -92,11 +92,12 @@ class Expressions(ir.ExpressionVisitor[Value]):
             return HeaderRef(header.type, "", "", metadata=header)
         siblings: tuple[str, ...] = ()
         if header.union:
-            members = self.program.union(header.union).headers
-            siblings = tuple(m.is_valid for m in members if m.slot != header.slot)
+            members = (self.program.headers[member] for member in self.program.unions[header.union])
+            siblings = tuple(m.is_valid for m in members if m is not header)
         return HeaderRef(header.type, header.is_valid, f"p->H + {header.at}", siblings, at=header.at)
 
-    def element(self, stack: Stack, index: str) -> HeaderRef:
+    @staticmethod
+    def element(stack: Column, index: str) -> HeaderRef:
         """Return the element at a C index that is known to be at most `stack.size`."""
         if index.isdigit():
             at = int(index) * stack.type.nbytes
@@ -104,11 +105,9 @@ class Expressions(ir.ExpressionVisitor[Value]):
         base = f"p->H + {stack.at} + {index} * {stack.type.nbytes}"
         return HeaderRef(stack.type, f"{stack.is_valid} + {index}", base)
 
-    def any_element(self, stack: Stack | UnionStack, member: str, index: str) -> HeaderRef:
+    def any_element(self, stack: Stack, member: str, index: str) -> HeaderRef:
         """Return the element, or its header `member`, at a C index that is known to be at most `stack.size`."""
-        if isinstance(stack, Stack):
-            return self.element(stack, index)
-        columns = {name: self.element(column, index) for name, column in stack.members.items()}
+        columns = {name: self.element(column, index) for name, column in stack.columns.items()}
         found = columns.pop(member)
         return HeaderRef(found.type, found.slot, found.base, tuple(other.slot for other in columns.values()))
 
@@ -116,10 +115,10 @@ class Expressions(ir.ExpressionVisitor[Value]):
         if not ref.stack:
             return self.named(ref.name)
         assert ref.index is not None, "only an extraction has a next element"
-        stack = self.program.any_stack(ref.stack)
+        stack = self.program.stacks[ref.stack]
         return self.any_element(stack, ref.member, self.index(ref.index, stack.size))
 
-    def last(self, stack: Stack | UnionStack) -> str:
+    def last(self, stack: Stack) -> str:
         """Index of the last element that was extracted; the spare one if there is none."""
         return self.em.temp("uint32_t", f"p->next[{stack.next}] ? p->next[{stack.next}] - 1 : {stack.size}")
 
@@ -151,11 +150,11 @@ class Expressions(ir.ExpressionVisitor[Value]):
         if isinstance(expr, ir.FieldRef):
             header = self.named(expr.header)
         elif isinstance(expr, ir.LastField):
-            stack = self.program.any_stack(expr.stack)
+            stack = self.program.stacks[expr.stack]
             header = self.any_element(stack, expr.member, self.last(stack))
         else:
             assert isinstance(expr, ir.ElemField)
-            stack = self.program.any_stack(expr.stack)
+            stack = self.program.stacks[expr.stack]
             header = self.any_element(stack, expr.member, self.index(expr.index, stack.size))
         return header, header.type.field(expr.name)
 
@@ -183,7 +182,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         raise JsonError("BMv2 JSON: a lookahead stands in the key of a parser state or alone in an assignment")
 
     def last_index(self, expr: ir.LastIndex) -> Value:
-        stack = self.program.any_stack(expr.stack)
+        stack = self.program.stacks[expr.stack]
         return Value(C(f"(int64_t)p->next[{stack.next}] - 1", "int64_t", "-"), -1, stack.size - 1)
 
     def low(self, expr: ir.Expr, width: int) -> C:

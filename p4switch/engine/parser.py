@@ -68,7 +68,7 @@ class _Operations(Statements):
         if not op.header.stack:
             self._extract_header(self.x.named(op.header.name), op.length, point)
             return
-        stack = self.program.any_stack(op.header.stack)
+        stack = self.program.stacks[op.header.stack]
         index = em.temp("uint32_t", f"p->next[{stack.next}]")
         ref = self.x.any_element(stack, op.header.member, index)
         self.fail(f"{index} >= {stack.size}", "StackOutOfBounds")

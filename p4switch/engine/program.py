@@ -14,7 +14,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p4switch import ir
@@ -143,11 +143,8 @@ class Header(_Placed):
 
 
 @dataclass(frozen=True)
-class Stack(_Placed):
-    """Header instances of one type with consecutive slots; one spare element follows the last.
-
-    Also used for the members of a union stack that have the same position.
-    """
+class Column(_Placed):
+    """Header instances of one type with consecutive slots; one spare element follows the last."""
 
     name: str
     type: HeaderType
@@ -155,26 +152,15 @@ class Stack(_Placed):
     slot: int
     offset: int
     label: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack of headers, which is one column without a name; or of unions, with a column for each of their members."""
+
+    size: int
+    columns: dict[str, Column]
     next: int  # index in `next`
-
-
-@dataclass(frozen=True)
-class Union:
-    name: str
-    headers: tuple[Header, ...]
-
-
-@dataclass(frozen=True)
-class UnionStack:
-    name: str
-    unions: tuple[Union, ...]
-    members: dict[str, Stack]  # by the name of the union's member
-    order: tuple[str, ...]
-    next: int
-
-    @property
-    def size(self) -> int:
-        return len(self.unions)
 
 
 @dataclass
@@ -221,8 +207,7 @@ class Program:
     path: PacketPath = field(init=False)
     headers: dict[str, Header] = field(default_factory=dict)
     stacks: dict[str, Stack] = field(default_factory=dict)
-    unions: dict[str, Union] = field(default_factory=dict)
-    union_stacks: dict[str, UnionStack] = field(default_factory=dict)
+    unions: dict[str, list[str]] = field(default_factory=dict)  # the names of their members
     errors: dict[str, int] = field(default_factory=dict)
     registers: dict[str, Register] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
@@ -253,11 +238,10 @@ class Program:
     def _place_headers(self) -> None:
         nodes = self.nodes
         instances = {instance.name: instance for instance in nodes.headers}
-        members = {ref.name: names for ref, names in nodes.unions}
-        union_of = {member: union for union, names in members.items() for member in names}
-        columns_of = [f"{ref.name}.{f.name}" for ref, _ in nodes.stacks for f in _members(ref)]
-        plain = [ref.name for ref, _ in nodes.stacks if not _members(ref)]
-        distinct = list(dict.fromkeys([*instances, *plain, *columns_of]))
+        self.unions = {ref.name: names for ref, names in nodes.unions}
+        union_of = {member: union for union, names in self.unions.items() for member in names}
+        columns = [_columns(ref) for ref, _ in nodes.stacks]
+        distinct = list(dict.fromkeys([*instances, *(name for each in columns for name, _ in each.values())]))
         named = dict(zip(distinct, labels(distinct), strict=True))
 
         def place(name: str, slot: int, offset: int) -> Header:
@@ -266,35 +250,26 @@ class Program:
             self.headers[name] = header
             return header
 
-        def place_stack(name: str, of: types.Type, elements: Sequence[str]) -> Stack:
-            assert isinstance(of, types.Header)
+        def column(name: str, of: types.Header, elements: Sequence[str]) -> Column:
             header_type = self._type(of)
             slot, offset = self.layout.place(header_type, len(elements) + 1)
             for i, element in enumerate(elements):
                 place(element, slot + i, offset + i * header_type.nbytes)
-            return Stack(name, header_type, len(elements), slot, offset, named[name], -1)
+            return Column(name, header_type, len(elements), slot, offset, named[name])
 
-        for ref, names in nodes.stacks:
-            if isinstance(ref.element, types.Header):
-                placed = place_stack(ref.name, ref.element, names)
-                self.stacks[ref.name] = replace(placed, next=self.layout.next_index())
-                continue
-            columns = {
-                f.name: place_stack(f"{ref.name}.{f.name}", f.type, [members[union][i] for union in names])
-                for i, f in enumerate(ref.element.fields)
+        for (ref, names), own in zip(nodes.stacks, columns, strict=True):
+            elements = [self.unions.get(name, [name]) for name in names]
+            made = {
+                member: column(name, of, [each[i] for each in elements])
+                for i, (member, (name, of)) in enumerate(own.items())
             }
-            unions = tuple(Union(union, tuple(self.headers[name] for name in members[union])) for union in names)
-            self.union_stacks[ref.name] = UnionStack(
-                ref.name, unions, columns, tuple(columns), self.layout.next_index()
-            )
+            self.stacks[ref.name] = Stack(ref.size, made, self.layout.next_index())
         for instance in nodes.headers:
             header_type = self._type(instance.type)
             if instance.metadata and not header_type.varbit:
                 place(instance.name, -1, -1)
             elif instance.name not in self.headers:  # or a variable of type varbit: it has bytes, like a header
                 place(instance.name, *self.layout.place(header_type, 1))
-        for union, names in members.items():
-            self.unions[union] = Union(union, tuple(self.headers[name] for name in names))
 
     def _objects(self) -> list[Object]:
         states = self.path.states
@@ -328,11 +303,11 @@ class Program:
     @property
     def enumerators(self) -> dict[str, int]:
         """Names and values of the places of headers. A stack and its first element may share theirs."""
-        columns = [column for stack in self.union_stacks.values() for column in stack.members.values()]
+        columns = [column for stack in self.stacks.values() for column in stack.columns.values()]
         packet_headers = [header for header in self.headers.values() if header.slot >= 0]
         return {
             name: value
-            for placed in (*packet_headers, *self.stacks.values(), *columns)
+            for placed in (*packet_headers, *columns)
             for name, value in ((placed.is_valid, placed.slot), (placed.at, placed.offset))
         }
 
@@ -354,18 +329,6 @@ class Program:
         if name not in self.headers:
             raise JsonError(f"BMv2 JSON: there is no header {name}")
         return self.headers[name]
-
-    def any_stack(self, name: str) -> Stack | UnionStack:
-        """Return a stack of headers or of unions."""
-        found = self.stacks.get(name) or self.union_stacks.get(name)
-        if found is None:
-            raise JsonError(f"BMv2 JSON: there is no header stack {name}")
-        return found
-
-    def union(self, name: str) -> Union:
-        if name not in self.unions:
-            raise JsonError(f"BMv2 JSON: there is no header union {name}")
-        return self.unions[name]
 
     def register(self, name: str) -> Register:
         """Return the first array of that name."""
@@ -416,9 +379,12 @@ def _numbered(what: str, arrays: Sequence[_Array], name: str) -> tuple[int, _Arr
     raise JsonError(f"BMv2 JSON: there is no {what} array {name}")
 
 
-def _members(stack: ir.StackRef) -> Sequence[types.Field]:
-    """Return the members of the elements of a stack of unions; none of a stack of headers."""
-    return stack.element.fields if isinstance(stack.element, types.Union) else ()
+def _columns(stack: ir.StackRef) -> dict[str, tuple[str, types.Header]]:
+    """Return the names and types of the columns of a stack, by the members of its unions."""
+    if isinstance(stack.element, types.Header):
+        return {"": (stack.name, stack.element)}
+    fields = stack.element.fields
+    return {f.name: (f"{stack.name}.{f.name}", f.type) for f in fields if isinstance(f.type, types.Header)}
 
 
 def _calculations(calculations: Sequence[ir.Calculation]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from p4switch.engine.cnodes import Statement
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.flow import Node, statements
-from p4switch.engine.program import Program, Stack, UnionStack
+from p4switch.engine.program import Column, Program
 from p4switch.engine.value import Place, low_rep
 from p4switch.ir.graph import reverse_postorder
 
@@ -118,10 +118,10 @@ class Statements(ir.OperationVisitor[None]):
             if not isinstance(op, ir.CopyUnion):
                 yield op
                 continue
-            to, of = self.program.union(op.dst.name), self.program.union(op.src.name)
-            for member, a, b in zip(op.dst.type.fields, to.headers, of.headers, strict=True):
+            to, of = self.program.unions[op.dst.name], self.program.unions[op.src.name]
+            for member, a, b in zip(op.dst.type.fields, to, of, strict=True):
                 assert isinstance(member.type, types.Header)
-                yield ir.CopyHeader(ir.HeaderRef(member.type, a.name), ir.HeaderRef(member.type, b.name), op.span)
+                yield ir.CopyHeader(ir.HeaderRef(member.type, a), ir.HeaderRef(member.type, b), op.span)
 
     def statement(self, op: ir.Operation) -> None:
         """Add one operation, with what a trace tells of it."""
@@ -236,9 +236,9 @@ class Statements(ir.OperationVisitor[None]):
         raise AssertionError("a union is copied header by header")
 
     def copy_stack(self, op: ir.CopyStack) -> None:
-        to, of = self.program.any_stack(op.dst.name), self.program.any_stack(op.src.name)
+        to, of = self.program.stacks[op.dst.name], self.program.stacks[op.src.name]
         self.em.do(f"p->next[{to.next}] = p->next[{of.next}]")
-        for column_to, column_of in zip(_columns(to), _columns(of), strict=True):
+        for column_to, column_of in zip(to.columns.values(), of.columns.values(), strict=True):
             for i in range(to.size):
                 self._copy(self.x.element(column_to, str(i)), self.x.element(column_of, str(i)))
 
@@ -264,10 +264,10 @@ class Statements(ir.OperationVisitor[None]):
             self.em.do(f"p->length -= {ref.length()}")
 
     def move_stack(self, op: ir.MoveStack) -> None:
-        stack = self.program.any_stack(op.stack.name)
+        stack = self.program.stacks[op.stack.name]
         count = min(abs(op.by), stack.size)
         kept = stack.size - count
-        for column in _columns(stack):
+        for column in stack.columns.values():
             if op.by >= 0:
                 self._shift(column, 0, count, kept)
                 self.em.do(f"memset(p->valid + {column.is_valid}, 0, {count})")
@@ -280,7 +280,7 @@ class Statements(ir.OperationVisitor[None]):
         else:
             self.em.do(f"{following} = {following} > {count} ? {following} - {count} : 0")
 
-    def _shift(self, stack: Stack, source: int, target: int, count: int) -> None:
+    def _shift(self, stack: Column, source: int, target: int, count: int) -> None:
         """Move `count` elements within a stack."""
         size = stack.type.nbytes
         to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
@@ -316,8 +316,3 @@ class _Body:
 
     numbers: Mapping[ir.Block, int]
     nodes: dict[str, Node] = field(default_factory=dict)
-
-
-def _columns(stack: Stack | UnionStack) -> list[Stack]:
-    """Return the stacks that move together."""
-    return [stack] if isinstance(stack, Stack) else [stack.members[name] for name in stack.order]
