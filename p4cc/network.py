@@ -266,6 +266,25 @@ class Network:
         """Send RDMA messages between hosts by p4cc's host agent; return a row for each.
 
         `p4cc.mininet.transfer` describes the options.
+
+        Parameters
+        ----------
+        transfers
+            Messages: a `Transfer`, or source, destination and bytes.
+        cc
+            Congestion control, by name or as `FILE:NAME`.
+        **options
+            Options of `p4cc.mininet.transfer`.
+
+        Returns
+        -------
+        pd.DataFrame
+            One row a message, in order.
+
+        Raises
+        ------
+        CheckError
+            If not all messages arrive in time.
         """
         from p4cc.mininet import transfer
 

@@ -59,6 +59,28 @@ def build_clos(
     """Build pods of fully connected ToR and aggregation switches.
 
     Aggregation switch i reaches spines i*s to i*s + s - 1.
+
+    Parameters
+    ----------
+    name
+        Name of the topology.
+    pods, tors_per_pod, aggs_per_pod
+        Numbers of pods, and of switches in each.
+    spines_per_agg
+        Spines above an aggregation switch, s.
+    hosts_per_tor
+        Hosts below a ToR.
+    host_rate_bps, fabric_rate_bps
+        Rates of links of hosts, and between switches.
+    delay_ns
+        Propagation delay of each link.
+    parameters
+        Parameters of the topology, for the record of a run.
+
+    Returns
+    -------
+    Topology
+        The network.
     """
     builder = Builder(name)
     spines = [builder.switch(f"spine{i}", 2) for i in range(aggs_per_pod * spines_per_agg)]

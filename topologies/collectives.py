@@ -20,7 +20,20 @@ MAX_CHILDREN = 63  # of a switch in a tree
 
 
 def address(number: int, group: int) -> IPv4Address:
-    """Return the destination address of a group's operations on one of its trees."""
+    """Return the destination address of a group's operations on one of its trees.
+
+    Parameters
+    ----------
+    number
+        Number of the tree, from 1.
+    group
+        Number of the group.
+
+    Returns
+    -------
+    IPv4Address
+        Multicast address.
+    """
     return IPv4Address(f"239.{number}.{group >> 8}.{group & 0xFF}")
 
 
@@ -56,7 +69,20 @@ class CollectiveGroup:
         return self.ranks * self.rank_slots
 
     def check(self, topology: Topology, where: str = "workload") -> None:
-        """Raise UserError, as `where.key: ...`, for what no network can serve."""
+        """Check that the network can serve the group.
+
+        Parameters
+        ----------
+        topology
+            Network.
+        where
+            What errors begin with.
+
+        Raises
+        ------
+        UserError
+            As `where.key: ...`.
+        """
         if self.window < 1 or self.window & (self.window - 1):
             raise UserError(f"{where}.window: {self.window}: expected a power of two")
         if not 1 <= self.number <= MAX_GROUPS:

@@ -53,7 +53,22 @@ class LinkRule(Table):
         return self
 
     def is_for(self, link: Link, tiers: tuple[str | int, str | int], place: int) -> bool:
-        """Return whether a link is meant, the one at `place` of those between its two nodes."""
+        """Return whether the rule is for a link.
+
+        Parameters
+        ----------
+        link
+            Link.
+        tiers
+            Tiers of its ends; "hosts" for a host.
+        place
+            Its number among the links between its two nodes, from 0.
+
+        Returns
+        -------
+        bool
+            Whether the rule is for it.
+        """
         return (
             (self.parallel is None or self.parallel == place)
             and (self.nodes is None or any(_is_like(n, p) for n in (link.a, link.b) for p in self.nodes))
@@ -68,7 +83,25 @@ class LinkRule(Table):
 
 
 def with_rules(topology: Topology, rules: Sequence[LinkRule]) -> Topology:
-    """Return the network with what rules say of its links. Raises UserError for one that is for none."""
+    """Return the network with the attributes that rules give its links.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    rules
+        Rules, of which later ones win.
+
+    Returns
+    -------
+    Topology
+        The changed network.
+
+    Raises
+    ------
+    UserError
+        For a rule that is for no link.
+    """
     if not rules:
         return topology
     tier_of: dict[str, str | int] = {switch.name: switch.tier for switch in topology.switches}

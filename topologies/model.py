@@ -125,7 +125,20 @@ class Builder:
         self._next_port: dict[str, int] = {}
 
     def switch(self, name: str, tier: int) -> str:
-        """Add a switch of this tier and return its name."""
+        """Add a switch and return its name.
+
+        Parameters
+        ----------
+        name
+            Name of the switch, which has to be new.
+        tier
+            Tier, counted from the hosts: 0 for ToRs.
+
+        Returns
+        -------
+        str
+            The name.
+        """
         self._switches.append(Switch(name, len(self._switches) + 1, tier))
         self._next_port[name] = 1
         return name
@@ -154,7 +167,20 @@ class Builder:
         return name
 
     def node(self, name: str, address: str) -> str:
-        """Add a host of this name at `address`, still without a link, and return its name."""
+        """Add a host of this name at `address`, still without a link, and return its name.
+
+        Parameters
+        ----------
+        name
+            Name of the host, which has to be new.
+        address
+            IPv4 address.
+
+        Returns
+        -------
+        str
+            The name.
+        """
         self._hosts.append((IPv4Address(address), name))
         self._next_port[name] = HOST_PORT
         return name
@@ -193,7 +219,22 @@ class Builder:
         host_numbers: Mapping[int, int] | None = None,
         servers: Mapping[str, Sequence[str]] | None = None,
     ) -> Topology:
-        """Return the network; `host_numbers` as in `Topology`, and `servers` with the names of their NICs."""
+        """Return the network.
+
+        Parameters
+        ----------
+        parameters
+            Parameters of the topology, for the record of a run.
+        host_numbers
+            Hosts by their numbers in a file that numbers them, as in `Topology`.
+        servers
+            Names of the NICs of each server that has several.
+
+        Returns
+        -------
+        Topology
+            The network.
+        """
         hosts = tuple(Host(name, index, ip) for index, (ip, name) in enumerate(sorted(self._hosts)))
         index_of = {host.name: host.index for host in hosts}
         nics = {name: tuple(index_of[nic] for nic in nics) for name, nics in (servers or {}).items()}

@@ -173,7 +173,20 @@ def apart(topology: Topology) -> tuple[Host, Host] | None:
 
 
 def joins(topology: Topology, one: Host, other: Host) -> bool:
-    """Return whether a path joins two hosts."""
+    """Return whether a path joins two hosts.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    one, other
+        Hosts.
+
+    Returns
+    -------
+    bool
+        Whether there is a path.
+    """
     paths = shortest_paths(topology)
     row, column = paths.row[topology.uplink(one).node], paths.column[topology.uplink(other).node]
     return bool(paths.distance[row, column] >= 0)
@@ -302,7 +315,22 @@ class BaseRtts:
 
 @lru_cache(maxsize=64)
 def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0) -> BaseRtts:
-    """Return the base RTTs of a network: of packets and ACKs that take so many bytes of a link."""
+    """Return the base RTTs of a network.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    data_bytes, ack_bytes
+        Sizes that links charge.
+    switch_latency_ns
+        Latency of each switch.
+
+    Returns
+    -------
+    BaseRtts
+        The largest base RTTs by kinds of hosts' links and numbers of switches, in ns.
+    """
     # Hosts on one switch with equal links are alike: what counts is how many there are of each kind.
     kinds = Counter((up.node, up.rate_bps, up.delay_ns) for up in map(topology.uplink, topology.hosts))
     firsts = {(up.node, up.rate_bps, up.delay_ns): up for up in map(topology.uplink, topology.hosts)}

@@ -8,5 +8,9 @@ for (const run of document.querySelectorAll("details.replay"))
     const packed = Uint8Array.from(atob(document.getElementById("replay").textContent), c => c.charCodeAt(0));
     const page = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
     const [before, after] = page.split('id="data">');
+    frame.addEventListener("load", () => {
+      const content = frame.contentDocument.documentElement;  // all of it is shown, the legend at its end, too
+      new ResizeObserver(() => { frame.style.height = `${content.scrollHeight}px`; }).observe(frame.contentDocument.body);
+    });
     frame.srcdoc = before + 'id="data">' + run.querySelector("script").textContent + after;
   });

@@ -264,7 +264,17 @@ class Outlet:
         """
 
     def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
-        """Send a control packet with a body of one 8-byte number, as receiver-driven protocols use."""
+        """Send a control packet with a body of one 8-byte number, as receiver-driven protocols use.
+
+        Parameters
+        ----------
+        packet
+            Declaration of the packet.
+        value
+            The number.
+        entropy
+            UDP source port.
+        """
 
     def send_cnp(self) -> None:
         """Send a congestion notification packet to the peer (annex A17.9.3)."""
@@ -425,7 +435,15 @@ class ReactionPoint(Point):
         return headers
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """Handle a data packet that leaves."""
+        """Handle a data packet that leaves.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        wire_bytes
+            What links charge for it.
+        """
 
     def on_ack(self, feedback: Feedback) -> None:
         """Handle an ACK; `feedback` is only valid during the call."""

@@ -93,9 +93,21 @@ class Compiled:
         p4info_path: str | Path | None = None,
         bf_rt_path: str | Path | None = None,
     ) -> None:
-        """Write the requested files, all or none; P4Info is binary if the name ends in `.bin`, else text.
+        """Write the requested files, all or none.
 
-        Raises UserError for a file that cannot be written, and for a `bf-rt.json` of a program that has none.
+        Parameters
+        ----------
+        json_path
+            File for the BMv2 JSON.
+        p4info_path
+            File for P4Info: binary if its name ends in `.bin`, else text.
+        bf_rt_path
+            File for the `bf-rt.json` of a TNA or T2NA program.
+
+        Raises
+        ------
+        UserError
+            If a file cannot be written, or the program has no `bf-rt.json`.
         """
         contents: dict[Path, bytes] = {}
         if json_path is not None:
@@ -130,7 +142,23 @@ def preprocess(
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
 ) -> SourceMap:
-    """Return the preprocessed text of a program, with its files, as `compile_program` compiles it."""
+    """Return the preprocessed text of a program with its files, as `compile_program` compiles it.
+
+    Parameters
+    ----------
+    path, include_dirs, defines, arch
+        As of `compile_program`.
+
+    Returns
+    -------
+    SourceMap
+        The text, and the file and line of each of its lines.
+
+    Raises
+    ------
+    UserError
+        If a file cannot be read, or there is no such architecture.
+    """
     from p4switch.compiler.includes import preprocessor
 
     architecture = None if arch is None else ARCHITECTURES.find(arch)
@@ -143,13 +171,30 @@ def compile_program(
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
 ) -> Compiled:
-    """Compile the P4-16 program in file `path`.
+    """Compile a P4-16 program.
 
-    `include_dirs` are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...); `defines`
-    maps macro names to their text. `arch` names the architecture; without it, that which has the package of `main`.
+    Parameters
+    ----------
+    path
+        File of the program.
+    include_dirs
+        Folders that are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...).
+    defines
+        Texts of macros by name.
+    arch
+        Name of the architecture; default: the one that has the package of `main`.
 
-    Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read or there is no such
-    architecture.
+    Returns
+    -------
+    Compiled
+        BMv2 JSON, P4Info and warnings, from the cache if the same text was compiled before.
+
+    Raises
+    ------
+    CompileError
+        With all errors found in the program.
+    UserError
+        If a file cannot be read, or there is no such architecture.
     """
     # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
     source = preprocess(path, include_dirs, defines, arch)

@@ -53,7 +53,13 @@ class GrpcHost:
         self._wait_for(self._start())
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls, also those that are not done after `grace_s`."""
+        """End all calls.
+
+        Parameters
+        ----------
+        grace_s
+            Seconds after which calls that are not done are cut off.
+        """
         if self._thread.is_alive():
             self._wait_for(self._end(grace_s))
             self._loop.call_soon_threadsafe(self._loop.stop)

@@ -51,7 +51,13 @@ class P4RuntimeServer:
         self._host.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls, also those that are not done after `grace_s`."""
+        """End all calls.
+
+        Parameters
+        ----------
+        grace_s
+            Seconds after which calls that are not done are cut off.
+        """
         self._host.stop(grace_s)
 
     def publish(self, message: Message) -> None:

@@ -236,6 +236,15 @@ def test_a_report_opens_the_page_of_a_small_run(page: Any, tmp_path: Path) -> No
     frame = report.frame_locator("details.replay iframe")
     frame.locator("#what").wait_for(timeout=LOAD_MS)
     assert frame.locator("h1").inner_text() == watched().summary["title"]
+    # All of the page is shown: the legend is its end.
+    report.wait_for_function(
+        """() => {
+            const frame = document.querySelector("details.replay iframe");
+            const legend = frame.contentDocument.getElementById("legend").getBoundingClientRect();
+            return legend.height > 0 && legend.bottom <= frame.clientHeight;
+        }""",
+        timeout=LOAD_MS,
+    )
     assert told == []
     report.close()
 
