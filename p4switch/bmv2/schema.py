@@ -230,7 +230,7 @@ class Entry(Model):
     match_key: list[dict[str, Json]]
     action_entry: ActionEntry
     priority: Int = 0
-    is_const: bool = True
+    is_const: bool | None = None
 
 
 class Table(Item):

@@ -16,7 +16,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
-from p4switch import daemon, engine
+from p4switch import daemon, engine, ir
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.bfrt.server import BfRuntimeServer
@@ -118,15 +118,8 @@ class SwitchProcess:
         if interface:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
-    def _build(self, config: bytes) -> Any:
-        """Return a switch.
-
-        Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT.
-        """
-        try:
-            program = read(json.loads(config))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"expected BMv2 JSON: {error}") from error
+    def _build(self, program: ir.Program) -> Any:
+        """Return a switch. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
@@ -172,12 +165,14 @@ class SwitchProcess:
         try:
             data = config.read_bytes()
             if p4info is None:
-                self._install(self._build(data))
+                self._install(self._build(read(json.loads(data))))
             else:
                 self._set_pipeline(data, _read_p4info(p4info))
         except OSError as error:
             raise UserError(f"{error.filename}: {error.strerror}") from error
-        except (ValueError, P4RuntimeError) as error:
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{config}: expected BMv2 JSON: {error}") from error
+        except P4RuntimeError as error:
             raise UserError(f"{config}: {error}") from error
 
     def load_source(

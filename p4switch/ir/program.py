@@ -115,7 +115,7 @@ class Entry:
     keys: list[Any]
     call: ActionCall
     priority: int  # as in BMv2: the lowest wins
-    const: bool = True
+    const: bool | None = True  # None: the JSON does not say
     span: Any = None
 
 

@@ -1,6 +1,6 @@
 """P4Runtime: the messages, the device that they control, and the server around it.
 
-    device = Device(build, device_id=1)     # build: BMv2 JSON (bytes) -> engine Switch
+    device = Device(build, device_id=1)     # build: ir.Program -> engine Switch
     device.set_forwarding_pipeline_config(request)
     device.write(request)
     for response in device.read(request): ...

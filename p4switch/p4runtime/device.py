@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from p4switch import ir
 from p4switch.errors import UserError
 from p4switch.p4runtime import packet_io, pipeline
 from p4switch.p4runtime.cells import CellStore
@@ -188,7 +189,7 @@ def _let_packets_through(pause_s: float) -> None:
 class Device:
     """P4Runtime device.
 
-    `build` makes a fresh engine `Switch` of BMv2 JSON; `install` is told the switch that packets shall go through from
+    `build` makes a fresh engine `Switch` of a program; `install` is told the switch that packets shall go through from
     now on. Where the switch exists already and runs the program to come, `build` just returns it, and there is no
     `install`: such a device is given its config once. `clock_ns` is the clock that the switch's ticks (of
     `tick_ns`) count; it serves time-outs only.
@@ -196,7 +197,7 @@ class Device:
 
     def __init__(
         self,
-        build: Callable[[bytes], Switch],
+        build: Callable[[ir.Program], Switch],
         device_id: int = 1,
         *,
         install: Callable[[Switch], None] | None = None,

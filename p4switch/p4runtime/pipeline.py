@@ -1,19 +1,22 @@
-"""Pipeline of a controller: P4Info joined with the BMv2 JSON that realizes it.
+"""Pipeline of a controller: P4Info joined with the program that realizes it.
 
-P4Info says what a controller sees (ids, types, sizes); the JSON says what the data plane does (field widths, match
+P4Info says what a controller sees (ids, types, sizes); the program says what the data plane does (field widths, match
 kinds, initial entries). A `Pipeline` is never changed once made, so all devices that run one program share one.
 """
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from p4switch import ir
 from p4switch.architectures.v1model.ports import WIDTH_BITS
+from p4switch.bmv2 import JsonError, read
+from p4switch.compiler.types import width_of
 from p4switch.p4runtime import p4data
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import invalid
@@ -180,7 +183,7 @@ class Pipeline:
     """Objects of a program that a controller can reach."""
 
     p4info: Message
-    program: bytes  # the BMv2 JSON
+    program: ir.Program
     device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it
     tables: dict[int, Table] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
@@ -206,18 +209,16 @@ def load(p4info: Message, device_config: bytes) -> Pipeline:
 
 @functools.lru_cache(maxsize=16)
 def _load(p4info: bytes, device_config: bytes) -> Pipeline:
-    text = _program(device_config)
     try:
-        program = json.loads(text)
+        program = read(json.loads(_program(device_config)))
     except (ValueError, RecursionError) as error:
         invalid(f"p4_device_config: expected BMv2 JSON: {error}")
-    if not isinstance(program, dict) or "pipelines" not in program:
-        invalid("p4_device_config: expected BMv2 JSON with 'pipelines'")
+    except JsonError as error:
+        invalid(f"p4_device_config: {error}")
     try:
-        pipeline = Pipeline(p4info_pb2.P4Info.FromString(p4info), text, device_config)
-        return _Loader(pipeline, program).pipeline
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-        invalid(f"p4_device_config: not the BMv2 JSON that was expected: {type(error).__name__}: {error}")
+        return _Loader(Pipeline(p4info_pb2.P4Info.FromString(p4info), program, device_config)).pipeline
+    except (KeyError, ValueError, OverflowError) as error:
+        invalid(f"p4_device_config: not what was expected with this P4Info: {type(error).__name__}: {error}")
 
 
 def _program(device_config: bytes) -> bytes:
@@ -231,15 +232,17 @@ def _program(device_config: bytes) -> bytes:
     return bytes(data) or device_config
 
 
+_Array = TypeVar("_Array", ir.Counter, ir.Meter, ir.Register)
+
+
 class _Loader:
-    def __init__(self, pipeline: Pipeline, program: dict[str, Any]) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self.info = pipeline.p4info
-        self.program = program
+        self.program = program = pipeline.program
         self.pipeline = pipeline
-        self.widths = _field_widths(program)
-        self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), WIDTH_BITS)
-        self.json_actions = {int(action["id"]): action for action in program.get("actions", [])}
-        self.json_tables = {t["name"]: t for p in program["pipelines"] for t in p.get("tables", [])}
+        ports = (h.type.find("egress_port") for h in program.headers if h.name == "standard_metadata")
+        self.pipeline.port_width = next((width_of(port.type) for port in ports if port is not None), None) or WIDTH_BITS
+        self.tables = {table.name: table for each in program.pipelines for table in each.tables}
         self._actions()
         self._profiles()
         for table in self.info.tables:
@@ -249,16 +252,14 @@ class _Loader:
 
     def _actions(self) -> None:
         """Load the actions; a parameter has the same width in every copy that the compiler made of an action."""
-        by_name: dict[str, dict[str, Any]] = {}
-        for action in self.json_actions.values():
-            by_name.setdefault(action["name"], action)
+        by_name = {action.name: action.params for action in reversed(self.program.actions)}
         for action in self.info.actions:
             name = action.preamble.name
-            data = by_name.get(name, {}).get("runtime_data")
+            data = by_name.get(name)
             if data is not None and len(data) != len(action.params):
                 invalid(f"action {name}: {len(action.params)} parameters in P4Info, {len(data)} in the BMv2 JSON")
             params = tuple(
-                _value(p, p.bitwidth if data is None else data[i]["bitwidth"], f"action {name}")
+                _value(p, p.bitwidth if data is None else width_of(data[i][1]) or 0, f"action {name}")
                 for i, p in enumerate(action.params)
             )
             self.pipeline.actions[action.preamble.id] = Action(
@@ -266,7 +267,7 @@ class _Loader:
             )
 
     def _profiles(self) -> None:
-        names = {p["name"] for pipe in self.program["pipelines"] for p in pipe.get("action_profiles") or []}
+        names = {profile.name for profile in self.program.profiles}
         for profile in self.info.action_profiles:
             name = profile.preamble.name
             if profile.table_ids:
@@ -279,19 +280,18 @@ class _Loader:
 
     def _table(self, table: Message) -> Table:
         name = table.preamble.name
-        _expect(name in self.json_tables, f"table {name}")
-        data = self.json_tables[name]
-        keys = data["key"]
+        _expect(name in self.tables, f"table {name}")
+        data = self.tables[name]
+        keys = data.keys
         if len(keys) != len(table.match_fields):
             invalid(f"table {name}: {len(table.match_fields)} key fields in P4Info, {len(keys)} in the BMv2 JSON")
-        fields = tuple(self._field(f"table {name}", f, k["match_type"], self._key_width(k))
+        fields = tuple(self._field(f"table {name}", f, k.match_kind, width_of(k.target.type) or 1)
                        for f, k in zip(table.match_fields, keys, strict=True))
         refs = {ref.id: ActionRef(self.pipeline.actions[ref.id], ref.scope in (0, 1), ref.scope in (0, 2))
                 for ref in table.action_refs}
         by_name = {ref.action.name: ref.action for ref in refs.values()}
         direct = set(table.direct_resource_ids)
         meter = next((m for m in self.info.direct_meters if m.preamble.id in direct), None)
-        default = data.get("default_entry")
         return Table(
             id=table.preamble.id,
             name=name,
@@ -302,8 +302,8 @@ class _Loader:
             actions=refs,
             needs_priority=any(f.kind in ("ternary", "range", "optional") for f in fields),
             is_const=table.is_const_table,
-            const_default=table.const_default_action_id != 0 or bool(default and default.get("action_entry_const")),
-            initial_default=self._call(default, by_name) if default else _no_action(refs.values()),
+            const_default=table.const_default_action_id != 0 or data.default_const,
+            initial_default=_call(data.default, by_name) if data.default else _no_action(refs.values()),
             initial_entries=self._entries(data, fields, by_name, table.is_const_table),
             profile=self.pipeline.profiles.get(table.implementation_id),
             has_counter=any(c.preamble.id in direct for c in self.info.direct_counters),
@@ -321,89 +321,78 @@ class _Loader:
         return Field(value.id, value.name, value.bits, value.width, value.size, kind,
                      "exact" if engine_kind == "valid" else engine_kind)
 
-    def _key_width(self, key: dict[str, Any]) -> int:
-        if key["match_type"] == "valid":
-            return 1
-        header, name = key["target"]
-        return 1 if name == "$valid$" else self.widths[header, name]
-
-    def _call(self, entry: dict[str, Any], actions: Mapping[str, Action]) -> Call | None:
-        action = actions.get(self.json_actions[entry["action_id"]]["name"])
-        if action is None:
-            return None
-        args = entry.get("action_data", [])
-        return Call(action, tuple((int(a, 0) & ((1 << p.width) - 1)).to_bytes(p.size, "big")
-                                  for a, p in zip(args, action.params, strict=True)))
-
-    def _entries(self, table: dict[str, Any], fields: Sequence[Field], actions: Mapping[str, Action],
-                 is_const: bool) -> tuple[InitialEntry, ...]:
+    @staticmethod
+    def _entries(
+        table: ir.Table, fields: tuple[Field, ...], actions: Mapping[str, Action], is_const: bool
+    ) -> tuple[InitialEntry, ...]:
         """Return initial entries; BMv2's low priorities win, P4Runtime's high ones, so the order is reversed."""
-        entries = table.get("entries") or []
+        entries = table.entries or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
         # Negative numbers are priorities that the program gives, their sign changed.
-        lowest = max((entry["priority"] for entry in entries), default=0)
+        lowest = max((entry.priority for entry in entries), default=0)
         top = 0 if lowest < 0 else lowest + 1
         result = []
         for entry in entries:
-            key = tuple(_initial_key(f, part) for f, part in zip(fields, entry["match_key"], strict=True))
-            call = self._call(entry["action_entry"], actions)
+            key = tuple(_initial_key(f, part) for f, part in zip(fields, entry.keys, strict=True))
+            call = _call(entry.call, actions)
             if call is None:
-                invalid(f"table {table['name']}: an initial entry has an action that P4Info does not list")
-            result.append(InitialEntry(key, top - entry["priority"] if ranked else 0, call,
-                                       bool(entry.get("is_const", is_const))))
+                invalid(f"table {table.name}: an initial entry has an action that P4Info does not list")
+            const = is_const if entry.const is None else entry.const
+            result.append(InitialEntry(key, top - entry.priority if ranked else 0, call, const))
         return tuple(result)
 
     def _cells(self) -> None:
         for counter in self.info.counters:
             name = counter.preamble.name
-            self._array("counter", counter)
+            self._array("counter", counter, self.program.counters)
             self.pipeline.counters[counter.preamble.id] = Cells(counter.preamble.id, name, counter.size)
         for meter in self.info.meters:
             name = meter.preamble.name
-            data = self._array("meter", meter)
+            data = self._array("meter", meter, self.program.meters)
             units = {1: "bytes", 2: "packets"}
             unit = units.get(meter.spec.unit, "bytes or packets")
-            if data.get("type", unit) != unit:
-                invalid(f"meter {name}: counts {unit} in P4Info, {data['type']} in the BMv2 JSON")
+            if data.unit != unit:
+                invalid(f"meter {name}: counts {unit} in P4Info, {data.unit} in the BMv2 JSON")
             self.pipeline.meters[meter.preamble.id] = Cells(
                 meter.preamble.id, name, meter.size, _meter_kind(meter.spec)
             )
         for register in self.info.registers:
             name = register.preamble.name
-            data = self._array("register", register)
+            array = self._array("register", register, self.program.registers)
             widths = p4data.leaves(register.type_spec, self.info.type_info, f"register {name}")
             known = [width for width in widths if width is not None]
             # A cell is one number in the engine; the parts of a value are its bytes, so that they have to be whole.
             fits = len(known) == 1 or not any(width % 8 for width in known)
-            if len(known) == len(widths) and not (fits and sum(known) == data.get("bitwidth", sum(known)) and known):
-                invalid(f"register {name}: cells of {_bits(widths)} in P4Info, {data['bitwidth']} in the BMv2 JSON")
+            if len(known) == len(widths) and not (fits and sum(known) == array.width and known):
+                invalid(f"register {name}: cells of {_bits(widths)} in P4Info, {array.width} in the BMv2 JSON")
             self.pipeline.registers[register.preamble.id] = Cells(
                 register.preamble.id, name, register.size, type_spec=register.type_spec
             )
 
-    def _check_digest(self, name: str, widths: list[int | None], learn_list: dict[str, Any]) -> None:
+    @staticmethod
+    def _check_digest(name: str, widths: list[int | None], learn_list: ir.FieldList) -> None:
         """Check that the data plane sends a digest of P4Info's format, which a controller can read."""
-        sent = [self.widths.get(tuple(e["value"])) for e in learn_list["elements"] if e.get("type") == "field"]
-        if None not in widths and None not in sent and len(sent) == len(learn_list["elements"]) and sent != widths:
+        sent = [
+            each.type.width if isinstance(each, ir.FieldRef) and isinstance(each.type, ir.Bits) else None
+            for each in learn_list.elements
+        ]
+        if None not in widths and None not in sent and sent != widths:
             invalid(f"digest {name}: {_bits(widths)} in P4Info, {_bits(sent)} in the BMv2 JSON")
 
-    def _array(self, kind: str, info: Message) -> dict[str, Any]:
-        """Return the array of the JSON, which has to be as large as P4Info's."""
+    @staticmethod
+    def _array(kind: str, info: Message, arrays: Iterable[_Array]) -> _Array:
+        """Return the array of the program, which has to be as large as P4Info's."""
         name = info.preamble.name
-        data: dict[str, Any] | None = next(
-            (a for a in self.program.get(f"{kind}_arrays") or [] if a["name"] == name and not a.get("is_direct")), None
-        )
-        if data is None:
-            _expect(False, f"{kind} {name}")
-            return {}
-        if data.get("size", info.size) != info.size:
-            invalid(f"{kind} {name}: {info.size} cells in P4Info, {data['size']} in the BMv2 JSON")
-        return data
+        found = [array for array in arrays if array.name == name]
+        _expect(bool(found), f"{kind} {name}")
+        if found[0].size != info.size:
+            invalid(f"{kind} {name}: {info.size} cells in P4Info, {found[0].size} in the BMv2 JSON")
+        return found[0]
 
     def _rest(self) -> None:
         for value_set in self.info.value_sets:
             name = value_set.preamble.name
-            _expect(name in {v["name"] for v in self.program.get("parse_vsets") or []}, f"value set {name}")
+            _expect(name in {known.name for known in self.program.value_sets}, f"value set {name}")
             fields = tuple(self._field(f"value set {name}", f, _KINDS.get(f.match_type, ""), f.bitwidth)
                            for f in value_set.match)
             ident = value_set.preamble.id
@@ -416,10 +405,10 @@ class _Loader:
             )
             self.pipeline.digests[ident] = Digest(ident, digest.preamble.name, digest.type_spec)
         by_name = {d.name: d for d in self.pipeline.digests.values()}
-        for learn_list in self.program.get("learn_lists") or []:
-            if digest := by_name.get(learn_list["name"]):
+        for learn_list in self.program.learn_lists:
+            if digest := by_name.get(learn_list.name):
                 self._check_digest(digest.name, widths[digest.name], learn_list)
-                self.pipeline.digest_of_list[learn_list["id"]] = digest
+                self.pipeline.digest_of_list[learn_list.number] = digest
         for header in self.info.controller_packet_metadata:
             values = tuple(_value(m, m.bitwidth, header.preamble.name) for m in header.metadata)
             if header.preamble.name == "packet_in":
@@ -455,32 +444,26 @@ def _meter_kind(spec: Message) -> MeterKind:
     return MeterKind(two_rates=spec.type == 0, three_colours=spec.type != 2)
 
 
-def _initial_key(f: Field, part: dict[str, Any]) -> KeyField:
-    """Return a key field of an entry in the JSON."""
+def _call(call: ir.ActionCall, actions: Mapping[str, Action]) -> Call | None:
+    action = actions.get(call.action.name)
+    if action is None:
+        return None
+    pairs = zip(call.args, action.params, strict=True)
+    return Call(action, tuple((a & (1 << p.width) - 1).to_bytes(p.size, "big") for a, p in pairs))
+
+
+def _initial_key(f: Field, value: int | tuple[int, int]) -> KeyField:
+    """Return a key field of an entry of the program."""
     def fixed(number: int) -> bytes:
         return (number & f.maximum).to_bytes(f.size, "big")
 
-    kind = f.engine_kind
-    if kind == "range":
-        return (fixed(_number(part["start"])), fixed(_number(part["end"])))
-    if kind == "lpm":
-        length = int(part["prefix_length"])
-        mask = f.maximum ^ (f.maximum >> length)
-        return (fixed(_number(part["key"]) & mask), length)
-    if kind == "ternary":
-        mask = _number(part["mask"])
-        return (fixed(_number(part["key"]) & mask), fixed(mask))
-    if kind == "optional" and part.get("key") is None:
-        return f.anything
-    return (fixed(_number(part["key"])), b"")
-
-
-def _number(text: str | int | bool) -> int:
-    return int(text, 0) if isinstance(text, str) else int(text)
-
-
-def _field_widths(program: dict[str, Any]) -> dict[tuple[str, str], int]:
-    """Return the bits of every field of every header instance, without fields of variable length."""
-    types = {t["name"]: [(f[0], f[1]) for f in t["fields"] if f[1] != "*"] for t in program["header_types"]}
-    return {(header["name"], name): int(width)
-            for header in program["headers"] for name, width in types[header["header_type"]]}
+    if not isinstance(value, tuple):
+        return (fixed(value), b"")
+    first, second = value
+    if f.engine_kind == "range":
+        return (fixed(first), fixed(second))
+    if f.engine_kind == "lpm":
+        return (fixed(first & second), second.bit_count())
+    if f.engine_kind == "ternary":
+        return (fixed(first & second), fixed(second))
+    return (fixed(first), b"") if second else f.anything

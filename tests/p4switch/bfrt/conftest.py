@@ -11,10 +11,10 @@ from typing import Any
 import grpc
 import pytest
 
+from p4switch import ir
 from p4switch.architectures.tna import TNA
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.server import BfRuntimeServer
-from p4switch.bmv2 import read
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
 from p4switch.p4runtime import Device
@@ -202,8 +202,8 @@ class Bench:
         self.server.start()
         self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
 
-    def _build(self, config: bytes) -> Any:
-        self.switch = load().Switch(str(build(read(json.loads(config)))))
+    def _build(self, program: ir.Program) -> Any:
+        self.switch = load().Switch(str(build(program)))
         return self.switch
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from p4switch import ir
 from p4switch.p4runtime import Device
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.controller import Controller, config_request
@@ -33,8 +34,8 @@ def blank() -> Bench:
     """Without a pipeline."""
     bench: Bench
 
-    def build(config: bytes) -> FakeSwitch:
-        bench.built.append(FakeSwitch(config))
+    def build(program: ir.Program) -> FakeSwitch:
+        bench.built.append(FakeSwitch(program))
         return bench.built[-1]
 
     install: Callable[[FakeSwitch], None] = lambda switch: bench.installed.append(switch)  # noqa: E731

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from p4switch import ir
+
 _TABLE_SIZES = {"EverythingIngress.exact_one": 16}
 
 
 class FakeSwitch:
     """Keeps what it is told. `calls` names the methods called, in order."""
 
-    def __init__(self, device_config: bytes = b"") -> None:
+    def __init__(self, program: ir.Program | None = None) -> None:
         self.calls: list[str] = []
-        self.device_config = device_config
+        self.program = program
         self.handles = itertools.count(1000)
         self.tables: dict[str, dict[int, tuple[Any, int, Any]]] = {}
         self.defaults: dict[str, Any] = {}

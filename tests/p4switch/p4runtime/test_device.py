@@ -9,6 +9,7 @@ import time
 import pytest
 from google.protobuf import text_format
 
+from p4switch.bmv2.writer import to_json
 from p4switch.p4runtime import Device, P4RuntimeError
 from p4switch.p4runtime.messages import Message, P4DeviceConfig, code_pb2, p4info_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
@@ -317,7 +318,9 @@ def test_the_program_may_come_in_pis_device_config(bench: Bench) -> None:
     assert raw.startswith(b"\x08\x01\x12\x08\x0a\x06\x0a\x01a\x12\x01b\x1a")
     message = config_request(everything.p4info(), raw)
     bench.device.set_forwarding_pipeline_config(message)
-    assert bench.built[-1].device_config == everything.device_config()
+    program = bench.built[-1].program
+    assert program is not None
+    assert to_json(program) == everything.compiled().json
     assert get(bench).config == message.config  # what is read is what was sent
     for broken in (P4DeviceConfig(reassign=True).SerializeToString(), raw[:-1], b""):
         assert "expected BMv2 JSON" in refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), broken))
