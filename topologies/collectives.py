@@ -104,11 +104,30 @@ class CollectiveGroup:
 
 
 def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -> tuple[Tree, ...]:
-    """Return the trees that a group's operations take in turn: tree t of the packets' headers is at t - 1.
+    """Return the trees that a group's operations take in turn.
 
     Their roots are the switches nearest to the member that is farthest from each; where switches are joined by several
-    links, each link is a tree's. Raises UserError where there is no such root with one path only to each member, where
-    there are more than 255 trees, or where a switch has more than 63 children.
+    links, each link is a tree's.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    group
+        Group.
+    where
+        What errors begin with.
+
+    Returns
+    -------
+    tuple[Tree, ...]
+        Tree t of the packets' headers is at t - 1.
+
+    Raises
+    ------
+    UserError
+        If no root has one path only to each member, there are over 255 trees, or a switch has over 63
+        children.
     """
     return _trees(topology, group.members, group.number, where)
 

@@ -86,7 +86,25 @@ class ListedTopology(FileTopology):
     hosts_per_switch: Annotated[int, Field(ge=0, le=500)] = 0
 
     def assembled(self, kind: str, listed: Listed) -> Topology:
-        """Return the network that a file lists. Raises UserError."""
+        """Return the network that a file lists.
+
+        Parameters
+        ----------
+        kind
+            Name of the topology.
+        listed
+            Nodes and links of the file.
+
+        Returns
+        -------
+        Topology
+            The network.
+
+        Raises
+        ------
+        UserError
+            If the file lists no network.
+        """
         where = f"topology.file: {self.file}"
         names = dict.fromkeys(listed.nodes)
         for link in listed.links:
@@ -147,7 +165,20 @@ class Edges(ListedTopology):
 
 
 def attributes(where: str, values: Mapping[str, Any]) -> Attributes:
-    """Return what a file says of a link. Raises UserError that begins with `where`."""
+    """Return the attributes that a file gives a link.
+
+    Parameters
+    ----------
+    where
+        What errors begin with.
+    values
+        Values by the names of columns or keys.
+
+    Raises
+    ------
+    UserError
+        For a value that a link cannot have.
+    """
     try:
         return validate(Attributes, with_numbers(values), "")
     except UserError as error:

@@ -66,7 +66,25 @@ class FileNetwork:
 
 
 def checked_name(where: str, name: str) -> str:
-    """Return the name of a node. Raises UserError for one that cannot be a file's or an interface's."""
+    """Return the name of a node after checking it.
+
+    Parameters
+    ----------
+    where
+        What the error begins with.
+    name
+        Name of a node.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Raises
+    ------
+    UserError
+        For a name that no file or interface can have.
+    """
     if _NAME.fullmatch(name) is None:
         shown = name if len(name) <= 40 else f"{name[:40]}..."
         raise UserError(f"{where}: a node called {shown!r}; expected up to 40 letters, digits and _ . - without blanks")
@@ -76,7 +94,26 @@ def checked_name(where: str, name: str) -> str:
 def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopology) -> Topology:
     """Return the network of a file.
 
-    Raises UserError, with the line, for what cannot be one.
+    Parameters
+    ----------
+    kind
+        Name of the topology.
+    where
+        What errors begin with.
+    network
+        Hosts, switches and links of the file.
+    parameters
+        Parameters of the topology.
+
+    Returns
+    -------
+    Topology
+        The network.
+
+    Raises
+    ------
+    UserError
+        With the line, for what cannot be a network.
     """
     if len(network.hosts) < 2:
         raise UserError(f"{where}: {len(network.hosts)} hosts; expected at least two")
@@ -171,6 +208,19 @@ def _addresses(where: str, uplinks: Mapping[str, str]) -> dict[str, str]:
 
 
 def leaves(names: Iterable[str], links: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the nodes that have one link: hosts, where nobody says which are."""
+    """Return the nodes that have one link.
+
+    Parameters
+    ----------
+    names
+        Names of nodes.
+    links
+        Ends of links.
+
+    Returns
+    -------
+    set[str]
+        Nodes with one link, which are hosts where the file does not say it.
+    """
     count = Counter(end for link in links for end in link)
     return {name for name in names if count[name] == 1}

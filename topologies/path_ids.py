@@ -59,7 +59,22 @@ def path_ids(topology: Topology) -> PathIds:
 
 
 def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
-    """Return 12 bits that look random for a port of a switch (a finalizer of MurmurHash3)."""
+    """Return 12 bits that look random for a port of a switch (a finalizer of MurmurHash3).
+
+    Parameters
+    ----------
+    device_id
+        Number of the switch.
+    port
+        Port.
+    draw
+        Number of the attempt, where earlier ids collided.
+
+    Returns
+    -------
+    int
+        The id.
+    """
     mixed = (draw << 40 | port << 24 | device_id) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
     mixed = (mixed ^ mixed >> 33) * 0xFF51AFD7ED558CCD & 0xFFFFFFFFFFFFFFFF
     return (mixed ^ mixed >> 33) & (1 << PATH_ID_BITS) - 1

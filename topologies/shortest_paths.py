@@ -97,7 +97,22 @@ class ShortestPaths:
     def first_port(self, switch: str, destination: str) -> int:
         """Return the first of the equal ports towards a destination.
 
-        Raises ValueError if there is no path, or its end is reached.
+        Parameters
+        ----------
+        switch
+            Name of a switch.
+        destination
+            Name of the switch at the path's end.
+
+        Returns
+        -------
+        int
+            Number of the port.
+
+        Raises
+        ------
+        ValueError
+            If there is no path, or its end is reached.
         """
         row, column = self.row[switch], self.column[destination]
         ports, there = self._between[row]

@@ -469,9 +469,16 @@ class ReactionPoint(Point):
         self.on_nack(trimmed.now_ns, trimmed.wire_bytes, True)
 
     def on_expired(self, now_ns: int, wire_bytes: int) -> None:
-        """Handle the time-out of one packet of this size under selective repeat.
+        """Handle the time-out of one packet under selective repeat.
 
         `on_timeout` follows after all of them.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        wire_bytes
+            What links charge for the packet.
         """
 
     def on_timeout(self, now_ns: int) -> None:
@@ -589,6 +596,20 @@ class NotificationPoint(Point):
 
         Called with `own_ack` only: for each data packet, after its delivery and before its answer, if it has
         one.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        marked
+            It arrived with ECN CE.
+        frame
+            Header bytes of the frame.
+
+        Returns
+        -------
+        bool
+            Whether the answer echoes the mark.
         """
         return marked
 
@@ -613,7 +634,15 @@ class NotificationPoint(Point):
         """Handle the in-order delivery of the first packet of a message."""
 
     def on_message_end(self, now_ns: int, size_bytes: int) -> None:
-        """Handle the delivery of the last packet of a message, after `on_message_start`, maybe at once."""
+        """Handle the delivery of the last packet of a message, after `on_message_start`, maybe at once.
+
+        Parameters
+        ----------
+        now_ns
+            Time.
+        size_bytes
+            Payload of the message.
+        """
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """Handle a control packet for the receiver.

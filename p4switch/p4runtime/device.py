@@ -524,7 +524,15 @@ class Device:
     # -- ports ------------------------------------------------------------------------------------------------------
 
     def set_port_up(self, port: int, up: bool) -> None:
-        """Set a port up or down: groups exclude members that watch one that is down, and backup replicas take over."""
+        """Set a port up or down: groups exclude members that watch one that is down, and backup replicas take over.
+
+        Parameters
+        ----------
+        port
+            Number of the port in the engine.
+        up
+            Whether its link is up.
+        """
         with self._control, self._lock:
             if up == (port not in self._down):
                 return
