@@ -589,7 +589,7 @@ def test_what_the_benchmark_measures_finds_the_table_full_if_it_has_tokens(token
     """It raises an error otherwise."""
     (frame, *_) = pipeline_cost.frames(0, None, tokens << 3)
     assert dissect(frame)["BTH"].tokens == tokens
-    load = pipeline_cost.deflecting(compile_program(programs.program("dart").source).json, tokens)
+    load = pipeline_cost.deflecting(compile_program(programs.program("dart").source).program, tokens)
     assert pipeline_cost.measure({"dart": load}, turns=2)["dart"] > 0
     if tokens:
         with pytest.raises(RuntimeError, match="found the table full"):
