@@ -131,6 +131,7 @@ def test_each_flow_has_the_base_rtt_of_its_own_path() -> None:
     assert len(links) > 1
     for flow in flows.itertuples():
         ends = hosts[flow.source], hosts[flow.destination]
-        sizes = (run.scenario.link_bytes(n) for n in (run.data_bytes, ACK_BYTES))
-        assert flow.base_rtt_ns == base_rtt_ns(run.topology, *ends, *sizes, run.scenario.switch.latency_ns)
+        data_bytes, ack_bytes = map(run.scenario.link_bytes, (run.data_bytes, ACK_BYTES))
+        latency_ns = run.scenario.switch.latency_ns
+        assert flow.base_rtt_ns == base_rtt_ns(run.topology, *ends, data_bytes, ack_bytes, latency_ns)
     assert flows["base_rtt_ns"].max() == run.base_rtt_ns()
