@@ -130,7 +130,7 @@ def test_each_flow_has_the_base_rtt_of_its_own_path() -> None:
     links = {len(path(run.topology, hosts[a], hosts[b])) for a, b in zip(flows.source, flows.destination, strict=True)}
     assert len(links) > 1
     for flow in flows.itertuples():
-        ends = hosts[flow.source], hosts[flow.destination]
+        ends = hosts[str(flow.source)], hosts[str(flow.destination)]
         data_bytes, ack_bytes = map(run.scenario.link_bytes, (run.data_bytes, ACK_BYTES))
         latency_ns = run.scenario.switch.latency_ns
         assert flow.base_rtt_ns == base_rtt_ns(run.topology, *ends, data_bytes, ack_bytes, latency_ns)
