@@ -38,11 +38,14 @@ class CodeError(CheckError):
 def out_of_memory(error: BaseException) -> UserError | None:
     """Return what a user is told of an error that means that there was no memory; None: it means something else.
 
-    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap OSError, a thread without a stack RuntimeError.
+    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap OSError, a thread without a stack RuntimeError,
+    and protobuf, whose messages are complete here, EncodeError.
     """
+    from google.protobuf.message import EncodeError  # an error is rare
+
     of_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
     of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"  # its stack has no room
-    if not isinstance(error, MemoryError) and not of_system and not of_thread:
+    if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread:
         return None
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
     where = "on this machine" if most_bytes == resource.RLIM_INFINITY else f"within ulimit -v {most_bytes // 1024}"

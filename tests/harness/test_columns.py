@@ -51,12 +51,12 @@ def test_what_waits_takes_longer() -> None:
 
 
 def test_numbers_of_reaction_points_are_those_at_the_end_of_a_flow() -> None:
-    run, other = planned(["alpha", "path.base_rtt_ns", "max_latency_ns"], cc=["dcqcn", "none"])
+    run, other = planned(["alpha", "path.line_rate_bps", "max_latency_ns"], cc=["dcqcn", "none"])
     found = flows(run)
-    assert list(found.columns[-3:]) == ["alpha", "base_rtt_ns", "max_latency_ns"]
+    assert list(found.columns[-3:]) == ["alpha", "line_rate_bps", "max_latency_ns"]
     assert (found["alpha"] <= 1).all()
-    assert (found["base_rtt_ns"] == run.base_rtt_ns()).all()
-    assert list(flows(other).columns[-2:]) == ["base_rtt_ns", "max_latency_ns"]  # it has no alpha
+    assert (found["line_rate_bps"] == 100e9).all()
+    assert list(flows(other).columns[-2:]) == ["line_rate_bps", "max_latency_ns"]  # it has no alpha
 
 
 def test_of_pieces_the_largest_latency_the_mean_over_bytes_and_the_sum_of_counts() -> None:

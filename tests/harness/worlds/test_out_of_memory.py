@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from google.protobuf.message import EncodeError
 
 from harness import errors
 from harness.cli import cli, main
@@ -47,7 +48,13 @@ def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_b
 
 
 @pytest.mark.parametrize(
-    "error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory"), RuntimeError("can't start new thread")]
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+        EncodeError("Failed to serialize proto"),
+    ],
 )
 def test_every_way_of_having_none_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, error: Exception
