@@ -32,6 +32,7 @@ Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 _MOST_CHARACTERS = 300  # of an error
 MAX_NESTING = 500
+MAX_FIELD_BITS = 2048
 """Most nesting of objects and lists. Four or five for an operator: the built-in compiler's stay below half of it."""
 
 

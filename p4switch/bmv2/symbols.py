@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from p4switch import ir
 from p4switch.bmv2 import schema
-from p4switch.bmv2.schema import JsonError
+from p4switch.bmv2.schema import MAX_FIELD_BITS, JsonError
 from p4switch.compiler import ast, types
 
 VALID = "$valid$"  # the hidden field of every header
@@ -54,6 +54,10 @@ def _header(item: schema.HeaderType) -> types.Header:
         raise JsonError(f"BMv2 JSON: header type {item.name} has two fields of variable length")
     fields: list[tuple[str, types.Type]] = []
     for name, width, *signed in item.fields:
+        if width != "*" and not 0 < width <= MAX_FIELD_BITS:
+            raise JsonError(
+                f"BMv2 JSON: field {item.name}.{name} has {width} bits; expected 1 to {MAX_FIELD_BITS}"
+            )
         fields.append((name, types.Varbit(8 * (item.max_length or 0) - fixed) if width == "*" else
                        types.Bits(width, bool(signed and signed[0]))))
     return header_type(item.name, fields)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
-_SOURCES = ("architectures", "bfrt", "bits", "compiler", "ir")
+_SOURCES = ("architectures", "bfrt", "bits", "bmv2", "compiler", "engine", "ir", "p4runtime")
 
 
 class Compiled:

@@ -20,13 +20,13 @@ from typing import TypeVar
 from p4switch import ir
 from p4switch.architectures.packet_path import PacketPath, packet_path
 from p4switch.bmv2 import JsonError
+from p4switch.bmv2.schema import MAX_FIELD_BITS
 from p4switch.compiler import types
 from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
 from p4switch.ir.places import Place
 from p4switch.ir.printer import text as ir_text
 
-MAX_FIELD_BITS = 2048
 MAX_CELLS = 1 << 28
 _NAME_CHARS = 40  # of names in generated C
 _PLAIN = re.compile(r"(?!x[0-9]|p4_)[a-z][a-z0-9_]*")

@@ -211,7 +211,7 @@ def load(p4info: Message, device_config: bytes) -> Pipeline:
 def _load(p4info: bytes, device_config: bytes) -> Pipeline:
     try:
         program = read(json.loads(_program(device_config)))
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         invalid(f"p4_device_config: expected BMv2 JSON: {error}")
     except JsonError as error:
         invalid(f"p4_device_config: {error}")

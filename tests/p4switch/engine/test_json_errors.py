@@ -223,3 +223,13 @@ def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
         generated(read(document))
     assert len(str(caught.value)) == 300
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 2049, 1 << 70])
+def test_a_width_that_no_field_has_is_refused_before_anything_uses_it(bits: int) -> None:
+    """Cases of a select cut values by the widths of their keys."""
+    document = everything()
+    for header_type in document["header_types"]:
+        header_type["fields"] = [[name, bits if name == "a" else width] for name, width, *_ in header_type["fields"]]
+    with pytest.raises(JsonError, match=rf"field h_t\.a has {bits} bits; expected 1 to 2048"):
+        read(document)
