@@ -83,11 +83,12 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         else:
             kept, early = _completed(request, batch, taken, folder, make)
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
+        has_page = request.report and not no_report
         no_report += attempt(lambda: _write_coverage(batch, kept, folder), folder)
         _tell_empty_traces(kept, request.how.trace)
         if request.report and not no_report and batch.sweep is None:  # the page has the same sentences
             reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
-    page = target / reports.page_of(batch) if request.report else target
+    page = target / reports.page_of(batch) if has_page else target
     command_s = time.time() - psutil.Process().create_time()
     click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''} in {command_s:,.1f} s: {page}")
     failed = _failures({batch.runs[number].folder_name: kept[number].summary for number in kept}, request.strict)

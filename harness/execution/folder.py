@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,8 @@ from harness.measure.output_folder import unused
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
+# Errors of the machine rather than of p4cc.
+_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 # What is written on several runs, beside them: a command that goes on makes it anew, or has none.
 REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
 
@@ -22,19 +26,25 @@ REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.cs
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
 
-    Whatever it is, it is told in one line; `report-error.txt` has the traceback. A signal ends the report alone: the
-    runs are done, and mpiexec may well send one long after it was known that a rank had died.
+    Each error is one line. What the system or the user caused, such as a full disk, is named by its reason; for a
+    defect, `report-error.txt` has the traceback. A signal ends the report alone: the runs are done, and mpiexec may
+    send one long after it was known that a rank had died.
     """
+    prefix = "the results are kept, but there is no report"
     try:
         write_report()
     except KeyboardInterrupt:
         interruption.heard()
-        return ["the results are kept, but there is no report: interrupted"]
+        return [f"{prefix}: interrupted"]
+    except UserError as error:
+        return [f"{prefix}: {error}"]
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+            return [f"{prefix}: {os.strerror(error.errno)}"]
         with contextlib.suppress(OSError):
             (folder / ERROR_FILE).write_text(traceback.format_exc(), encoding="utf-8")
         reason = next(iter(str(error).splitlines()), "")
-        return [f"the results are kept, but there is no report: {type(error).__name__}: {reason} (see {ERROR_FILE})"]
+        return [f"{prefix}: {type(error).__name__}: {reason} (see {ERROR_FILE})"]
     return []
 
 

@@ -10,8 +10,10 @@ Each function raises UserError that names the file, and what is wrong in it.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -278,6 +280,8 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
             if name in texts and name not in categories:
                 table = table.set_column(i, name, table.column(i).cast(pa.large_string()))
         made: pd.DataFrame = table.to_pandas()
+    except PermissionError:
+        raise UserError(f"{path}: {os.strerror(errno.EACCES)}") from None
     except (pa.ArrowException, OSError, MemoryError) as error:
         told = next(iter(str(error).splitlines()), type(error).__name__)
         raise UserError(f"{path}: damaged: {told:.200}; {_AS_WRITTEN}") from None

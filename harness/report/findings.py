@@ -41,8 +41,8 @@ _COMPLETION = (
     _Measure("job completion time", At("workload.job_completion_ns"), "µs", 1e-3),
     _Measure("mean latency of operations", At("workload.latency_cycles.mean"), "cycles"),
 )
-_SLOWDOWN = _Measure("99% slowdown", At("slowdown.p99"), "", 1.0, 2)
-_FCT = _Measure("99% flow completion time", At("fct_ns.p99"), "µs", 1e-3)
+_SLOWDOWN = _Measure("99th-percentile slowdown", At("slowdown.p99"), "", 1.0, 2)
+_FCT = _Measure("99th-percentile flow completion time", At("fct_ns.p99"), "µs", 1e-3)
 _QUEUE = worst_queue("queue_max_bytes")
 
 

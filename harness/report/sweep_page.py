@@ -117,7 +117,7 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
     axis, *others = axes_names
     found = {}
     for name in fct["class"].unique():
-        columns = {"mean": "mean", "p99": "99%", "p99_9": "99.9%"}
+        columns = {"mean": "mean", "p99": "p99", "p99_9": "p99.9"}
         with styled():
             figure = Figure(figsize=(10.8, 3.3), layout="constrained")
             for place, (column, label) in zip(figure.subplots(1, len(columns)), columns.items(), strict=True):

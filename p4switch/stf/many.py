@@ -18,6 +18,7 @@ from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage
 from p4switch.engine import build, build_traced, load
 from p4switch.errors import UserError
+from p4switch.foreign_files import read_text
 from p4switch.processes import AwakeClock
 from p4switch.stf.draws import draws, with_draws
 from p4switch.stf.language import Command, StfError, parse
@@ -86,7 +87,7 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
     program = options.program or test.with_suffix(".p4")
     if not program.is_file():
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
-    commands = parse(test.read_text())
+    commands = parse(read_text(test))
     compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch)
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2

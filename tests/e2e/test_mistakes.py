@@ -94,6 +94,17 @@ def test_wrong_requests(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_is_no_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    folder = tmp_path / "runs.toml"
+    folder.mkdir()
+    with pytest.raises(SystemExit):
+        main(["run", str(folder)])
+    assert f"scenario {str(folder)!r}: expected a regular file" in capsys.readouterr().err
+
+
 OWN_WORKLOAD = """
 from p4cc.workloads import Flow, Traffic, WorkloadParameters, register
 @register("mine")

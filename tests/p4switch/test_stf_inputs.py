@@ -165,6 +165,13 @@ def test_mistakes(text: str, message: str, program: Path, tmp_path: Path) -> Non
     assert str(error.value).splitlines()[0] == message
 
 
+def test_a_test_that_is_no_text(program: Path, tmp_path: Path) -> None:
+    test = tmp_path / "test.stf"
+    test.write_bytes(b"packet 0 \xff\xfe")
+    with pytest.raises(UserError, match=r"test\.stf: not a text file"):
+        run_test(program, test)
+
+
 def test_an_index_outside_of_a_wide_register(compiled: Compiled) -> None:
     with pytest.raises(UserError, match=r"line 1: register I\.wide: expected an index below 4, not 4"):
         _prepared(compiled.json, parse("register_write wide 4 1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,20 @@ def test_results_are_kept_whatever_the_report_does(
     assert len(load_all(folder / "out")) == (1 if command == "run" else 2)
     errors = folder / "out" / "report-error.txt"
     assert interrupted or "ZeroDivisionError" in errors.read_text()
+
+
+def test_a_full_disk_is_named_and_no_page_that_is_absent(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("harness.execution.reports.write_report", fail)
+    status, out, err = call(capsys, "run", "odd.toml", "--out", "out")
+    told = "p4cc: error: the results are kept, but there is no report: No space left on device"
+    assert (status, err.splitlines()[-1]) == (1, told)
+    assert out.splitlines()[-1].endswith("s: out")
+    assert not (folder / "out" / "report-error.txt").exists()
 
 
 def test_a_name_that_is_too_long_for_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

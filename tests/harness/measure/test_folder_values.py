@@ -252,6 +252,17 @@ def test_files_are_regular(run: Path, made: Path, tmp_path: Path, name: str, kin
         assert "expected a" in refused(forked(*command, cwd=tmp_path)), command
 
 
+def test_a_table_without_permission_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("Failed to open local file")
+
+    table = tmp_path / "flows.parquet"
+    table.touch()
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    with pytest.raises(UserError, match=r"flows\.parquet: Permission denied$"):
+        folder_values.read_table(table, [])
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link"])
 def test_a_trace_is_regular(run: Path, tmp_path: Path, kind: str) -> None:
     if kind == "pipe":

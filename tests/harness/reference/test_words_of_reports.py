@@ -69,11 +69,11 @@ def test_every_word_of_a_report_has_an_explanation() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Jain", "Jain index over 0.9 from"),
+        ("Jain", "Jain index first above 0.9"),
         ("JAIN", "Jain index"),
         ("utilization", "summary.queues.worst[].utilisation"),
         ("Utilisation", "summary.queues.worst[].utilisation"),
-        ("fct 99% (µs)", "99% of the delivered flows"),
+        ("fct p99 (µs)", "99% of the delivered flows"),
         ("TOPOLOGY.LINK_RATE_BPS", "bit/s"),
         ("where packets waited", "queues of switches"),
     ],

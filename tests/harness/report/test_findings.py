@@ -53,7 +53,7 @@ ONE_SEED = "Each variant ran with one seed, so differences may be chance; give s
 
 def test_two_variants_are_compared_and_one_seed_is_no_proof() -> None:
     assert found(dcqcn=[result(1500.4, 6_200_000, pauses=84)], hpcc=[result(1000, 84_000)]) == [
-        "The 99% flow completion time is 1,000 µs with hpcc and 1,500 µs with dcqcn, 50% higher.",
+        "The 99th-percentile flow completion time is 1,000 µs with hpcc and 1,500 µs with dcqcn, 50% higher.",
         "The largest queue held 84 KB with hpcc and 6.2 MB with dcqcn.",
         "dcqcn: 84 PFC pauses.",
         ONE_SEED,
@@ -62,7 +62,7 @@ def test_two_variants_are_compared_and_one_seed_is_no_proof() -> None:
 
 def test_one_variant_is_told_alone() -> None:
     assert found(hpcc=[result(1000, 400)]) == [
-        "The 99% flow completion time of hpcc is 1,000 µs.",
+        "The 99th-percentile flow completion time of hpcc is 1,000 µs.",
         "The largest queue held 400 B.",
         "No packet was dropped, and no link was paused.",
     ]
@@ -72,27 +72,28 @@ def test_intervals_that_overlap_are_no_difference() -> None:
     """Student's t with one degree of freedom: 100 and 120 are 110 with an interval of +-127."""
     told = found(a=[result(100), result(120)], b=[result(130), result(140)])[0]
     assert told == (
-        "The 99% flow completion time is 110 µs (95% interval 0 to 237) with a and 135 µs (95% interval 71 to 199) "
-        "with b; over these seeds the difference may be chance."
+        "The 99th-percentile flow completion time is 110 µs (95% interval 0 to 237) with a and 135 µs (95% interval "
+        "71 to 199) with b; over these seeds the difference may be chance."
     )
 
 
 def test_intervals_that_are_apart_are_a_difference() -> None:
     told = found(a=[result(100), result(100)], b=[result(300), result(300)])
-    assert told[0] == "The 99% flow completion time is 100 µs with a and 300 µs with b, 3.0 times as high."
+    assert told[0] == "The 99th-percentile flow completion time is 100 µs with a and 300 µs with b, 3.0 times as high."
     assert ONE_SEED not in told
 
 
 def test_of_many_the_extremes_are_named_and_those_that_cannot_be_told_apart() -> None:
     told = found(a=[result(100), result(104)], b=[result(103), result(109)], c=[result(900), result(901)])[0]
-    assert told.startswith("Of 3 variants, a has the lowest 99% flow completion time, 102 µs (95% interval 77 to 127),")
+    lowest = "Of 3 variants, a has the lowest 99th-percentile flow completion time, 102 µs (95% interval 77 to 127),"
+    assert told.startswith(lowest)
     assert told.endswith("Over these seeds, b cannot be told from a.")
     assert "c the highest, 900 µs (95% interval 894 to 907), 8.8 times as high." in told
 
 
 def test_a_variant_without_a_value_in_every_run_takes_no_part() -> None:
     told = found(a=[result(100), result(None)], b=[result(200), result(200)])[0]
-    assert told == ("The 99% flow completion time of b is 200 µs. a did not have a value in every run.")
+    assert told == ("The 99th-percentile flow completion time of b is 200 µs. a did not have a value in every run.")
 
 
 def test_flows_that_did_not_finish_and_failed_checks_are_said() -> None:
@@ -116,8 +117,8 @@ def test_a_scenario_is_judged_by_what_it_is_about(change: dict[str, Any], words:
 def test_flows_of_several_sizes_are_judged_by_slowdown() -> None:
     mixed = result(100, slowdown={"p99": 3.21})
     mixed.flows.loc[0, "size_bytes"] = 5
-    assert found(a=[mixed])[0] == "The 99% slowdown of a is 3.21."
+    assert found(a=[mixed])[0] == "The 99th-percentile slowdown of a is 3.21."
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:
-    assert found(**{"a, b": [result(100)]})[0] == "The 99% flow completion time of “a, b” is 100 µs."
+    assert found(**{"a, b": [result(100)]})[0] == "The 99th-percentile flow completion time of “a, b” is 100 µs."

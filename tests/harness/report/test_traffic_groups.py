@@ -63,4 +63,4 @@ def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:
     assert f"(old: {left['old']}, late: 2" in finish["detail"]
     (comparison,) = compare(made(tmp_path / "whole"))
     words = {told for told, _ in table(comparison.variants, {})}
-    assert {f"{name}: {what}" for name in ("old", "workload") for what in ("FCT 99% (µs)", "retransmitted")} <= words
+    assert {f"{name}: {what}" for name in ("old", "workload") for what in ("FCT p99 (µs)", "retransmitted")} <= words
