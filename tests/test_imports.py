@@ -1,4 +1,4 @@
-"""Who knows whom: imports flow one way, whatever they are for (types, too)."""
+"""Dependencies between packages: imports go one way, those for types included."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The max-min fair allocation, computed offline: what protocols that aim at it are judged by."""
+"""The max-min fair allocation, computed offline, by which protocols that aim at it are judged."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class Workers(Joined):
             os._exit(1)
 
     def _end_by(self, error: BaseException) -> NoReturn:
-        """Pass an error on to the first worker, user errors as they are and others with their traceback."""
+        """Pass an error on to the first worker: a user error unchanged, any other with its traceback."""
         told = passed_on(error)
         if isinstance(told, RuntimeError):
             told = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{told}")

@@ -256,7 +256,7 @@ class ActiveSenders(TimerOwner):
             self._timer.arm(at_ns)
 
     def _lapse_ns(self, incast: AnnouncedIncast) -> int:
-        """Return when members that have announced nothing are no longer counted."""
+        """Return the time at which members without an announcement stop being counted."""
         return incast.since_ns + min(self.parameters.idle_timeout_ns, self.parameters.incast_timeout_ns)
 
     def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:

@@ -1,22 +1,22 @@
 """RCCC, the receiver's congestion control of Ultra Ethernet: it draws data from all its senders by credit.
 
-A sender may send while its credit is above 0; a packet's bytes are deducted, so that the last one may overdraw it. It
-starts with speculative credit, one and a half BDP, what is left of which it loses for good with the first ACK, NACK or
-pull. Each of its data packets says how far it wants to be pulled: the pull target, which covers what waits to be sent
-and its credit does not. Credit is counted in quanta of 256 bytes, cumulatively, so that a lost pull is made good by the
-next.
+A sender may send while its credit is above 0. Each packet's bytes are deducted, so the last packet may overdraw the
+credit. A sender starts with speculative credit of one and a half BDP. The first ACK, NACK or pull cancels the unused
+part of it. Each data packet carries a pull target: the credit that the sender needs in all for the data that waits.
+Credit is counted cumulatively in quanta of 256 bytes, so the next pull makes up for a lost one.
 
-The receivers of a NIC take turns at its pull pacer, which draws 99% of what the link carries: each grants up to 64
-quanta of what it owes, its target less what was granted. When none owes anything, those who have been served go on by
-turns, beyond the target, by up to the largest credit: what is lost, or waits at the sender, needs no time-out then. A
-trimmed packet is not owed by itself; its sender's next data packet says that it waits to be sent. A sender that nobody
-hears from, and that has no credit, sends a request (RTS) after a time-out, and so does one that begins again without
-credit.
+The receivers of a NIC take turns at its pull pacer, which draws 99% of the link's rate. In its turn a receiver grants
+up to 64 quanta of its backlog, the pull target minus the credit granted so far. When no receiver has a backlog, those
+that were served before still take turns and grant up to the largest credit beyond the target. Thus lost data, or data
+that waits at the sender, need no time-out. A trimmed packet does not add to the backlog; the sender's next data packet
+includes it in its target. A sender without credit sends a request (RTS) when no pull has come for a
+time-out, and so does one that starts again without credit.
 
-`rccc+nscc` needs credit and room in NSCC's window, and asks for no more than a packet beyond the window. It follows the
-consortium's reference simulator but for this: an RTS is a control packet here, where there it takes a sequence number
-of the data and is acknowledged; and a queue pair that is served again leaves the idle list (the simulator lists it
-anew each time, so that it sends many empty pulls). Frames: docs/wire-formats.md, "Ultra Ethernet's credit".
+`rccc+nscc` sends if there is both credit and room in NSCC's window, and requests at most one packet beyond the window.
+There are two differences from the consortium's reference simulator. An RTS is a control packet here; there it takes a
+sequence number of the data and is acknowledged. A queue pair that is served again leaves the idle list here; the
+simulator lists it anew each time, so it sends many empty pulls. Frames: docs/wire-formats.md, "Ultra Ethernet's
+credit".
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class TcpDctcpParameters(TcpParameters):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Law:
-    """What a window of packets grows and is cut by; Reno's (RFC 5681)."""
+    """Growth and cut of a window in packets, as in Reno (RFC 5681)."""
 
     def grown(self, now_ns: int, window: float, acked: float, srtt_ns: float) -> float:
         """Return the window after `acked` packets were acknowledged in congestion avoidance."""

@@ -12,7 +12,7 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class TimelyParameters:
-    """Defaults: the paper, section 6, except for the gain, which it does not give (the published HPCC simulator's)."""
+    """Parameters of TIMELY. Defaults are those of the paper, section 6; the gain is the published HPCC simulator's."""
 
     gain: float = field(default=0.875, metadata=SHARE)  # alpha, of the newest RTT difference
     beta: float = field(default=0.8, metadata=SHARE)  # of the multiplicative decrease

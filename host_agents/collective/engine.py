@@ -269,7 +269,7 @@ class Engine(Arbiter):
         return self._requests[queue].peek() if self._requests[queue].size > 0 else None
 
     def _ready_ns(self, operation: Operation) -> int:
-        """Return when an operation may be sent; NEVER: not before something is answered."""
+        """Return the time from which an operation may be sent; NEVER if it has to wait for an answer."""
         if operation.sent_ns >= 0:
             return 0  # what is repeated was let through once
         if not operation.stream.may_send():

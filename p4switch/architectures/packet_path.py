@@ -50,7 +50,7 @@ class Intrinsic:
 
 @dataclass(frozen=True)
 class State:
-    """What a switch keeps for the packet's path: `size` cells of a kind, which the control plane knows by `name`."""
+    """State of a switch's packet path: `size` cells of a kind, which the control plane knows by `name`."""
 
     name: str
     kind: type[ExternType]

@@ -725,7 +725,7 @@ class ParameterTable(RegisterTable):
 
 
 class DeviceTable(Table):
-    """What the device is, as the default entry: the fields' own default values, which cannot be changed."""
+    """Table of the device's properties: a default entry with the fields' default values, which is read-only."""
 
     takes = frozenset()
 

@@ -74,7 +74,7 @@ class Compiled:
 
     @functools.cached_property
     def bf_rt(self) -> dict[str, Any]:
-        """What `bf-rt.json` has. Raises UserError for a program of an architecture that BfRuntime does not know."""
+        """Content of `bf-rt.json`. Raises UserError for an architecture that BfRuntime does not know."""
         result: dict[str, Any] | None = json.loads(self._bf_rt_text)
         if result is None:
             raise UserError(

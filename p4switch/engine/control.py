@@ -127,7 +127,7 @@ class Control:
         return self.numbers[table.default.action]
 
     def _offered(self) -> dict[int, int]:
-        """Return numbers of the actions that a control plane may choose, by their numbers in the program."""
+        """Map the program's number of each action that a control plane may choose to a number from 0."""
         used = [a for table in self.tables for a in self.possible(table)]
         used += [self.numbers[entry.call.action] for table in self.tables for entry in table.declared.entries or ()]
         return {a: i for i, a in enumerate(sorted({*used}))}

@@ -137,7 +137,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
     # --- places ---
 
     def place(self, expr: ir.Expr) -> Place:
-        """Return something that is stored: a field, a parameter, a validity."""
+        """Return the place where a field, a parameter or a header's validity is stored."""
         if isinstance(expr, ir.Valid):
             return Native(1, False, self.header(expr.header).valid)
         if isinstance(expr, ir.Param):

@@ -558,7 +558,7 @@ def _profile(info: Table) -> Profile:
 
 
 def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
-    """Yield entries that match the key and the priority of a query; None for each other that is looked at."""
+    """Yield the entries that match a query's key and priority, and None for each entry that does not."""
     if not query.match:
         for found in state.entries.items():
             yield found if query.priority in (0, found[0][1]) else None

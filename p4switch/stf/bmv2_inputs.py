@@ -19,7 +19,7 @@ Write = tuple[str, int, int]  # register, index, value
 
 
 def is_wide(bits: int) -> bool:
-    """Return whether BMv2's interface, which takes 64 bits, cannot write all of a register's cell of `bits` bits."""
+    """Return whether a register's cell of `bits` bits is wider than the 64 bits that BMv2's interface writes."""
     return bits > 64
 
 

@@ -30,7 +30,7 @@ def p4cc(
 
 
 def forked(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """As `p4cc`, but what all runs load is there already: that takes longer than many a run."""
+    """Run `p4cc` in a fork that has imported the modules of all runs: importing takes longer than most runs."""
     with TemporaryDirectory() as folder:
         told = [Path(folder) / "stdout", Path(folder) / "stderr"]
         process = _FORKING.Process(target=_main, args=(arguments, cwd, *told))

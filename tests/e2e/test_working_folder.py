@@ -143,7 +143,7 @@ def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_interpreters_are_started_in_one_place() -> None:
-    """Where else one is named, it is isolated, or what is done with it is said here."""
+    """Any other place that names an interpreter isolates it, or is listed here with its reason."""
     root = Path(processes.__file__).parents[1]
     packages = ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats")
     naming = {

@@ -54,7 +54,7 @@ def shown(output: str, told: str) -> bool:
 
 
 class Reader:
-    """Who follows a page, in a folder of the page's own."""
+    """Reader who follows a page in a folder of its own."""
 
     def __init__(self, folder: Path, processes: ExitStack) -> None:
         self._folder = folder

@@ -491,7 +491,7 @@ class Model:
         return len(counted.union(*(members for _, _, members in self.awaited.values())))
 
     def pass_to(self, now_ns: int) -> None:
-        """Who is silent for long is gone, with all that was counted; what is awaited for long is no more."""
+        """Remove senders that have been silent too long, with their counts, and announcements that are too old."""
         self.now_ns = now_ns
         silent = {sender for sender, last_ns in self.last_ns.items() if last_ns + self.timeout_ns <= now_ns}
         for key in self.under_way:

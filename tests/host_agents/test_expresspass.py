@@ -158,7 +158,7 @@ def test_gaps_and_sizes_of_credits_are_random() -> None:
 
 
 def test_a_rate_is_never_below_a_credit_in_an_update_period() -> None:
-    """Who sends none never hears of losses, and so never of free links either."""
+    """A receiver that sends no credit learns of no loss, and so never that a link is free."""
     point, _ = receiver()
     for _ in range(20):
         point.update(0.9)

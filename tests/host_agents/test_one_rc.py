@@ -164,7 +164,7 @@ def test_without_a_response_it_starts_anew_with_what_is_not_acknowledged():
     lost = []
 
     def lose(now, frame):
-        """Lose the first response, and all packets from the third on that came before."""
+        """Lose the first response, and the speculative packets from the third on."""
         if now < 3 * RTT and is_control(frame) and values(frame)["response"]:
             lost.append(frame)
             return None

@@ -61,7 +61,7 @@ def run_on(switch: str, *arguments: str, out: Path) -> Result:
 
 @cache
 def _make_hosts() -> None:
-    """Who compiles the hosts says so and takes a minute: not in the midst of a test that looks at what is said when."""
+    """Compile the hosts before a test starts: it takes a minute and prints a line that a test would see."""
     code = "from harness.worlds.native_hosts import use_native_hosts; use_native_hosts()"
     subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=500, check=True)
 

@@ -86,7 +86,7 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
 
 
 def test_it_tells_of_a_sigterm_to_what_forks_its_processes(tmp_path: Path) -> None:
-    """Who wants the network to end by it would wait for ever otherwise."""
+    """Otherwise a user who ends the network by this signal would wait for ever."""
     with running(tmp_path) as run:
         path, state = run.state()
         spaces = namespaces(state)

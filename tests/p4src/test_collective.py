@@ -84,7 +84,7 @@ def sent(rig: Rig, *packets: tuple[int, Message]) -> dict[int, list[Message]]:
 
 
 def by_class(messages: dict[int, list[Message]]) -> dict[int, list[Message]]:
-    """Those of each port, class by class: BMv2 sends what waits in a higher class first."""
+    """Return the messages of each port ordered by class: BMv2 sends a higher class first."""
     return {port: sorted(of_port, key=lambda message: message.dscp) for port, of_port in messages.items()}
 
 

@@ -24,7 +24,7 @@ def marked(frames: Sequence[tuple[int, bytes]]) -> list[int]:
 
 
 def burst(count: int, **options: int) -> list[tuple[int, bytes]]:
-    """So many packets at once. Packet 0 leaves at once, packet i > 0 leaves count - 1 - i packets behind."""
+    """Send `count` packets at once. Packet 0 leaves immediately; packet i > 0 leaves count - 1 - i in the queue."""
     frame = FLOW.data(wire_bytes=PACKET_BYTES, **options)
     return [(0, numbered(frame, i)) for i in range(count)]
 

@@ -1,4 +1,4 @@
-"""Files of others: opened where they are regular ones, and nothing is waited for."""
+"""Files of others are opened only if they are regular, and opening never blocks."""
 
 from __future__ import annotations
 

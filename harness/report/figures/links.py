@@ -50,7 +50,7 @@ _PANELS = (
 
 @register("links")
 class Links(Figure):
-    """A row a variant, a column a quantity; those links that held most, and then those that were busiest."""
+    """Links over time: a row for each variant, a column for each quantity, the most congested links first."""
 
     needs = ("links",)
     order = 62

@@ -112,10 +112,10 @@ def judge(
 ) -> dict[str, Any]:
     """Return the fidelity figures of a run for its summary.
 
-    `least_share` is (all flows' least times) / (all flows' FCTs); 1 where there are none.
+    `least_share` is the sum of the flows' ideal FCTs over the sum of their FCTs; 1 without flows.
 
-    "reasons": why the machine did not keep up in this run ("kept_up"); "caveats": what no run with these switches can
-    show, however fast the machine is. "dilation_to_use" is where it would have kept up; None: it did.
+    If "kept_up" is false, "reasons" says why, and "dilation_to_use" is the dilation at which the machine would have
+    kept up; otherwise it is None. "caveats" are limits of these switches on a machine of any speed.
     """
     base_rtt_wall_ns = base_rtt_ns * dilation
     late_share = sum(late.links * late.mean_ns for late in lateness) / base_rtt_wall_ns

@@ -1,4 +1,4 @@
-"""What a switch keeps for the packet's path besides the program's objects, and the control plane may change."""
+"""State of the packet path that no object of the program holds and the control plane may change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PruneState(ExternType):
 
 
 class DeviceState(ExternType):
-    """Where copies for the CPU are sent."""
+    """The port to which copies for the CPU are sent."""
 
     cell = (("cpu_port", 16), ("cpu_enabled", 8))
 

@@ -23,7 +23,7 @@ Loses = Callable[[int, bool, bool], bool]
 
 
 class LossyNic(Nic):
-    """Loses the FRPs that `loses` names, as a broken link would."""
+    """NIC that loses the FRPs for which the rule `loses` holds, as a broken link would."""
 
     loses: Loses
     lost = 0

@@ -30,7 +30,7 @@ Path(p4info).write_text(text_format.MessageToString(made.p4info))
 
 @pytest.fixture
 def p4c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where p4c would be found first."""
+    """Return the path at which p4c is found first."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     pipelines.compiled.cache_clear()

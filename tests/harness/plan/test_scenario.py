@@ -29,7 +29,7 @@ MINIMAL = {
 
 @pytest.mark.parametrize("name", scenario.built_in())
 def test_built_in_scenarios_are_valid_and_described(name: str) -> None:
-    """Where flows begin at random, a short while stands for the whole time: to make them takes longest."""
+    """Random arrivals are generated for a short duration only, because generating them takes longest."""
     whole, folder = scenario.load(name)
     assert whole.title
     values = dict(whole.workload)

@@ -71,7 +71,7 @@ def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> N
 
 
 def test_values_with_units_are_numbers(folder: Path) -> None:
-    """They are columns of tables, and axes of plots."""
+    """Tables have them as columns and plots as axes, so they cannot stay text."""
     without = '[[without]]\nworkload.size_bytes = ["0.01 MB"]\ntopology.link_rate_bps = ["25 Gb/s"]\n'
     axes = SWEEP.replace("[10_000, 30_000]", '["10 kB", "30 kB"]').replace("[10e9, 25e9]", '["10 Gb/s", "25 Gb/s"]')
     (folder / "sizes.toml").write_text(axes + without)

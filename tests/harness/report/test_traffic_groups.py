@@ -54,7 +54,7 @@ def test_findings_begin_with_their_completion_times(tmp_path: Path) -> None:
 
 
 def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:
-    """What did not finish is told by group, and a limit that the scenario sets is no failure."""
+    """Unfinished flows are reported by group, and a limit that the scenario sets is no failure."""
     (result,) = made(tmp_path, limit_ns=30_000)
     finish = next(check for check in result.summary["checks"] if check["name"] == "flows finish")
     left = {"old": 5, "late": 2, "workload": 0}

@@ -21,7 +21,7 @@ def test_processes_have_numbers_as_soon_as_anybody_asks(tmp_path: Path) -> None:
 
 
 def test_the_death_of_a_process_that_others_have_started_is_told(tmp_path: Path) -> None:
-    """As of the shells of Mininet: the run would go on without those that hold namespaces."""
+    """Mininet's shells hold the namespaces, so a run must not go on without them."""
     with Launcher(tmp_path) as launcher, subprocess.Popen(["sleep", "60"]) as shell:
         launcher.watch("the shell of h1", shell)
         launcher.check()

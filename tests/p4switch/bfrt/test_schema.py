@@ -1,4 +1,4 @@
-"""What `bf-rt.json` says of a program. The ids by name are those that p4c's Tofino back end writes."""
+"""Content of `bf-rt.json` for a program. The ids by name are those that p4c's Tofino back end writes."""
 
 import json
 from pathlib import Path

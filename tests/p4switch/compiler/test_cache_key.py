@@ -1,4 +1,4 @@
-"""What a compilation executes decides whether a cached result is taken."""
+"""The code that a compilation executes is part of the key of its cached result."""
 
 import subprocess
 import sys

@@ -82,7 +82,7 @@ def inject(network: Any, plan: Network, frames: list[Injected]) -> None:
 
 
 class Meeting:
-    """Where threads hand each other bytes, as `Fabric.join` wants it of a function."""
+    """Exchange of bytes between threads, for `Fabric.join`."""
 
     def __init__(self, workers: int) -> None:
         self.barrier = Barrier(workers, timeout=100)

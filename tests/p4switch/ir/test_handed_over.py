@@ -1,4 +1,4 @@
-"""What the compiler hands to the engine is, node for node, what is read from its JSON."""
+"""The program that the compiler hands to the engine equals, node for node, the one read from its JSON."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Bench:
         return self.installed[-1].process(port, frame, self.now_ns)
 
     def ports(self, **fields: int) -> list[int]:
-        """Where a packet leaves."""
+        """Return the port at which a packet leaves."""
         return [port for port, _ in self.send(**fields)]
 
 

@@ -114,7 +114,7 @@ class Counter(ExternType):
 
 @EXTERNS.register("DirectCounter")
 class DirectCounter(counter.DirectCounter):
-    """As v1model's: of each entry that is hit."""
+    """Counter of each entry that is hit, as in v1model."""
 
     bfrt = 0x84
 

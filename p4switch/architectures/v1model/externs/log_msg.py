@@ -46,7 +46,7 @@ class LogMsg(ir.ExternOperation):
         return cls(arguments.name(), arguments.values(), arguments.span)
 
     def emit(self, to: Statements) -> None:
-        """Put the values into the text, where somebody listens."""
+        """Format the message with its values, if somebody listens."""
         parts = self.text.split("{}")
         if len(parts) != len(self.values) + 1:
             raise JsonError(f"BMv2 JSON: log_msg: {len(parts) - 1} values expected, got {len(self.values)}")
