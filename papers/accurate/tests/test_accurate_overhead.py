@@ -15,10 +15,11 @@ from papers.accurate.studies.scenarios import ALPHA, PERIOD_NS, planned
 
 FROM_NS, TO_NS = 1_000_000, 4_000_000
 FRP_BPS = 28e6
+PAPER_FRP_BYTES = 20
 
 
-def test_a_flow_costs_28_mbps_in_each_direction() -> None:
-    """An FRP and its response, each period."""
+def test_a_flow_costs_28_mbps_in_each_direction_and_8_with_the_papers_length_of_an_frp() -> None:
+    """A6: an FRP and its response, each period."""
     a, b = pair("accurate", {}, line_rate_bps=10_000_000_000)
     qp, _ = connect(a, b, qpn=7)
     link = Wire(a, b)
@@ -29,6 +30,7 @@ def test_a_flow_costs_28_mbps_in_each_direction() -> None:
         frames = [frame for _, sender, frame in link.sent if sender == side]
         frps = [wire.wire_bytes(frame) for frame in frames if frame[wire.BTH] == FRP.opcode]
         assert sum(frps) * 8e9 / (periods * PERIOD_NS) == pytest.approx(FRP_BPS, rel=0.001)
+        assert len(frps) * PAPER_FRP_BYTES * 8e9 / (periods * PERIOD_NS) == pytest.approx(8e6, rel=0.001)
 
 
 def growth_bps(flows: int, rate_bps: float) -> float:
