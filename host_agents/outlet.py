@@ -165,7 +165,7 @@ class ReceiverOutlet(Outlet):
 
 
 def _no_data(call: str) -> HostError:
-    return HostError(f"a notification point called outlet.{call}: it sends no data; expected a call by a reaction point")
+    return HostError(f"a notification point called outlet.{call}: it sends no data; only reaction points may call it")
 
 
 class Group:
