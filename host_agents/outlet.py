@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from host_agents.cc.base import Host, Outlet, ReactionPoint, Traffic
+from host_agents.errors import HostError
 from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
 from host_agents.messages import Connection
@@ -127,7 +128,7 @@ class ReceiverOutlet(Outlet):
         return self._data_priority
 
     def control_entropy(self, now_ns: int) -> int:
-        return self._connection.control_entropy(now_ns)
+        return self._connection.control_entropy(now_ns) if self.is_open else 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         if self.is_open:
@@ -146,12 +147,25 @@ class ReceiverOutlet(Outlet):
             self._connection.stats.cnps_sent += 1
             self._port.send_control(self._frames.cnp(self._connection.data_entropy()))
 
+    def send_again(self, place: int) -> None:
+        raise _no_data("send_again")
+
+    def set_priority(self, priority: int) -> None:
+        raise _no_data("set_priority")
+
+    def may_retry(self, now_ns: int) -> bool:
+        raise _no_data("may_retry")
+
     def count_malformed(self) -> None:
         self._port.stats.malformed += 1
 
     def count_held_pull(self) -> None:
         if self.is_open:
             self._connection.stats.pulls_held += 1
+
+
+def _no_data(call: str) -> HostError:
+    return HostError(f"a notification point called outlet.{call}: it sends no data; only reaction points may call it")
 
 
 class Group:

@@ -78,6 +78,8 @@ class ProtocolInfo:
     # What a receiver sends has to take the links, the other way, of the data that it is for.
     symmetric_paths: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
+    # Packets of its own a data packet, in the mean and roughly: forecasts of a run's work go by it.
+    own_packets: float = 0.0
     # Of a transport that is not the NIC's: from parameters and the NIC's configuration, the one of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
     ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room

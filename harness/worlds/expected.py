@@ -78,7 +78,7 @@ class Expected:
     flow_bytes: int  # of all, whatever the limit
     queue_pairs_bytes: int  # memory of all queue pairs
     data_packets: int
-    packet_hops: int  # transmissions of frames over links, answers too
+    packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
     in_flight: int  # frames at once, at most
     model_ns: int
     window_ns: int
@@ -215,7 +215,8 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         )
         there, back = paths.links(flow)
         packets += count
-        hops += done * there + -(-done // answered_together) * back
+        own = round(done * run.protocol_of(flow).info.own_packets)
+        hops += done * there + (-(-done // answered_together) + own) * back
         sent[flow.source] += count
     busiest_ns = max(*sends_ns, *receives_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)

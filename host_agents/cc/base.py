@@ -282,19 +282,20 @@ class Outlet:
     def send_again(self, place: int) -> None:
         """Send data packets again from this place on, in order of first sending, since they have not arrived.
 
-        The protocol knows it, so it counts neither as a NAK nor as a time-out.
+        The protocol knows it, so it counts neither as a NAK nor as a time-out. Raises HostError for a notification
+        point.
         """
 
     def set_priority(self, priority: int) -> None:
         """Set the class in which data packets wait and leave from now on; -1: the NIC's.
 
-        Requires `own_headers`.
+        Requires `own_headers`. Raises HostError for a notification point.
         """
 
     def may_retry(self, now_ns: int) -> bool:
         """Count a request of the protocol that was not answered in time; return whether it may be repeated.
 
-        False means that the retries are used up: the connection has ended.
+        False means that the retries are used up: the connection has ended. Raises HostError for a notification point.
         """
         return True
 

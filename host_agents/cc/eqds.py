@@ -282,6 +282,7 @@ register(
         mechanisms=("mprdma", "smartt"),
         scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
         packets=(RTS, PULL),
+        own_packets=1.0,  # a pull
         selective=True,
     )
 )

@@ -325,6 +325,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(CREDIT, CREDIT_REQUEST),
+        own_packets=1.35,  # a credit, and those that are dropped or come too late
         agrees=("credit_spread_bytes",),
         scopes=(SCOPE_QP,),
         single_path=True,

@@ -126,6 +126,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(RATE,),
+        own_packets=0.5,  # rate packets, there and back
         single_path=True,
     )
 )

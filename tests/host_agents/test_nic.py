@@ -619,6 +619,28 @@ def test_a_notification_point_is_told_of_messages_in_order_once_each(reliability
     assert b.queue_pairs[1].notification_point.seen == ["start", 5_000, "start", 0, "start", 700, "start", 3_000]
 
 
+def listening_end():
+    """Return the receiving end of a queue pair with a `Listener`, and its NIC."""
+    a, b = pair()
+    info = dataclasses.replace(b.protocol.info, notification_point=lambda parameters, path: Listener(path))
+    a.open_qp("10.0.0.3", 1, 1)
+    return b.open_qp("10.0.0.2", 1, 1, protocol=dataclasses.replace(b.protocol, info=info)), b
+
+
+@pytest.mark.parametrize("call", ["send_again", "set_priority", "may_retry"])
+def test_a_notification_point_that_asks_for_what_senders_do_is_told_so(call):
+    outlet = listening_end()[0].notification_point.outlet
+    with pytest.raises(HostError, match=f"a notification point called outlet.{call}: it sends no data"):
+        getattr(outlet, call)(0)
+
+
+def test_a_closed_queue_pair_gets_no_sending_half_by_its_notification_point():
+    qp, nic = listening_end()
+    point = qp.notification_point
+    nic.close_qp(qp)
+    assert point.outlet.control_entropy(0) == 0
+
+
 def test_queue_pairs_share_a_part_of_their_nic():
     a, b = pair()
     first, second = connect(a, b, 1), connect(a, b, 2)

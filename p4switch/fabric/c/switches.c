@@ -142,7 +142,8 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
         uint8_t came_marked = at->arriving_marked = packet->came_marked;
         p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
         if (frame) {
-            port->marked += has_ce(frame) & !came_marked;
+            if (UNLIKELY(!came_marked && has_ce(frame))) /* the counter's cache line is touched for nothing else */
+                port->marked++;
             if (UNLIKELY(n->recorder.tracing))
                 record_hop(n, at, HOP_TRANSMIT, (int32_t)tm->number, (int32_t)priority, tm->queues[priority].bytes,
                            frame->wire_len, frame->tag);
