@@ -74,7 +74,7 @@ class RateLimiter(Source):
         """Wake the limiter, since something may have become sendable."""
         if self.state != IDLE or self._last_member is None:
             return
-        if self.reaction_point.may_send(self.inflight_bytes) or self._may_anyway():
+        if self._may_send():
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
@@ -118,8 +118,7 @@ class RateLimiter(Source):
         if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
-        point = self.reaction_point
-        while self._last_member is not None and (point.may_send(self.inflight_bytes) or self._may_anyway()):
+        while self._last_member is not None and self._may_send():
             last = self._last_member
             member = last.next_member
             assert member is not None
@@ -136,12 +135,14 @@ class RateLimiter(Source):
         self.state = IDLE
         return None
 
-    def _may_anyway(self) -> bool:
-        """Return whether there is something to send although the reaction point holds data back.
+    def _may_send(self) -> bool:
+        """Return whether there is something to send now.
 
         Raises LimitError for a window that would be closed for ever.
         """
         point = self.reaction_point
+        if point.may_send(self.inflight_bytes):
+            return True
         if not point.window_bytes >= 0.0:  # a NaN, too
             point.expect_limits()
         return self.recovering > 0 and not point.draws_credits and self._turn_to_urgent()
@@ -192,9 +193,7 @@ class RateLimiter(Source):
         member.next_member = None
 
     def _reschedule(self, now_ns: int) -> None:
-        if self._last_member is None or not (
-            self.reaction_point.may_send(self.inflight_bytes) or self._may_anyway()
-        ):
+        if self._last_member is None or not self._may_send():
             self.state = IDLE
         elif self.nst_ns - ROUNDING_NS <= now_ns:
             self.port.make_ready(self)

@@ -371,10 +371,9 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
         raise UserError(f"{kind} {name!r}: expected a name that can be printed")
     if name.endswith(".toml"):
         path = Path(name)
-        if path.exists() and not path.is_file():
-            raise UserError(f"{kind} {name!r}: expected a regular file")
         if not path.is_file():
-            raise UserError(f"no {kind} file {name!r}")
+            there = path.exists()
+            raise UserError(f"{kind} {name!r}: expected a regular file" if there else f"no {kind} file {name!r}")
         return path
     if name not in known:
         hint = suggest(name, known)

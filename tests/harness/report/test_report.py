@@ -341,4 +341,4 @@ def test_classes_by_size_stand_beside_the_papers_numbers(made: list[Result]) -> 
     rows = dict(table([variant], papers_numbers(["R3"])))
     assert rows["up to 32 KB: flows delivered"] == [Cell("7", False, None)]
     assert rows["up to 32 KB: slowdown p99.9"] == [Cell("3.25", False, "3")]
-    assert "up to 32 KB: slowdown times weight 99.9%" not in rows
+    assert "up to 32 KB: slowdown times weight, p99.9" not in rows
