@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from ipaddress import IPv4Address
 
+from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
 
 HOST_PORT = 1
@@ -106,6 +107,33 @@ class Topology:
     def uplink(self, host: Host) -> Neighbour:
         """Return the switch port that a host is attached to, with the link's rate and delay."""
         return self.ports[host.name][HOST_PORT]
+
+
+def renumbered(topology: Topology, panel: FrontPanel | None) -> Topology:
+    """Return the network with the ports of its switches numbered as a chip's front panel is.
+
+    Raises UserError for a switch with more ports than the chip.
+    """
+    return topology if panel is None else _renumbered(topology, panel)
+
+
+@lru_cache(maxsize=8)  # runs share what is worked out about a network
+def _renumbered(topology: Topology, panel: FrontPanel) -> Topology:
+    hosts = topology.host_by_name
+
+    def number(node: str, port: int) -> int:
+        if node in hosts:
+            return port
+        try:
+            return panel.device_port(port)
+        except UserError as error:
+            raise UserError(f"switch {node}: {error}") from None
+
+    links = tuple(
+        replace(link, a_port=number(link.a, link.a_port), b_port=number(link.b, link.b_port))
+        for link in topology.links
+    )
+    return topology if links == topology.links else replace(topology, links=links)
 
 
 MAX_LINKS = 1_000_000  # of a network; a fat-tree of k = 64 has 196,608

@@ -17,7 +17,7 @@ from p4switch.sources import SOURCE_DIRECTORY
 DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
 DEFAULT = "ecmp"
 
-_CONTROL, _PER_PACKET, _SYMMETRIC = "LoadBalancer", "per_packet", "symmetric"
+_CONTROL, _PER_PACKET, _SYMMETRIC, _V1MODEL = "LoadBalancer", "per_packet", "symmetric", "v1model_only"
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class LoadBalancer:
     def symmetric(self) -> bool:
         """True if packets back between two hosts take the same links."""
         return _SYMMETRIC in (self._annotations or ())
+
+    @property
+    def architectures(self) -> tuple[str, ...] | None:
+        """The architectures that it is written for; None: it does not say."""
+        return ("v1model",) if _V1MODEL in (self._annotations or ()) else None
 
     def check(self) -> None:
         """Raise UserError if the file cannot be a load balancer."""

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.v1model.externs.random import Random
 from p4switch.compiler import Compiled, compile_program
+from p4switch.compiler.frontend import declared_architecture
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import parse_p4info
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 P4C = "p4c-bm2-ss"
+BMV2_ARCHITECTURE = "v1model"  # of this p4c, and of the switch of BMv2 that runs its output
 LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
 _DRAW = f'"{Random.primitive}"'.encode()  # in BMv2 JSON
@@ -34,11 +37,12 @@ _P4C_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Build:
-    """Input of a compilation: a P4 file, include folders, and macros."""
+    """Input of a compilation: a P4 file, include folders, macros, and the architecture, if one is asked for."""
 
     source: Path
     include_dirs: tuple[Path, ...] = (SOURCE_DIRECTORY,)
     defines: tuple[tuple[str, str], ...] = ()
+    architecture: str | None = None
 
     @classmethod
     def of(
@@ -47,13 +51,14 @@ class Build:
         load_balancer: LoadBalancer,
         defines: Mapping[str, str],
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
+        architecture: str | None = None,
     ) -> Build:
         """Return the build of a program with a load balancer; programs include the default themselves."""
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
             macros[_BALANCED] = load_balancer.name
-        return cls(source, tuple(folders), tuple(sorted(macros.items())))
+        return cls(source, tuple(folders), tuple(sorted(macros.items())), architecture)
 
 
 @dataclass(frozen=True)
@@ -107,10 +112,29 @@ def compiled(what: Build, compiler: str = "builtin") -> Compiled:
     """
     if compiler == "p4c":
         return _p4c(what)
-    return compile_program(what.source, what.include_dirs, dict(what.defines))
+    return compile_program(what.source, what.include_dirs, dict(what.defines), what.architecture)
+
+
+@lru_cache(maxsize=32)
+def architecture(what: Build) -> Architecture | None:
+    """Return the architecture that a program is compiled for; None where that is not known before it is.
+
+    Raises UserError.
+    """
+    if what.architecture is not None:
+        try:
+            return ARCHITECTURES.find(what.architecture)
+        except UserError as error:
+            raise UserError(f"switch.architecture: {error}") from None
+    return declared_architecture(what.source, what.include_dirs, dict(what.defines))
 
 
 def _p4c(what: Build) -> Compiled:
+    if what.architecture not in (None, BMV2_ARCHITECTURE):
+        raise UserError(
+            f"switch.architecture: {P4C} compiles for {BMV2_ARCHITECTURE} alone, not for {what.architecture}; expected "
+            "the built-in compiler"
+        )
     if shutil.which(P4C) is None:
         raise UserError(f"{P4C} is not in PATH: install p4c (package p4lang-p4c), or use the built-in compiler")
     with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:

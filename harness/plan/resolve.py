@@ -14,7 +14,7 @@ from pydantic import BaseModel
 import topologies
 from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
-from harness.control import programs
+from harness.control import pipelines, programs
 from harness.control.programs import Program, ProgramParameters
 from harness.plan import checks, needs
 from harness.plan.checks.routes import joined
@@ -30,6 +30,7 @@ from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, validate
 from p4switch.tables import as_written
 from topologies import Topology
+from topologies.model import renumbered
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
@@ -199,6 +200,7 @@ def _resolve(
     scenario = needs.supplied(scenario, needs.without_limit(scenario))
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, senders)
+    run = replace(run, topology=_numbered(run))
     for check_run in checks.RUN:
         check_run(run)
     for group, (own, own_balancing) in senders.items():
@@ -208,6 +210,14 @@ def _resolve(
         except UserError as error:
             raise UserError(f"groups.{group}: {error}") from None
     return run
+
+
+def _numbered(run: Run) -> Topology:
+    """Return the run's network with the port numbers of the chip that its switches are programmed as."""
+    if run.scenario.switch.architecture is None and not run.program.outside:
+        return run.topology
+    architecture = pipelines.architecture(run.build)
+    return run.topology if architecture is None else renumbered(run.topology, architecture.front_panel)
 
 
 def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:

@@ -149,7 +149,8 @@ class Run:
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
         opcodes = [*(registry.resolve(name).opcodes for name in outside), *(cc.opcodes for cc in self.protocols)]
         folders = packet_includes.include_path(*opcodes)
-        return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
+        architecture = self.scenario.switch.architecture
+        return Build.of(self.program.source, self.switch_load_balancer, defines, folders, architecture)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

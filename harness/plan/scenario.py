@@ -90,6 +90,8 @@ class SwitchSettings(TrafficManager):
     loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
     load_balancing: str = "ecmp"
+    # Architecture that the program is compiled for, as `p4cc compile --arch` takes it; none: that of its main.
+    architecture: str | None = None
     # Macros that the program is compiled with.
     defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80

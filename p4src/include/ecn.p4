@@ -26,18 +26,17 @@ control EcnMarking(inout headers_t hdr, inout metadata_t meta,
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
     depth_t kmax = 0x7FFFF;
     bit<32> red_span = 1;
-    bit<32> draw = 0;
+    bool    wins = false;
 
-    counter(MAX_PORTS, CounterType.packets) ecn_marked;
+    RedLottery() lottery;
+    PACKET_COUNTER(MAX_PORTS) ecn_marked;
 
     action mark() {
         hdr.ipv4.ecn = ECN_CE;
-        ecn_marked.count((bit<32>)standard_metadata.egress_port);
+        ecn_marked.count((counter_index_t)standard_metadata.egress_port);
     }
 
-    // span = (Kmax - Kmin) / Pmax: a number drawn evenly from 0 to span - 1 is below q - Kmin with
-    // the wanted probability, so nothing is multiplied or divided. Hardware whose random numbers
-    // come in powers of two looks the probability up by depth instead.
+    // span = (Kmax - Kmin) / Pmax
     action red(depth_t kmin_cells, depth_t kmax_cells, bit<32> span) {
         kmin = kmin_cells;
         kmax = kmax_cells;
@@ -59,11 +58,11 @@ control EcnMarking(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE) {
             ecn_threshold.apply();
-            if (MARKING_DEPTH > kmax) {
+            if (EXCEEDS(MARKING_DEPTH, kmax)) {
                 mark();
-            } else if (MARKING_DEPTH > kmin) {
-                random(draw, 0, red_span - 1);
-                if (draw < (bit<32>)(MARKING_DEPTH - kmin)) {
+            } else if (EXCEEDS(MARKING_DEPTH, kmin)) {
+                lottery.apply(standard_metadata.egress_port, MARKING_DEPTH, kmin, red_span, wins);
+                if (wins) {
                     mark();
                 }
             }

@@ -12,8 +12,6 @@
 #ifndef P4CC_FORWARDING_P4
 #define P4CC_FORWARDING_P4
 
-const bit<32> GROUPS = 1024;
-
 // The load balancer is one file: load_balancing/ecmp.p4, or NAME.p4 in the include path with the
 // macro LOAD_BALANCER=NAME. It declares
 //   control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
@@ -42,7 +40,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta,
     bit<32> balanced_salt = 0;
     bool    found = false;
 
-    action drop(bit<32> reason) {
+    action drop(counter_index_t reason) {
         ingress_drops.count(reason);
         mark_to_drop(standard_metadata);
     }
@@ -99,14 +97,13 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        if (standard_metadata.parser_error != error.NoError) {
+        if (IS_MALFORMED) {
             drop(DROP_MALFORMED);
         } else if (!hdr.ipv4.isValid()) {
             drop(DROP_NOT_IPV4);
         } else if (standard_metadata.checksum_error != 0) {
             drop(DROP_CHECKSUM);
-        } else if ((bit<32>)(hdr.ipv4.total_len) + (bit<32>)ETHERNET_BYTES
-                   > standard_metadata.packet_length) {
+        } else if (IS_SHORTER_THAN((bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES)) {
             drop(DROP_MALFORMED);
         } else if (hdr.ipv4.ttl <= 1) {
             drop(DROP_TTL);

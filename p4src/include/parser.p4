@@ -10,6 +10,8 @@ error {
 
 parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
+    CHECKSUM_UNIT(ipv4_checksum)
+
     state start {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
@@ -20,12 +22,19 @@ parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
-        verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5, error.Ipv4HeaderUnsupported);
+        CHECK_IPV4(ipv4_checksum)
         // Only a datagram's first fragment has a UDP header.
-        transition select(hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
-            (0, IP_PROTOCOL_UDP): parse_udp;
-            default: accept;
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.frag_offset,
+                          hdr.ipv4.protocol) {
+            (4, 5, 0, IP_PROTOCOL_UDP): parse_udp;
+            (4, 5, _, _): accept;
+            default: unsupported;
         }
+    }
+
+    state unsupported {
+        IPV4_UNSUPPORTED
+        transition accept;
     }
 
     state parse_udp {

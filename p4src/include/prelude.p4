@@ -8,7 +8,14 @@
 #define P4CC_PRELUDE_P4
 
 #include <core.p4>
-#include <v1model.p4>
+
+const bit<32> GROUPS = 1024;  // of ports of equal cost
+
+#ifdef __TARGET_TOFINO__
+#include "tofino/target.p4"
+#else
+#include "v1model/target.p4"
+#endif
 #include "headers.p4"
 
 // What the stages of every switch pass to each other.
@@ -25,17 +32,17 @@ struct common_metadata_t {
 @noWarn("unused") const bit<32> FLIT_BYTES = 16;
 
 // Indices of the counter ingress_drops.
-@noWarn("unused") const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say; IPv4 options
-@noWarn("unused") const bit<32> DROP_NOT_IPV4 = 1;
-@noWarn("unused") const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
-@noWarn("unused") const bit<32> DROP_TTL = 3;
-@noWarn("unused") const bit<32> DROP_NO_ROUTE = 4;
-@noWarn("unused") const bit<32> DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
+@noWarn("unused") const counter_index_t DROP_MALFORMED = 0;    // shorter than its headers say; IPv4 options
+@noWarn("unused") const counter_index_t DROP_NOT_IPV4 = 1;
+@noWarn("unused") const counter_index_t DROP_CHECKSUM = 2;     // IPv4 header checksum
+@noWarn("unused") const counter_index_t DROP_TTL = 3;
+@noWarn("unused") const counter_index_t DROP_NO_ROUTE = 4;
+@noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
 const bit<32> DROP_REASONS = 6;
 
 // The names that a run's ledger has for them. A program has counters of its own for what it drops,
 // absorbs or makes.
 @dropped["ingress", "malformed", "not_ipv4", "checksum", "ttl", "no_route", "no_group"]
-counter(DROP_REASONS, CounterType.packets) ingress_drops;
+PACKET_COUNTER(DROP_REASONS) ingress_drops;
 
 #endif

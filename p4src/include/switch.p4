@@ -12,7 +12,6 @@
 #define P4CC_SWITCH_P4
 
 #include "parser.p4"
-#include "checksum.p4"
 #include "forwarding.p4"
 
 #ifndef PARSER
@@ -21,14 +20,17 @@
 
 #ifdef LOSS_PPM
 @dropped["ingress", "lost_in"]
-counter(1, CounterType.packets) lost_in;
+PACKET_COUNTER(1) lost_in;
 @dropped["egress", "lost_out"]
-counter(1, CounterType.packets) lost_out;
+PACKET_COUNTER(1) lost_out;
 #endif
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
                       inout standard_metadata_t standard_metadata) {
     Ipv4Forwarding() forwarding;
+#ifdef LOSS_PPM
+    LossLottery() loss;
+#endif
 #ifdef INGRESS_STAGE
     INGRESS_STAGE() stage;
 #endif
@@ -38,9 +40,9 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
 
     apply {
 #ifdef LOSS_PPM
-        bit<32> draw;
-        random(draw, 0, 999999);
-        if (draw < LOSS_PPM) {
+        bool lost;
+        loss.apply(lost);
+        if (lost) {
             lost_in.count(0);
             mark_to_drop(standard_metadata);
             exit;
@@ -64,6 +66,9 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta,
 #ifdef EGRESS_STAGE
     EGRESS_STAGE() stage;
 #endif
+#ifdef LOSS_PPM
+    LossLottery() loss;
+#endif
 
     apply {
 #ifdef LOAD_BALANCER_DEQUEUE
@@ -74,9 +79,9 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta,
 #endif
 #ifdef LOSS_PPM
         if (standard_metadata.egress_spec != DROP_PORT) {
-            bit<32> draw;
-            random(draw, 0, 999999);
-            if (draw < LOSS_PPM) {
+            bool lost;
+            loss.apply(lost);
+            if (lost) {
                 lost_out.count(0);
                 mark_to_drop(standard_metadata);
             }
@@ -85,13 +90,10 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-control SwitchDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
-    }
-}
-
-V1Switch(PARSER(), VerifyIpv4Checksum(), SwitchIngress(), SwitchEgress(), UpdateIpv4Checksum(),
-         SwitchDeparser()) main;
+#ifdef __TARGET_TOFINO__
+#include "tofino/pipeline.p4"
+#else
+#include "v1model/pipeline.p4"
+#endif
 
 #endif

@@ -77,7 +77,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     bit<32> tx_bytes = 0;
     bit<32> bytes;
 
-    register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
+    SentBytes() sent;
 
     // link_rate_code        the record's code of the link's rate
     // link_id               12 bits, XORed into the path id
@@ -107,8 +107,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         hdr.int_record.setValid();
         hdr.int_record.link_rate_code = rate_code;
         hdr.int_record.timestamp_ns =
-            (bit<24>)(((bit<64>)standard_metadata.egress_global_timestamp * tick_scale) >> 8);
-        hdr.int_record.tx_units = tx_bytes[26:7];
+            (bit<24>)TICKS_TO_NS(standard_metadata.egress_global_timestamp, tick_scale);
         hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
         hdr.int_shim.hop_count = hdr.int_shim.hop_count + 1;
         hdr.int_shim.path_id = hdr.int_shim.path_id ^ own_id;
@@ -119,7 +118,6 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         if (port_telemetry.apply().hit) {
-            tx_bytes_of_port.read(tx_bytes, (bit<32>)standard_metadata.egress_port);
             if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
                 append_record();
                 if (standard_metadata.deq_qdepth > 0xFFFF) {
@@ -130,7 +128,10 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
             if (bytes < FLIT_BYTES) {
                 bytes = FLIT_BYTES;
             }
-            tx_bytes_of_port.write((bit<32>)standard_metadata.egress_port, tx_bytes + bytes);
+            sent.apply(standard_metadata.egress_port, bytes, tx_bytes);
+            if (hdr.int_record.isValid()) {
+                hdr.int_record.tx_units = tx_bytes[26:7];
+            }
         }
     }
 }

@@ -21,6 +21,7 @@
 register<port_t>(GROUPS) shortest_of_group;  // the last choice; 0: none yet
 
 @per_packet
+@v1model_only
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata, in bit<16> group_id,
                      in bit<16> group_size, in bit<32> salt, out bool found) {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch.architectures import core
 from p4switch.architectures.extern import Extern, ExternType
+from p4switch.architectures.front_panel import FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.registry import Registry
 
@@ -51,6 +52,8 @@ class Architecture:
     """Tables that BfRuntime has for every program, as in `bf-rt.json`."""
     pads_headers: bool = False
     """True if headers that are no whole bytes are padded at their end."""
+    front_panel: FrontPanel | None = None
+    """How ports of a network are numbered in programs; None: from 1."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""
@@ -86,8 +89,11 @@ def _said(decl: ast.PackageDecl) -> str:
 def architecture_of(program: ast.Program) -> Architecture | None:
     """Return the architecture that the package of `main` names, or else the one that has it."""
     decl = program.facts.package(program.main)
-    if decl is None:
-        return None
+    return None if decl is None else architecture_with(decl)
+
+
+def architecture_with(decl: ast.PackageDecl) -> Architecture | None:
+    """Return the architecture that the declaration of a package names, or else the one that has it."""
     named = ARCHITECTURES.get(_said(decl))
     return named or next((a for a in ARCHITECTURES.all().values() if a.package(decl) is not None), None)
 

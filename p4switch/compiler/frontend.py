@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of, architecture_with
+from p4switch.compiler import ast
 from p4switch.compiler.ast import Program
-from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.diagnostics import CompileError, Reporter
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.includes import preprocessor
 from p4switch.compiler.lexer import tokenize
@@ -31,6 +32,27 @@ def parse(
     tokens = tokenize(source.text)
     declarations = Parser(source.text, tokens, reporter.error).program()
     return Program(str(path), declarations, source, Facts()), reporter
+
+
+def declared_architecture(
+    path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]
+) -> Architecture | None:
+    """Return the architecture that has the package of `main`; None where the program is not to be parsed.
+
+    Raises UserError for a file that cannot be read.
+    """
+    try:
+        with deep_recursion():
+            program, reporter = parse(path, include_dirs, defines)
+    except CompileError:
+        return None
+    main = next((d for d in program.declarations if isinstance(d, ast.Instantiation) and d.name == "main"), None)
+    if reporter.failed or main is None or not isinstance(main.type_expr, ast.NamedTypeExpr):
+        return None
+    package = main.type_expr.name
+    decls = (d for d in program.declarations if isinstance(d, ast.PackageDecl) and d.name == package)
+    decl = next(decls, None)
+    return None if decl is None else architecture_with(decl)
 
 
 def parse_and_check(

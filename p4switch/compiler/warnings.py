@@ -217,6 +217,9 @@ class _Warnings:
                 elif isinstance(node, ast.TableDecl):
                     yield from (self._facts.actions[ref] for ref in self._action_refs(node))
                     yield from self._referred(p.value for p in node.properties.values())
+                elif isinstance(node, ast.Instantiation):
+                    yield from self._referred(argument.value for argument in node.args)
+                    yield from self._referred(node.methods)
                 elif isinstance(node, ast.Switch) and node in self._facts.switched:
                     yield self._facts.switched[node]
 

@@ -13,6 +13,7 @@ from harness.control import bmv2_process
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.mininet.dilation import Machine, choose
+from p4switch.errors import UserError
 from tests.mininet.networks import REASON
 
 if REASON is not None:
@@ -20,6 +21,7 @@ if REASON is not None:
 
 from harness.worlds.mininet import bmv2_switch as node
 from harness.worlds.mininet.switches import PortPlan, SwitchPlan
+from harness.worlds.mininet.world import MininetWorld
 
 NET_DEV = """Inter-|   Receive                            |  Transmit
  face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
@@ -108,3 +110,12 @@ def test_dilation_is_what_bmv2_can_take() -> None:
     limit = node.Bmv2Switch.packets_per_s_of_link
     assert packets_per_s / choose(run, fast, limit) == pytest.approx(limit, rel=0.1)
     assert choose(run, fast) < 10
+
+
+def test_it_runs_no_program_for_another_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bmv2_process, "require", lambda: None)
+    tables = {"topology": {"name": "single-switch"}, "workload": {"name": "incast"}, "cc": "dcqcn"}
+    (run,) = plan("star", check({**tables, "switch": {"architecture": "tna"}}), Path())
+    error = r"^--switch bmv2: it runs programs for v1model, and ecn\.p4 is for tna; expected --switch builtin$"
+    with pytest.raises(UserError, match=error):
+        MininetWorld(run, switch="bmv2")

@@ -8,7 +8,7 @@ from harness.measure.results import load_all
 from tests.harness.control.test_own_program import scenario_of
 from tests.harness.control.test_program_ledger import MERGING, PARAMETERS
 from tests.harness.plan.test_extensions import AIMD, WORKLOAD
-from tests.mininet.networks import alone, needs_mininet, p4cc
+from tests.mininet.networks import alone, needs_mininet, p4cc, run_on
 
 pytestmark = needs_mininet
 SCENARIO = """
@@ -50,3 +50,12 @@ def test_a_p4_program_of_the_users_own_and_what_it_says_of_packets(tmp_path: Pat
     assert sum(packets for term, packets in ledger.items() if term.startswith("drop_")) == ledger["balance"] == 0
     state = result.table("program_state")
     assert state[state["object"] == "absorbed"]["value"].tolist() == [8]
+
+
+def test_a_tna_program_of_the_users_own_marks_and_forwards(tmp_path: Path) -> None:
+    """Its ports are the front panel's, and each mark of the switches reached a receiver."""
+    scenario = Path(__file__).parents[2] / "examples" / "tofino" / "incast.toml"
+    result = run_on("builtin", str(scenario), "--set", "workload.size_bytes=200000", out=tmp_path / "out")
+    state = result.table("program_state")
+    assert state[state["object"] == "marked"]["value"].sum() == result.summary["ecn_marked"] > 0
+

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any, TypeVar
 
 import pytest
 
-from harness.control import programs
+from harness.control import load_balancing, programs
 from harness.control.programs import SwitchView
 from harness.control.programs.entries import Entry
-from tests.p4src.rigs import RIGS, STEPWISE, BuiltinRig, ReplayedRig, Rig, missing
+from tests.p4src.rigs import RIGS, STEPWISE, BuiltinRig, ReplayedRig, Rig, missing, tables_of
 from topologies import Route
 
 MakeRig = Callable[..., Rig]
@@ -61,6 +62,14 @@ def _made(name: str, kind: type[_R]) -> Iterator[Callable[..., _R]]:
         load_balancer: str = "ecmp",
         **defines: str,
     ) -> _R:
+        balancer = load_balancing.find(load_balancer, load_balancing.DIRECTORY)
+        for part, known in (
+            (program, programs.program(program).parameters.architectures),
+            (load_balancer, balancer.architectures),
+        ):
+            if None not in (kind.architecture, known) and kind.architecture not in known:
+                pytest.skip(f"{part} is not written for {kind.architecture}")
+        view = replace(view, tables=tables_of(kind, program, load_balancer, **defines))
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
         made.append(kind(program, entries, load_balancer, **defines))  # type: ignore[call-arg]  # as all rigs are made
         return made[-1]

@@ -63,6 +63,8 @@ Received = dict[int, list[bytes]]
 
 class Rig(ABC):
     sets_clock: bool
+    architecture: str | None = None
+    """Of the program; None: that of its main."""
 
     def __enter__(self) -> Rig:
         return self
@@ -102,7 +104,8 @@ class BuiltinRig(Rig):
     def __init__(
         self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
-        built, self.switch = builtin(build_of(program, load_balancer, **defines), self.compiler)
+        what = build_of(program, load_balancer, self.architecture, **defines)
+        built, self.switch = builtin(what, self.compiler)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
 
@@ -124,6 +127,12 @@ class P4cRig(BuiltinRig):
     """The built-in switch with p4c's output."""
 
     compiler = "p4c"
+
+
+class TnaRig(BuiltinRig):
+    """The built-in switch with the program as it is written for TNA."""
+
+    architecture = "tna"
 
 
 class Bmv2Rig(Rig):
@@ -335,9 +344,12 @@ def _match(match: Match | None, key: dict[str, Any]) -> str:
     raise NotImplementedError(f"{key['name']}: {match}")
 
 
-def build_of(program: str, load_balancer: str, **defines: str) -> pipelines.Build:
+def build_of(
+    program: str, load_balancer: str, architecture: str | None = None, **defines: str
+) -> pipelines.Build:
     balancer = load_balancing.find(load_balancer, load_balancing.DIRECTORY)
-    return pipelines.Build.of(programs.program(program).source, balancer, defines)
+    source = programs.program(program).source
+    return pipelines.Build.of(source, balancer, defines, architecture=architecture)
 
 
 def compiled(
@@ -346,8 +358,15 @@ def compiled(
     return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
 
 
+def tables_of(rig: type[Rig], program: str, load_balancer: str, **defines: str) -> frozenset[str]:
+    """Return the tables that a program has on a rig, which its entries may depend on."""
+    made = pipelines.compiled(build_of(program, load_balancer, rig.architecture, **defines))
+    return controller.Program(made.p4info, b"").tables
+
+
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {
     "builtin": BuiltinRig,
+    "tna": TnaRig,
     "bmv2": Bmv2Rig,
     "p4c": P4cRig,
     "p4c-bmv2": P4cBmv2Rig,

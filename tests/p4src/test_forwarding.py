@@ -42,11 +42,11 @@ def test_what_is_dropped_is_counted_by_reason(make_rig: MakeRig) -> None:
     with_options = bytes(Ether(dst=mac("10.0.0.3")) / IP(dst="10.0.0.3", options=[("NOP"), ("NOP")]) / UDP(dport=4791))
     version_6 = bytearray(FLOW.data())
     version_6[14] = 0x65
+    rig = make_rig("ecn")
     cases = [
         (MALFORMED, FLOW.data()[:10]),  # not even an Ethernet header
         (MALFORMED, FLOW.data()[:30]),  # cut in the IPv4 header
         (MALFORMED, FLOW.data()[:50]),  # cut in the BTH
-        (MALFORMED, FLOW.data()[:-1]),  # shorter than IPv4's total length says
         (MALFORMED, with_options),
         (MALFORMED, bytes(version_6)),
         (NOT_IPV4, bytes(Ether(dst="ff:ff:ff:ff:ff:ff") / ARP(pdst="10.0.0.3"))),
@@ -55,7 +55,8 @@ def test_what_is_dropped_is_counted_by_reason(make_rig: MakeRig) -> None:
         (TTL, FLOW.data(ttl=1)),
         (NO_ROUTE, to("192.168.0.1").data()),
     ]
-    rig = make_rig("ecn")
+    if rig.architecture is None:  # a chip's ingress does not know how long a packet is
+        cases.append((MALFORMED, FLOW.data()[:-1]))  # shorter than IPv4's total length says
     received = rig.run([Sent(1, frame) for _, frame in cases] + [Sent(1, FLOW.data(psn=99, ttl=2))])
     assert {port: [psn_of(frame) for frame in frames] for port, frames in received.items() if frames} == {2: [99]}
     expected = Counter(reason for reason, _ in cases)

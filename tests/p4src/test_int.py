@@ -132,6 +132,8 @@ def test_the_time_is_that_of_the_model(make_rig: MakeRig) -> None:
         rig = make_rig("int", view=replace(VIEW, tick_ns=tick_ns))
         if not rig.sets_clock:
             pytest.skip("BMv2's clock cannot be set")
+        if rig.architecture is not None:  # a chip's clock ticks in nanoseconds
+            expected = now % (1 << 24)
         assert records(rig.run([Sent(1, FLOW.telemetry(), now=now)])[2][0])[0].timestamp_ns == expected
 
 

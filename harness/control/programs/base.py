@@ -118,6 +118,7 @@ class ProgramParameters(Table, ABC):
     outlast_rto: ClassVar[tuple[str, ...]] = ()  # parameters in ns, 0 for never: at least the retransmission time-out
     # Counters by port: of the ports that the network uses they are read at the end of a run, and saved.
     port_counters: ClassVar[tuple[str, ...]] = ()
+    architectures: ClassVar[tuple[str, ...]] = ("v1model",)  # that the program can be compiled for
     zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:

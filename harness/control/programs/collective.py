@@ -23,6 +23,7 @@ class CollectiveParameters(EcnParameters):
     """Slots of a switch for operations under way, and the priority of answers that switches make."""
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
+    architectures: ClassVar[tuple[str, ...]] = ("v1model",)
 
     slots: int = Field(16_384, ge=1, le=1 << 24)  # 140 bytes each for reads, 12 for writes
     answer_priority: int = Field(4, ge=0, le=7)  # the class of answers that switches combine

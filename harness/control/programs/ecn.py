@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
@@ -46,6 +46,8 @@ class EcnParameters(ProgramParameters):
 
     The defaults are the HPCC simulator's for DCQCN: 400 and 1600 KB at 100 Gb/s (100 and 400 KB for each 25 Gb/s).
     """
+
+    architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")
 
     # Whose thresholds hold where the keys below say nothing; none: the HPCC simulator's, which are `hpcc`.
     settings: Literal["hpcc", "dcqcn-paper", "sonic", "cumulus"] | None = None

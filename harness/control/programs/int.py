@@ -19,6 +19,7 @@ class IntParameters(ProgramParameters):
     """No parameters: a record follows from the switch."""
 
     telemetry: ClassVar[bool] = True
+    architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")
 
     def check_link_rate(self, rate_bps: int) -> None:
         link_rate_code(rate_bps)

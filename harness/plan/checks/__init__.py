@@ -23,6 +23,7 @@ def _events(run: Run, traffic: TrafficSummary) -> None:
 
 
 RUN: list[Callable[[Run], None]] = [
+    program.architecture,
     program.telemetry,
     program.agreement,
     lanes.lanes,

@@ -10,6 +10,24 @@ from p4switch.errors import UserError
 from p4switch.quantities import doubts
 
 
+def architecture(run: Run) -> None:
+    """Check that the program can be compiled for the architecture that the scenario asks for.
+
+    Raises UserError.
+    """
+    wanted, program = run.scenario.switch.architecture, run.program
+    if wanted is None:
+        return
+    balancer = run.switch_load_balancer
+    parts = {f"program {program.name!r}": None if program.outside else program.parameters.architectures}
+    parts[f"load balancer {balancer.name!r}"] = balancer.architectures
+    for part, known in parts.items():
+        if known is not None and wanted not in known:
+            raise UserError(
+                f"switch.architecture: {part} is not written for {wanted!r}; expected {' or '.join(map(repr, known))}"
+            )
+
+
 def telemetry(run: Run) -> None:
     """Check that packets carry the shim that the protocol's program writes, and have it written.
 

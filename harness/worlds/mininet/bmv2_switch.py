@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness.control import bmv2_process
+from harness.control import bmv2_process, pipelines
 from harness.worlds.mininet.launcher import Process
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan
 
@@ -32,6 +32,7 @@ class Bmv2Switch(P4Switch):
 
     # libpcap keeps some 30 packets of a port for BMv2: 60 ms' worth, when it has to wait for a core.
     packets_per_s_of_link = 500
+    architecture = pipelines.BMV2_ARCHITECTURE
     has_registers = False
 
     def __init__(self, name: str, **params: Any) -> None:

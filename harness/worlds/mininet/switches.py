@@ -92,6 +92,9 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     def configure(self) -> None:
         """Set what P4Runtime has no words for, once the program is in place."""
 
+    architecture: str | None = None
+    """Name of the only architecture whose programs it runs; None: it runs those of all."""
+
     has_registers = True
     """True if P4Runtime reads registers."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from harness import interruption
-from harness.control import controller
+from harness.control import controller, pipelines
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
 from harness.control.rerouting import Rerouting
@@ -89,6 +89,7 @@ class MininetWorld:
         self._prompt = prompt
         self._switch, self._compiler = switch, compiler
         self._class: type[P4Switch] = switch_class(switch)
+        self._check_architecture()
         self._changes = port_changes(run)
         if self._changes and not self._class.changes_links:
             raise UserError(
@@ -105,6 +106,15 @@ class MininetWorld:
         self._counted: Mapping[Kind, int] = {}  # by the program, by name
         self._residue: dict[str, int] | None = None
         self._ended_ns = 0  # CLOCK_MONOTONIC
+
+    def _check_architecture(self) -> None:
+        wanted, run = self._class.architecture, self.run_plan
+        found = None if wanted is None else pipelines.architecture(run.build)
+        if found is not None and found.name != wanted:
+            raise UserError(
+                f"--switch {self._switch}: it runs programs for {wanted}, and {run.program.source.name} is for "
+                f"{found.name}; expected --switch builtin"
+            )
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Bring the network up, run, take it down; again with time going slower where the machine did not keep up.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
 from p4switch.architectures.extern import Extern
+from p4switch.architectures.front_panel import FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
 from p4switch.architectures.tna.fixed import fixed_tables
@@ -50,6 +51,7 @@ TNA = Architecture(
     MATCH_KINDS,
     tuple(fixed_tables("tf1")),
     pads_headers=True,
+    front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1),
 )
 ARCHITECTURES.add(TNA.name, TNA)
 

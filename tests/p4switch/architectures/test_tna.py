@@ -9,8 +9,9 @@ import pytest
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.bits.checksums import CRCS, Crc
 from p4switch.compiler.diagnostics import CompileError
+from p4switch.compiler.frontend import parse_and_check
 from p4switch.engine import objects
-from tests.p4switch.architectures.tofino import START, compiled, sent, switch
+from tests.p4switch.architectures.tofino import START, compiled, sent, switch, write
 
 BOTH = pytest.mark.parametrize("arch", ["tna", "t2na"])
 H = bytes([7, 1])
@@ -411,3 +412,13 @@ def test_what_is_sent_with_a_copy_has_an_end(tmp_path: Path) -> None:
     assert compiled(tmp_path, INGRESS_DEPARSER=deparser)
     with pytest.raises(CompileError, match="what is sent with a copy has 16 bytes, at most 8"):
         compiled(tmp_path, INGRESS_DEPARSER="Resubmit() r; apply { r.emit<bit<128>>((bit<128>) hdr.wide.a); }")
+
+
+def test_a_register_that_only_its_action_names_is_used(tmp_path: Path) -> None:
+    ingress = (
+        "Register<bit<32>, bit<9>>(4) named; Register<bit<32>, bit<9>>(4) idle;"
+        " RegisterAction<bit<32>, bit<9>, bit<32>>(named) add = { void apply(inout bit<32> v) { v = v + 1; } };"
+        " apply { add.execute(0); tm.ucast_egress_port = 2; }"
+    )
+    checked = parse_and_check(write(tmp_path, INGRESS=ingress), arch="tna")
+    assert [w.message for w in checked.warnings if w.name == "unused"] == ["Register 'idle' is never used [unused]"]

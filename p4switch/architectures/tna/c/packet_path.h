@@ -96,10 +96,10 @@ static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, ui
     uint64_t waited = nanoseconds(sw, base->deq_time - base->enq_time);
     memset(to, 0, EGRESS_PREFIX);
     p4_st16(to, base->egress_port & 0x1ff);
-    p4_put_bits(to, 16, 24, min32(base->enq_depth, DEPTH_MAX));
-    p4_put_bits(to, 48, 32, nanoseconds(sw, base->enq_time) & p4_mask64(QUEUE_TIME_BITS));
-    p4_put_bits(to, 80, 24, min32(base->deq_depth, DEPTH_MAX));
-    p4_put_bits(to, 120, 32, waited < p4_mask64(QUEUE_TIME_BITS) ? waited : p4_mask64(QUEUE_TIME_BITS));
+    p4_st32(to + 2, min32(base->enq_depth, DEPTH_MAX) << 8);
+    p4_st32(to + 6, (uint32_t)(nanoseconds(sw, base->enq_time) & p4_mask64(QUEUE_TIME_BITS)));
+    p4_st32(to + 10, min32(base->deq_depth, DEPTH_MAX) << 8);
+    p4_st32(to + 15, (uint32_t)(waited < p4_mask64(QUEUE_TIME_BITS) ? waited : p4_mask64(QUEUE_TIME_BITS)));
     p4_st16(to + 19, p->rid);
     to[21] = p->rid_first;
     to[22] = p->qid;
@@ -343,14 +343,15 @@ static phv *ingress_once(p4_switch *sw, phv *p)
     }
     ingress_deparser_tell(sw, p);
     frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
-    phv *q = successor(sw, p, frame);
-    q->bypass = (uint8_t)get_bypass_egress(p);
-    q->qid = (uint8_t)get_qid(p);
-    q->cos = (uint8_t)get_ingress_cos(p);
-    q->color = (uint8_t)get_packet_color(p);
-    q->rid = (uint16_t)get_rid(p);
-    packet_release(p);
-    send(sw, q, &to);
+    /* The same packet goes on: what egress has of its own was not touched. */
+    p->base.frame = frame;
+    p->parsed = p->length = p->error = 0;
+    p->bypass = (uint8_t)get_bypass_egress(p);
+    p->qid = (uint8_t)get_qid(p);
+    p->cos = (uint8_t)get_ingress_cos(p);
+    p->color = (uint8_t)get_packet_color(p);
+    p->rid = (uint16_t)get_rid(p);
+    send(sw, p, &to);
     return NULL;
 }
 

@@ -1,0 +1,154 @@
+// What stages ask of TNA and T2NA. include/v1model/target.p4 has the same names for v1model.
+//
+// Two fields are compared by a saturating subtraction, since a gateway compares with constants
+// only; nothing is multiplied; random numbers have the width of a field.
+#ifndef P4CC_TARGET_P4
+#define P4CC_TARGET_P4
+
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
+#include <tna.p4>
+#endif
+
+typedef bit<9> counter_index_t;
+
+// v1model's metadata, as far as stages use it; include/tofino/pipeline.p4 takes it from intrinsic
+// metadata and back.
+struct standard_metadata_t {
+    bit<9>  ingress_port;
+    bit<9>  egress_spec;
+    bit<9>  egress_port;
+    bit<3>  priority;
+    bit<16> mcast_grp;
+    bit<16> egress_rid;
+    bit<19> deq_qdepth;
+    bit<48> ingress_global_timestamp;
+    bit<48> egress_global_timestamp;
+    bit<1>  checksum_error;
+    bit<1>  malformed;
+}
+
+void mark_to_drop(inout standard_metadata_t standard_metadata) {
+    standard_metadata.egress_spec = 511;
+}
+
+#define PACKET_COUNTER(size) Counter<bit<32>, counter_index_t>(size, CounterType_t.PACKETS)
+#define PORT_SELECTOR(name)                              \
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) name##_hash;    \
+    ActionProfile(4096) name##_members;                  \
+    ActionSelector(name##_members, name##_hash, SelectorMode_t.FAIR, 512, 1024) name
+#define EXCEEDS(a, b) ((a) |-| (b) != 0)
+#define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
+
+#define CHECKSUM_UNIT(name) Checksum() name;
+#define CHECK_IPV4(name)   \
+    name.add(hdr.ipv4);    \
+    standard_metadata.checksum_error = (bit<1>)name.verify();
+#define IPV4_UNSUPPORTED standard_metadata.malformed = 1;
+#define IS_MALFORMED (standard_metadata.malformed == 1)
+#define IS_SHORTER_THAN(length) (false)  // ingress does not know a packet's length
+
+// Hash of a flow. The sum with the switch's salt is not linear, as a CRC is, so that switches one
+// behind the other do not split their flows alike when a selector hashes it again.
+control FlowHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> protocol, in bit<32> ports,
+                 in bit<32> salt, out bit<32> value) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;
+
+    apply {
+        value = crc.get({ src_addr, dst_addr, protocol, ports });
+        value = value + salt;
+    }
+}
+
+// Hash of two addresses, which is the same for both directions, and of the TTL, by which switches
+// one behind the other differ.
+control PairHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> ttl, out bit<32> value) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;
+
+    apply {
+        value = crc.get({ min(src_addr, dst_addr), max(src_addr, dst_addr) });
+        value = value + (ttl ++ ~ttl ++ ttl ++ ~ttl);
+    }
+}
+
+// Number, from 0, of the member of a group whose turn it is.
+control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member) {
+    bit<16> last = 0;
+
+    Register<bit<16>, bit<16>>(GROUPS) next_member;
+
+    RegisterAction<bit<16>, bit<16>, bit<16>>(next_member) take = {
+        void apply(inout bit<16> next, out bit<16> taken) {
+            taken = next;
+            if (next >= last) {
+                next = 0;
+            } else {
+                next = next + 1;
+            }
+        }
+    };
+
+    apply {
+        last = group_size - 1;
+        member = take.execute(group_id);
+    }
+}
+
+#ifdef LOSS_PPM
+// Lot of a packet that is lost: LOSS_PPM of a million, in parts of 2^20.
+control LossLottery(out bool lost) {
+    Random<bit<20>>() draws;
+
+    apply {
+        bit<32> draw = (bit<32>)draws.get();
+        lost = EXCEEDS((bit<32>)(1048576 * LOSS_PPM / 1000000), draw);
+    }
+}
+#endif
+
+// Lot of a depth between Kmin and Kmax, whose probability a table has in steps of depth.
+//
+// Table: red_probability (port, depth) -> chance(of_65536)
+control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32> span,
+                   out bool wins) {
+    Random<bit<16>>() draws;
+    bit<16> probability = 0;
+
+    action chance(bit<16> of_65536) {
+        probability = of_65536;
+    }
+
+    table red_probability {
+        key = {
+            port: ternary;
+            depth: range;
+        }
+        actions = { chance; }
+        default_action = chance(0);
+        size = 2048;
+    }
+
+    apply {
+        red_probability.apply();
+        wins = EXCEEDS(probability, draws.get());
+    }
+}
+
+// Bytes that a port has sent before this packet, to which it adds its own.
+control SentBytes(in bit<9> port, in bit<32> bytes, out bit<32> before) {
+    Register<bit<32>, bit<9>>(512) tx_bytes_of_port;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(tx_bytes_of_port) add = {
+        void apply(inout bit<32> sent, out bit<32> result) {
+            result = sent;
+            sent = sent + bytes;
+        }
+    };
+
+    apply {
+        before = add.execute(port);
+    }
+}
+
+#endif
