@@ -61,6 +61,7 @@ class Reader:
         self._processes = processes
         self._environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         self._environment.pop("PYTEST_ADDOPTS", None)  # these tests' own
+        self._environment["P4CC"] = str(FOLDER.parents[1])
         self._logs = 0
 
     def follow(self, page: str) -> int:

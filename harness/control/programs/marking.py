@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from harness.control.programs.base import SwitchView
-from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Range, TableEntry, Ternary
+from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Match, Range, TableEntry, Ternary
 
 PRIORITIES = 8
 MAX_DEPTH_CELLS = (1 << 19) - 1
@@ -62,6 +62,6 @@ def _lottery_entries(port: Ternary, action: Action, priority: int) -> list[Entry
     entries: list[Entry] = []
     for low, high in pairwise(bounds):
         chance = min(round(((low + 1 + high) / 2 - kmin) / span * _CHANCES), _CHANCES - 1)
-        match = {"port": port, "depth": Range(low + 1, high)}
+        match: dict[str, Match] = {"port": port, "depth": Range(low + 1, high)}
         entries.append(TableEntry(LOTTERY, match, Action("chance", {"of_65536": chance}), priority))
     return entries
