@@ -26,6 +26,7 @@ from harness.control.programs import ProgramParameters, SwitchView
 from harness.control.programs.base import DSCP_OF_PRIORITY, PortView
 from harness.control.programs.entries import (
     Action,
+    BfRuntimeScript,
     CloneSession,
     DefaultAction,
     Entry,
@@ -150,8 +151,15 @@ class Program:
     ledger (`harness.control.program_ledger`) that is not as it has to be.
     """
 
-    def __init__(self, p4info: Message, device_config: bytes) -> None:
+    def __init__(
+        self,
+        p4info: Message,
+        device_config: bytes,
+        scripted: Callable[[Path, str], list[Message]] | None = None,
+    ) -> None:
+        """Prepare the program. `scripted`: the updates of a script's entries for a switch, if there may be scripts."""
         self.p4info = p4info
+        self._scripted = None if scripted is None else lru_cache(maxsize=None)(scripted)  # a script runs once a switch
         self.device_config = device_config
         self.accounts = accounts(p4info)
         # Those of switches that are alike are equal; what is each one's own, as salts are, falls out again.
@@ -181,13 +189,18 @@ class Program:
         """
         if isinstance(entry, EntryFile):
             return self._updates_of_file(entry.path)
+        if isinstance(entry, BfRuntimeScript):
+            if self._scripted is None:
+                raise ControllerError(f"{entry.path}: entries of a script are for programs that p4cc compiles")
+            return self._scripted(entry.path, entry.switch)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
 
     def shared_updates(self, entry: Entry) -> Sequence[Message]:
         """Return the updates, shared by equal entries of all switches: do not change them."""
         try:
-            return self.updates(entry) if isinstance(entry, EntryFile) else self._shared(entry)
+            alone = isinstance(entry, EntryFile | BfRuntimeScript)
+            return self.updates(entry) if alone else self._shared(entry)
         except TypeError:  # a list, say, where there should be a tuple: it may change
             return self.updates(entry)
 

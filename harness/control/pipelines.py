@@ -8,11 +8,11 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.control import controller
+from harness.control import bfrt_script, controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
@@ -97,7 +97,8 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
         )
     if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in made.p4info.counters):
         raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
-    known = controller.Program(made.p4info, json.dumps(made.json).encode())
+    scripted = partial(bfrt_script.updates, made, what.source.stem)
+    known = controller.Program(made.p4info, json.dumps(made.json).encode(), scripted)
     if not trace:
         return Pipeline(known, build(made.program))
     traced = build_traced(made.program)

@@ -108,4 +108,12 @@ class EntryFile:
     path: Path
 
 
-Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile
+@dataclass(frozen=True)
+class BfRuntimeScript:
+    """Entries that a BfRuntime client writes for the switch of this name (`harness.control.bfrt_script`)."""
+
+    path: Path
+    switch: str
+
+
+Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile | BfRuntimeScript

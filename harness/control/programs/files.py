@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from harness.control.programs.base import ProgramParameters, SwitchView
-from harness.control.programs.entries import Entry, EntryFile
+from harness.control.programs.entries import BfRuntimeScript, Entry, EntryFile
 from harness.control.programs.forwarding import TABLES, forwarding_entries
 from p4switch.errors import UserError
 
@@ -20,16 +20,26 @@ class FileParameters(ProgramParameters):
     """`entry_files` are relative to the program; `{switch}` in a name stands for that of each switch.
 
     None: those beside `my.p4` that are called `my.entries.json` or `my.entries.txtpb`. A program that includes
-    `forwarding.p4` gets its routes besides.
+    `forwarding.p4` gets its routes besides. `bfrt_script` is a Python program that writes entries of a TNA or T2NA
+    program over BfRuntime: it is run once for each switch, with the server's address and the switch's name.
     """
 
     source: ClassVar[Path]
 
     entry_files: tuple[str, ...] | None = Field(None, strict=False)
+    bfrt_script: str | None = None
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         routed = forwarding_entries(switch) if switch.tables >= TABLES else []
-        return [*routed, *map(EntryFile, self._files(switch.name))]
+        return [*routed, *map(EntryFile, self._files(switch.name)), *self._scripts(switch.name)]
+
+    def _scripts(self, switch: str) -> list[BfRuntimeScript]:
+        if self.bfrt_script is None:
+            return []
+        script = self.source.parent / self.bfrt_script
+        if not script.is_file():
+            raise UserError(f"programs.{self.source.stem}.bfrt_script: no file {str(script)!r}")
+        return [BfRuntimeScript(script, switch)]
 
     def _files(self, switch: str) -> list[Path]:
         if self.entry_files is None:

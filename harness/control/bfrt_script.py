@@ -1,0 +1,114 @@
+"""Entries that a BfRuntime client writes: a script of the user's own, once for each switch.
+
+The script runs against a switch that forwards nothing, with the same program. What it has written there is read as
+P4Runtime entities, so that the controller writes it in both worlds alike.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from p4switch import processes
+from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.bfrt.server import BfRuntimeServer
+from p4switch.compiler import Compiled
+from p4switch.engine import build, load
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import LocalClient
+from p4switch.p4runtime.device import Device
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+
+TIMEOUT_S = 120
+_TOLD_LINES = 3
+_Update = p4runtime_pb2.Update
+# In the order in which they can be written, with the update that makes them.
+_KINDS = {
+    "action_profile_member": _Update.INSERT,
+    "action_profile_group": _Update.INSERT,
+    "packet_replication_engine_entry": _Update.INSERT,
+    "value_set_entry": _Update.MODIFY,
+    "table_entry": _Update.INSERT,
+    "register_entry": _Update.MODIFY,
+    "counter_entry": _Update.MODIFY,
+    "meter_entry": _Update.MODIFY,
+}
+
+
+def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Message]:
+    """Return the P4Runtime updates of what a script writes.
+
+    Parameters
+    ----------
+    compiled
+        The program.
+    name
+        Name of the program to BfRuntime.
+    script
+        The script, which is run with the address of the server and with `switch` as its arguments.
+    switch
+        Name of the switch.
+
+    Returns
+    -------
+    list[Message]
+        Updates, in an order in which they can be written.
+
+    Raises
+    ------
+    UserError
+        If the program has no `bf-rt.json`, and if the script fails or takes longer than `TIMEOUT_S`.
+    """
+    fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
+    device = Device(lambda _: load().Switch(str(build(compiled.program)), tick_ns=1), 0, clock_ns=lambda: 0)
+    client = LocalClient(device)
+    client.set_pipeline(compiled.p4info, compiled.json_bytes)
+    before = set(map(_bytes, _entities(client, compiled.p4info)))
+    server = BfRuntimeServer(device, "127.0.0.1:0", name, compiled.bf_rt, compiled.p4info, fixed)
+    server.start()
+    try:
+        _run(script, f"127.0.0.1:{server.port}", switch)
+        return [_update(entity) for entity in _entities(client, compiled.p4info) if _bytes(entity) not in before]
+    finally:
+        server.stop()
+
+
+def _run(script: Path, address: str, switch: str) -> None:
+    command = [sys.executable, script.name, address, switch]
+    try:
+        done = processes.run(command, timeout_s=TIMEOUT_S, folder=script.parent)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{script} for switch {switch}: took over {TIMEOUT_S} s") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()[-_TOLD_LINES:] or [processes.how_ended(done.returncode)]
+        raise UserError(f"{script} for switch {switch}: " + "; ".join(line.strip() for line in lines))
+
+
+def _entities(client: LocalClient, p4info: Message) -> Iterator[Message]:
+    """Yield all that P4Runtime knows of a switch, by kind in the order of `_KINDS`."""
+    for kind in _KINDS:
+        queries = [p4runtime_pb2.Entity()]
+        if kind == "packet_replication_engine_entry":
+            queries[0].packet_replication_engine_entry.multicast_group_entry.SetInParent()
+        else:
+            getattr(queries[0], kind).SetInParent()
+        if kind == "table_entry":
+            for table in p4info.tables:
+                default = p4runtime_pb2.Entity()
+                default.table_entry.table_id = table.preamble.id
+                default.table_entry.is_default_action = True
+                queries.append(default)
+        yield from client.read(queries)
+
+
+def _update(entity: Message) -> Message:
+    kind = entity.WhichOneof("entity")
+    default = kind == "table_entry" and entity.table_entry.is_default_action
+    return _Update(type=_Update.MODIFY if default else _KINDS[kind], entity=entity)
+
+
+def _bytes(entity: Message) -> bytes:
+    data: bytes = entity.SerializeToString(deterministic=True)
+    return data
