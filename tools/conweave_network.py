@@ -1,0 +1,112 @@
+"""Run native_dcqcn of conweave-p4, unchanged, on a leaf-spine of 100 Gb/s, beside p4cc's ecn.p4.
+
+    python -m tools.conweave_network FOLDER
+
+FOLDER is native_dcqcn/p4src of the fetched sources. Entries are those of its cp/setup.py: MAC addresses to ports, the
+probability of a mark by depth in 51 steps from 1,250 to 3,000 cells, and the draws that mark. It routes by MAC address,
+so each host has one way through the network. Each workload has a row for each program.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from textwrap import dedent
+
+import click
+import pandas as pd
+
+import p4cc
+
+_CELL_BYTES = 80
+_KMIN_CELLS, _KMAX_CELLS, _PMAX = 1250, 3000, 0.2  # of cp/setup.py
+_ENTRIES = f"""
+    import math
+
+    from p4cc.programs import Action, Exact, ProgramParameters, Range, TableEntry, register
+
+    DRAWS = 256
+
+
+    @register("native_dcqcn")
+    class NativeDcqcn(ProgramParameters):
+        def entries(self, switch):
+            for host in switch.network.hosts:
+                ports = next(route.ports for route in switch.routes if host.address in route.prefix)
+                key = {{
+                    "meta.port_md.switch_id": Exact(0),
+                    "hdr.ethernet.dst_addr": Exact(int.from_bytes(host.mac, "big")),
+                }}
+                port = ports[host.index % len(ports)]
+                yield TableEntry("l2_forward", key, Action("forward", {{"port": port}}))
+            steps = math.ceil({_PMAX} * DRAWS)
+            width = ({_KMAX_CELLS} - {_KMIN_CELLS}) // steps
+            ranges = [({_KMIN_CELLS} + step * width, width - 1, step + 1) for step in range(steps - 1)]
+            ranges.append(({_KMIN_CELLS} + (steps - 1) * width, 1 << 19, DRAWS - 1))
+            for low, length, value in ranges:
+                depth = Range(low, min(low + length, (1 << 19) - 1))
+                action = Action("dcqcn_mark_probability", {{"value": value}})
+                yield TableEntry("dcqcn_get_ecn_probability", {{"eg_intr_md.deq_qdepth": depth}}, action, 1)
+                for draw in range(value if value < DRAWS - 1 else DRAWS):
+                    key = {{"meta.dcqcn_prob_output": Exact(value), "meta.dcqcn_random_number": Exact(draw)}}
+                    yield TableEntry("dcqcn_compare_probability", key, Action("dcqcn_check_ecn_marking"))
+"""
+_SCENARIO = f"""
+    cc = "dcqcn"
+
+    [topology]
+    name = "leaf-spine"
+
+    [programs.ecn]
+    kmin_bytes = {_KMIN_CELLS * _CELL_BYTES}
+    kmax_bytes = {_KMAX_CELLS * _CELL_BYTES}
+    pmax = {_PMAX}
+    reference_rate_bps = "none"
+"""
+_WORKLOADS = {
+    "8 to 1, 1 MB each": 'name = "incast"\nsenders = 8\nsize_bytes = "1 MB"',
+    "permutation, 2 MB each": 'name = "permutation"\nsize_bytes = "2 MB"',
+}
+
+
+def runs(sources: Path, folder: Path) -> pd.DataFrame:
+    """Return a row for each workload and program, of three seeds."""
+    for path in sources.rglob("*.p4"):
+        target = folder / path.relative_to(sources)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    (folder / "native_dcqcn.py").write_text(dedent(_ENTRIES))
+    rows = []
+    for workload, table in _WORKLOADS.items():
+        for program in ("native_dcqcn.p4", "ecn"):
+            scenario = folder / "scenario.toml"
+            scenario.write_text(f'program = "{program}"\n{dedent(_SCENARIO)}\n[workload]\n{table}\n')
+            results = p4cc.run(scenario, seeds=[1, 2, 3])
+            flows = pd.concat([result.flows for result in results])
+            rows.append(
+                {
+                    "workload": workload,
+                    "program": program,
+                    "flows not done": int((flows["completed_ns"] < 0).sum()),
+                    "mean FCT, us": flows["fct_ns"].mean() / 1e3,
+                    "99%, us": flows["fct_ns"].quantile(0.99) / 1e3,
+                    "packets marked": sum(result.summary["ecn_marked"] for result in results) / len(results),
+                    "largest queue, KB": max(
+                        result.summary["queues"]["worst"][0]["queue_max_bytes"] for result in results
+                    ) / 1e3,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(folder: Path) -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory(prefix="p4cc-conweave-") as scratch:
+        click.echo(runs(folder, Path(scratch)).to_string(index=False, float_format="{:.1f}".format))
+
+
+if __name__ == "__main__":
+    main()
