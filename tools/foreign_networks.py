@@ -28,6 +28,8 @@ from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import Doubt, UserError
 
 _STOP_NS = 4_000_000_000  # when HPCC's simulator ends
+_PACKETS_STOP_NS = 3_010_000_000  # and the one that it descends from, whose flow lists count packets
+_PACKET_BYTES = 1000  # of theirs
 _RECORD = {"queue_interval_ns": 0, "rate_interval_ns": 0}  # nothing over time: it would take most of the memory
 _LOSSY = {"switch": {"buffer_bytes": "none"}}  # htsim has no PFC, and a limit for each queue instead of a buffer's
 _ENDLESS_NS = 100_000  # of flows that send as long as a run lasts
@@ -95,6 +97,9 @@ def cases(name: str, folder: Path) -> Iterator[Case]:
         if kind == "ns3" and file.stem == "topology" and flows.is_file():
             workload = {"name": "ns3", "file": str(flows)}
             tables = {"topology": topology, "workload": workload, "cc": "hpcc", "limit_ns": _STOP_NS}
+            if _counts_packets(flows):
+                packets = {"packet_bytes": _PACKET_BYTES}
+                tables |= {"workload": workload | packets, "cc": "dcqcn", "limit_ns": _PACKETS_STOP_NS}
             yield Case(name, str(flows.relative_to(folder)), tables)
     for file in sorted(folder.rglob("*.cm")):
         fitting = sorted((hosts, str(path)) for path, hosts in networks.items() if hosts >= _declared(file))
@@ -115,6 +120,12 @@ def _is_ns3(file: Path) -> bool:
     """Return whether a text begins as a topology does: three numbers in the first line."""
     words = file.open(encoding="utf-8", errors="replace").readline().split()
     return len(words) == 3 and all(word.isdecimal() for word in words)
+
+
+def _counts_packets(flows: Path) -> bool:
+    """Return whether a flow list has the packets of a flow, and then times to start and to stop."""
+    lines = flows.read_text(encoding="utf-8", errors="replace").splitlines()
+    return any("." in line.split()[4] for line in lines[1:] if len(line.split()) > 4)
 
 
 def _declared(file: Path) -> int:

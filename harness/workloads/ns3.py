@@ -1,4 +1,7 @@
-"""Flow files of HPCC's simulator: a count, then `source destination priority port bytes start` a line (seconds)."""
+"""Flow files of HPCC's simulator: a count, then `source destination priority port bytes start` a line (seconds).
+
+The simulator that it descends from has `source destination priority packets start stop` instead.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from pydantic import Field
 from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
 from p4switch.errors import Doubt, UserError
+from p4switch.foreign_files import decimal, told
 
 _EXPECTED = "source destination priority port bytes start"
+_EXPECTED_OF_PACKETS = "source destination priority packets start stop"
 _SECOND_NS = Decimal(10**9)
 _MOST_NUMBER = 1 << 32  # of hosts, priorities and ports, as the simulator has them
 _MOST_COUNT = 1 << 64
@@ -31,9 +36,14 @@ class Ns3Flows(TimedParameters):
     # The number that the file gives to the first host; none: as the topology's file numbers them, or 0.
     first_host: Annotated[int, Field(ge=0)] | None = None
     classes: Classes = {}  # the class of data by the file's priority, as "3"; those that are not here: the NIC's
+    # The payload of a packet, for a list that counts packets, of the simulator before HPCC's; none: a list of bytes.
+    packet_bytes: Annotated[int, Field(ge=1, le=65535)] | None = None
 
     def generate(self, setting: Setting) -> Traffic:
-        """Return the flows as HPCC's simulator reads them: as many as the count says, whatever follows."""
+        """Return the flows as the simulator reads them: as many as the count says, whatever follows.
+
+        A list of packets says when applications stop, which is not used: each flow has all that its count says.
+        """
         path = setting.folder / self.file
         lines = ((number, words) for number, words in read_lines(path) if words)
         number, words = next(lines, (1, []))
@@ -49,12 +59,22 @@ class Ns3Flows(TimedParameters):
         return Traffic(flows)
 
     def _flow(self, where: str, words: list[str], setting: Setting) -> Flow:
-        if len(words) != len(_EXPECTED.split()):
-            raise UserError(f"{where}: expected {_EXPECTED!r}, got {' '.join(words)!r:.80}")
-        source, destination, priority, _ = (whole(where, word, most=_MOST_NUMBER) for word in words[:4])
-        size_bytes = whole(where, words[4], "a size in bytes", least=1)
-        start_ns = time_ns(where, words[5], _SECOND_NS)
+        expected = _EXPECTED if self.packet_bytes is None else _EXPECTED_OF_PACKETS
+        if len(words) != len(expected.split()):
+            raise UserError(f"{where}: expected {expected!r}, got {' '.join(words)!r:.80}")
+        source, destination, priority, fourth = (whole(where, word, most=_MOST_NUMBER) for word in words[:4])
+        if self.packet_bytes is None:
+            if not words[4].isdecimal() and decimal(words[4]) is not None:
+                raise UserError(
+                    f"{where}: expected a size in bytes, got {told(words[4])}; of a list with packets, and times to "
+                    "start and to stop, workload.packet_bytes says what a packet carries"
+                )
+            size_bytes, start = whole(where, words[4], "a size in bytes", least=1), words[5]
+        else:
+            size_bytes = whole(where, str(fourth * self.packet_bytes), "packets of a flow in bytes", least=1)
+            start = words[4]
         hosts = ends(where, self._host(where, source, setting), self._host(where, destination, setting), setting)
+        start_ns = time_ns(where, start, _SECOND_NS)
         return Flow(*hosts, size_bytes, start_ns, priority=self.classes.get(str(priority)))
 
     def _host(self, where: str, node: int, setting: Setting) -> int:

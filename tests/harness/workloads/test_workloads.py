@@ -283,6 +283,17 @@ def test_ns3_mistakes(tmp_path: Path, text: str) -> None:
         build("ns3", folder=tmp_path, file="flow.txt")
 
 
+def test_ns3_flow_files_of_packets(tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text("1\n2 1 3 10000 2.0 9.5\n")
+    (flow,) = build("ns3", folder=tmp_path, file="flow.txt", packet_bytes=1000).flows
+    assert (flow.source, flow.destination, flow.size_bytes, flow.start_ns) == (2, 1, 10_000_000, 2_000_000_000)
+    with pytest.raises(UserError, match=r"got '2\.0'; of a list with packets.* workload\.packet_bytes"):
+        build("ns3", folder=tmp_path, file="flow.txt")
+    (tmp_path / "flow.txt").write_text("1\n2 1 3 0 2.0 9.5\n")
+    with pytest.raises(UserError, match="expected packets of a flow in bytes from 1"):
+        build("ns3", folder=tmp_path, file="flow.txt", packet_bytes=1000)
+
+
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(UserError, match="No such file"):
         build("htsim", file="nowhere.cm")
