@@ -10,7 +10,7 @@ import click
 
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
-from p4switch.sources import define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option
 
 _FILE = click.Path(path_type=Path)
 
@@ -19,6 +19,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("programs", nargs=-1, required=True, type=_FILE, metavar="FILE.p4...")
 @include_option
 @define_option
+@arch_option
 @click.option(
     "--target", "names", multiple=True, metavar="NAME", help="A target, or its .toml file; repeatable. Default: all."
 )
@@ -29,6 +30,7 @@ def command(
     programs: tuple[Path, ...],
     include: tuple[Path, ...],
     define: dict[str, str],
+    arch: str | None,
     names: tuple[str, ...],
     svg: Path | None,
     as_json: bool,
@@ -46,7 +48,7 @@ def command(
         if path is not None:
             check_writable(path, option)
     targets = [load(name) for name in names or built_in()]
-    rows = [[measured.fit(t) for t in targets] for measured in (measure(p, include, define) for p in programs)]
+    rows = [[measured.fit(t) for t in targets] for measured in (measure(p, include, define, arch) for p in programs)]
     files: dict[Path, bytes] = {}
     if svg is not None:
         files[svg] = report.svg(rows[0][0])

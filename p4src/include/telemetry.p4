@@ -125,9 +125,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
                 }
             }
             bytes = (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes;
-            if (bytes < FLIT_BYTES) {
-                bytes = FLIT_BYTES;
-            }
+            AT_LEAST(bytes, FLIT_BYTES)
             sent.apply(standard_metadata.egress_port, bytes, tx_bytes);
             if (hdr.int_record.isValid()) {
                 hdr.int_record.tx_units = tx_bytes[26:7];

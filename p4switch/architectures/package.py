@@ -53,6 +53,13 @@ class Package(ABC):
     tools: ClassVar[frozenset[str]] = frozenset()
     """The tools that know the rules of the package, besides the compiler and the built-in switch."""
 
+    leads_to: ClassVar[tuple[str, ...]] = ()
+    """Fields of metadata, as `instance.field`, that say where a packet goes: they are read behind a control."""
+    replicates: ClassVar[tuple[str, ...]] = ()
+    """Those of them that send copies."""
+    bridges: ClassVar[bool] = False
+    """True if egress has the metadata of ingress; otherwise bytes alone go from one to the other."""
+
     bfrt: ClassVar[bool] = False
     """True if its programs have a `bf-rt.json`."""
 

@@ -94,9 +94,11 @@ class Program:
         for graph in self.graphs:
             self.graph.add_nodes_from(graph)
             self.graph.add_edges_from(graph.edges(data=True))
-        self.parser = resources.parser_needs(self.ir)
-        self.phv = resources.phv_needs(self.ir, self.pipelines, self.parser)
-        self.copies = resources.copies(self.pipelines)
+        parsers = resources.parser_needs(self.ir)
+        self.parser = resources.together(parsers)
+        self._package = type(lowered.package)
+        self.phv = resources.phv_needs(self.ir, self.pipelines, parsers, self._package)
+        self.copies = resources.copies(self.pipelines, self._package)
         self._slices: dict[str, set[Vertex]] = {}
         flow: nx.DiGraph[Vertex] = nx.DiGraph()
         flow.add_nodes_from(self.graph)
@@ -349,7 +351,7 @@ class Program:
     def _copy_findings(self, target: Target) -> Iterator[Finding]:
         for name, count in self.copies.items():
             if count and not getattr(target.functions, name):
-                span = next((v.span for v in self.graph if resources.copy_kind(v) == name), None)
+                span = next((v.span for v in self.graph if resources.copy_kind(v, self._package) == name), None)
                 yield self._finding(name, span, f"no {name}", "leave it to a switch beside the device")
 
     def _checksum_findings(self, target: Target) -> Iterator[Finding]:
@@ -493,13 +495,16 @@ def _some(names: Sequence[str]) -> str:
 
 
 def measure(
-    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> Program:
-    """Return the program in file `path`, ready for `Program.fit`.
+    """Return the program in file `path`, ready for `Program.fit`; `arch` as `parse_and_check` takes it.
 
     Raises CompileError and UserError as the compiler does.
     """
-    program = parse_and_check(path, include_dirs, defines)
+    program = parse_and_check(path, include_dirs, defines, arch)
     with deep_recursion():
         made = lowered(program)
         made.require("fit")

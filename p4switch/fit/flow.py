@@ -16,6 +16,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
 from p4switch.ir.graph import reverse_postorder
 
+_EXTREMES = {">": "max", ">=": "max", "<": "min", "<=": "min"}
 FREE = frozenset({"cast", "slice", "++"})
 """Operations that are wiring, or part of another one (deposit-field in the RMT paper, section 3.1)."""
 
@@ -53,6 +54,14 @@ class Vertex:
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+def _extreme(expr: ir.Op) -> str:
+    """Return "max" or "min" for the larger or the smaller of two values, which is one operation of an ALU."""
+    condition, *values = expr.args
+    if expr.op != "?:" or not isinstance(condition, ir.Op) or condition.op not in _EXTREMES:
+        return ""
+    return _EXTREMES[condition.op] if [*condition.args] == values else ""
 
 
 class Pipeline:
@@ -154,10 +163,11 @@ class Pipeline:
     def _compute(self, expr: ir.Op, span: int | None) -> Vertex:
         """Return a vertex for `expr`, after those for its operands; the caller sets what it writes."""
         reads: set[str] = set()
-        for arg in expr.args:
+        extreme = _extreme(expr)
+        for arg in expr.args[1:] if extreme else expr.args:
             reads |= self._value(arg, span)
         width = max(types.width_of(a.type) or 1 for a in (expr, *expr.args))
-        op, last = expr.op, expr.args[-1]
+        op, last = extreme or expr.op, expr.args[-1]
         if op in _MIRRORED and isinstance(expr.args[0], ir.Const):
             op, last = _MIRRORED[op], expr.args[0]
         constant = last.value if isinstance(last, ir.Const) else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
 
 from p4switch import ir
-from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
+from p4switch.architectures.package import Package
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
 from p4switch.fit.flow import MADE_VALID, SUMS, Pipeline, Vertex
@@ -112,9 +112,25 @@ class ParserNeeds:
     sums: tuple[int | None, ...]
 
 
-def parser_needs(program: ir.Program) -> ParserNeeds:
-    """Return the needs of the parser; a loop over a stack counts as often as the stack has elements."""
-    order = [b for b in reverse_postorder(program.parsers[0].start) if b.ops or b.end is not None]
+def parser_needs(program: ir.Program) -> list[ParserNeeds]:
+    """Return the needs of each parser; a loop over a stack counts as often as the stack has elements."""
+    return [_needs_of(parser.start, program) for parser in program.parsers]
+
+
+def together(each: Sequence[ParserNeeds]) -> ParserNeeds:
+    """Return the needs of all parsers: the most of each, with the entries of all."""
+    return ParserNeeds(
+        max(needs.states for needs in each),
+        max(needs.bytes for needs in each),
+        sum(needs.entries for needs in each),
+        max(needs.key_bits for needs in each),
+        max(needs.header_bits for needs in each),
+        tuple(span for needs in each for span in needs.sums),
+    )
+
+
+def _needs_of(start: ir.Block, program: ir.Program) -> ParserNeeds:
+    order = [b for b in reverse_postorder(start) if b.ops or b.end is not None]
     graph: nx.DiGraph[ir.Block] = nx.DiGraph()
     graph.add_nodes_from(order)
     graph.add_edges_from((b, s) for b in order for s in successors(b) if s in graph)
@@ -137,7 +153,9 @@ def parser_needs(program: ir.Program) -> ParserNeeds:
             keys = max(keys, sum(width(k.type) for k in end.keys))
         else:
             entries += 2 if isinstance(end, ir.Branch) else 1
-    sums = tuple(op.span for b in order for op in b.ops if isinstance(op, ir.Assign) and _computes(op.src))
+    # What a checksum unit is spelled out as has no place in the source.
+    assigns = [op for b in order for op in b.ops if isinstance(op, ir.Assign) and op.span is not None]
+    sums = tuple(op.span for op in assigns if _computes(op.src))
     return ParserNeeds(deep, -(-long // 8), entries, keys, long, sums)
 
 
@@ -178,8 +196,13 @@ class PhvNeeds:
     metadata_bits: int
 
 
-def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeeds) -> PhvNeeds:
-    """Return the bits live from parser to deparser: the most on a path of the parser, and later headers."""
+def phv_needs(
+    program: ir.Program, pipelines: list[Pipeline], parsers: Sequence[ParserNeeds], package: type[Package]
+) -> PhvNeeds:
+    """Return the bits live from parser to deparser: the most on a path of the parser, and later headers.
+
+    Of ingress and egress with headers of their own it is the side with more.
+    """
     headers = {i.name: i.type for i in program.headers}
     touched: set[str] = set()
     added: set[str] = set()
@@ -188,26 +211,26 @@ def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeed
             touched |= vertex.reads | vertex.looks_up | vertex.writes
             if vertex.op == MADE_VALID:
                 added |= {f.removesuffix(".$valid$") for f in vertex.writes if f.endswith(".$valid$")}
-    emitted = {h.name for deparser in program.deparsers for h in deparser.order}
-    more = sum(_header_bits(headers[name]) for name in added & emitted)
-    idle = sum(
-        width(t)
-        for name, header in headers.items()
-        if name in emitted
-        for f, t in flat_fields(header)
-        if f"{name}.{f}" not in touched
-    )
-    bits = parser.header_bits + more
+    sides = []
+    for parser, deparser in zip(parsers, program.deparsers, strict=True):
+        emitted = {h.name for h in deparser.order}
+        more = sum(_header_bits(headers[name]) for name in added & emitted)
+        idle = sum(
+            width(t)
+            for name, header in headers.items()
+            if name in emitted
+            for f, t in flat_fields(header)
+            if f"{name}.{f}" not in touched
+        )
+        sides.append((parser.header_bits + more, idle))
+    bits, idle = max(sides)
     following: set[str] = set()
     most = 0
     for pipeline in reversed(pipelines):
-        following, live = _most_live(pipeline, program, following)
+        starts_with, live = _most_live(pipeline, program, following | {*package.leads_to})
+        following = starts_with if package.bridges else set()
         most = max(most, live)
     return PhvNeeds(bits, min(idle, bits), most)
-
-
-def _field(ref: ir.FieldRef) -> str:
-    return f"{ref.header}.{ref.name}"
 
 
 def _header_bits(header: types.Header) -> int:
@@ -216,21 +239,19 @@ def _header_bits(header: types.Header) -> int:
 
 def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
     """Return the metadata live at the start of `pipeline`, and the most bits at one point of it."""
-    standard = {name: width(t) for name, t in program.metadata[0].fields}
+    intrinsic = {f"{one.name}.{name}": width(t) for one in program.metadata for name, t in one.fields}
     scalars = {name: width(t) for name, t in program.scalars.items()}
     temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
 
     def bits(field: str) -> int:
         header, _, name = field.partition(".")
-        if header == STANDARD:
-            return standard.get(name, 0)
         if header != SCALARS:
-            return 0
+            return intrinsic.get(field, 0)
         return -(-(scalars.get(name) or temporaries.get(field, 0)) // 8) * 8
 
     live: dict[Vertex, set[str]] = {}
     most = 0
-    leaving = at_end | pipeline.listed() | {_field(EGRESS_SPEC), _field(MCAST_GRP)}
+    leaving = at_end | pipeline.listed()
     for vertex in reversed(pipeline.vertices()):
         after = set().union(*(live[s] for s in pipeline.graph.successors(vertex))) or leaving
         live[vertex] = {f for f in (after - vertex.writes) | vertex.reads | vertex.looks_up if bits(f)}
@@ -241,22 +262,26 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 # Packets sent again
 
 
-def copies(pipelines: list[Pipeline]) -> dict[str, int]:
+def copies(pipelines: list[Pipeline], package: type[Package]) -> dict[str, int]:
     """Return the most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
-    result: dict[str, int] = {}
-    for name, test in _COPIES.items():
-        result[name] = sum(p.most(lambda v, test=test: int(test(v))) for p in pipelines)  # type: ignore[misc]
-    return result
+    return {
+        kind: sum(p.most(lambda v, kind=kind: int(copy_kind(v, package) == kind)) for p in pipelines)  # type: ignore[misc]
+        for kind in (*_EFFECTS, _MULTICAST)
+    }
 
 
-def copy_kind(vertex: Vertex) -> str:
+def copy_kind(vertex: Vertex, package: type[Package]) -> str:
     """Return which of `copies` the vertex is, or nothing."""
-    return next((name for name, test in _COPIES.items() if test(vertex)), "")
+    for kind, effects in _EFFECTS.items():
+        if not vertex.effects.isdisjoint(effects):
+            return kind
+    sends = not vertex.writes.isdisjoint(package.replicates)
+    return _MULTICAST if sends and ir.Effect.DROP not in vertex.effects and vertex.constant != 0 else ""
 
 
-_COPIES: dict[str, Callable[[Vertex], bool]] = {
-    "recirculate": lambda v: ir.Effect.RECIRCULATE in v.effects,
-    "resubmit": lambda v: ir.Effect.RESUBMIT in v.effects,
-    "clone": lambda v: not v.effects.isdisjoint({ir.Effect.CLONE_INGRESS, ir.Effect.CLONE_EGRESS}),
-    "multicast": lambda v: _field(MCAST_GRP) in v.writes and ir.Effect.DROP not in v.effects and v.constant != 0,
+_EFFECTS = {
+    "recirculate": {ir.Effect.RECIRCULATE},
+    "resubmit": {ir.Effect.RESUBMIT},
+    "clone": {ir.Effect.CLONE_INGRESS, ir.Effect.CLONE_EGRESS},
 }
+_MULTICAST = "multicast"

@@ -48,8 +48,10 @@ control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_met
         stages.apply(hdr, side.stage, side.standard);
         if (side.standard.egress_spec == DROP_PORT) {
             deparsed.drop_ctl = 1;
+#ifdef MULTICAST
         } else if (side.standard.mcast_grp != 0) {
             tm.mcast_grp_a = side.standard.mcast_grp;
+#endif
         } else {
             tm.ucast_egress_port = side.standard.egress_spec;
         }

@@ -39,6 +39,7 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
     ActionProfile(4096) name##_members;                  \
     ActionSelector(name##_members, name##_hash, SelectorMode_t.FAIR, 512, 1024) name
 #define EXCEEDS(a, b) ((a) |-| (b) != 0)
+#define AT_LEAST(value, low) value = max(value, low);
 #define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
 
 #define CHECKSUM_UNIT(name) Checksum() name;

@@ -9,6 +9,7 @@ typedef bit<32> counter_index_t;
 #define PACKET_COUNTER(size) counter(size, CounterType.packets)
 #define PORT_SELECTOR(name) action_selector(HashAlgorithm.crc16, 4096, 16) name
 #define EXCEEDS(a, b) ((a) > (b))
+#define AT_LEAST(value, low) if ((value) < (low)) { value = low; }
 #define TICKS_TO_NS(ticks, ns_q8) (((bit<64>)(ticks) * (ns_q8)) >> 8)
 
 // A parser's unit for the IPv4 checksum, which v1model verifies in a block of its own.

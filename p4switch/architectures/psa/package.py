@@ -54,6 +54,14 @@ class PsaSwitch(Package):
         Site("egress"),
         Site("egress_deparser"),
     )
+    tools = frozenset({"fit"})
+    leads_to = (
+        *(f"psa_ingress_output_metadata.{name}" for name in (
+            "class_of_service", "clone", "clone_session_id", "drop", "resubmit", "multicast_group", "egress_port",
+        )),
+        *(f"psa_egress_output_metadata.{name}" for name in ("clone", "clone_session_id", "drop")),
+    )  # fmt: skip
+    replicates = ("psa_ingress_output_metadata.multicast_group",)
     takes = "an IngressPipeline, a PacketReplicationEngine, an EgressPipeline and a BufferingQueueingEngine"
     parameters: ClassVar[Mapping[str, range]] = {
         name: range(len(roles), len(roles) + 1) for name, roles in _PARAMETERS.items()

@@ -24,6 +24,7 @@ _PACKET = "packet"
 _INGRESS = "ingress headers", "ingress metadata"
 _EGRESS = "egress headers", "egress metadata"
 _FROM_PARSER, _FOR_DEPARSER, _FOR_TM = "ig_intr_md_from_prsr", "ig_intr_md_for_dprsr", "ig_intr_md_for_tm"
+_FOR_EGRESS_DEPARSER = "eg_intr_md_for_dprsr"
 _ERRORS = "parser_err"
 _PORT_METADATA = 0x90
 _PORTS, _PORT_BITS = 288, 9
@@ -41,7 +42,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 WRITTEN = {
     _FOR_TM: ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b"),
     _FOR_DEPARSER: ("digest_type", "resubmit_type"),
-    "eg_intr_md_for_dprsr": ("mirror_type",),
+    _FOR_EGRESS_DEPARSER: ("mirror_type",),
 }
 """Fields that are not valid before the program writes them."""
 
@@ -62,6 +63,13 @@ class TnaSwitch(Package):
     parameters: ClassVar[Mapping[str, range]] = {
         name: range(3 if _PACKET in roles else 2, len(roles) + 1) for name, roles in _PARAMETERS.items()
     }
+    tools = frozenset({"fit"})
+    leads_to = (
+        *(f"{_FOR_TM}.{name}" for name in ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b", "qid", "bypass_egress")),
+        *(f"{_FOR_DEPARSER}.{name}" for name in ("drop_ctl", "digest_type", "resubmit_type", "mirror_type")),
+        *(f"{_FOR_EGRESS_DEPARSER}.{name}" for name in ("drop_ctl", "mirror_type")),
+    )
+    replicates = (f"{_FOR_TM}.mcast_grp_a", f"{_FOR_TM}.mcast_grp_b")
     bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64

@@ -10,7 +10,7 @@ from p4switch.architectures.blocks import lower_control, lower_parser
 from p4switch.architectures.package import Package, Site, Tell
 from p4switch.architectures.v1model import PACKAGES, differences
 from p4switch.architectures.v1model.field_lists import FieldLists
-from p4switch.architectures.v1model.metadata import PACKET_LENGTH, STANDARD
+from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, PACKET_LENGTH, STANDARD
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.midend import fold
@@ -42,6 +42,9 @@ class V1Switch(Package):
         "compute": range(2, 3), "deparser": range(2, 3),
     }  # fmt: skip
     tools = frozenset({"testgen", "fit"})
+    leads_to = (f"{STANDARD}.{EGRESS_SPEC.name}", f"{STANDARD}.{MCAST_GRP.name}")
+    replicates = (f"{STANDARD}.{MCAST_GRP.name}",)
+    bridges = True
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)

@@ -118,7 +118,8 @@ class HashGet(ir.ExternOperation):
 
     def fit(self, pipeline: Pipeline) -> None:
         label = f"hash {self.calculation.algorithm}"
-        pipeline.step(self, self.primitive, kind="hash", label=label, constant=None, ahead=True)
+        values = 1 << (types.width_of(self.target.type) or 1)
+        pipeline.step(self, self.primitive, kind="hash", label=label, constant=values, ahead=True)
 
 
 @EXTERNS.register("Hash")

@@ -1,0 +1,86 @@
+"""Programs for PSA, TNA and T2NA: two parsers, bytes between ingress and egress, and what a chip has units for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p4switch.fit import load, measure
+from p4switch.sources import SOURCE_DIRECTORY
+from tests.p4switch.architectures import test_psa as psa
+from tests.p4switch.architectures.tofino import write
+
+STAGES12 = load("stages12")
+ECN = SOURCE_DIRECTORY / "ecn.p4"
+
+
+@pytest.mark.parametrize(("arch", "target"), [("tna", "stages12"), ("t2na", "stages20")])
+def test_ecn_fits_in_the_form_for_its_chip(arch: str, target: str) -> None:
+    assert [str(finding) for finding in measure(ECN, arch=arch).fit(load(target)).findings] == []
+    assert measure(ECN).fit(load(target)).findings
+
+
+def rules(folder: Path, **blocks: str) -> list[str]:
+    return [finding.rule for finding in measure(write(folder, **blocks), arch="tna").fit(STAGES12).findings]
+
+
+@pytest.mark.parametrize(
+    ("ingress", "found"),
+    [
+        ("apply { hdr.wide.a = max(hdr.wide.a, hdr.wide.b); tm.ucast_egress_port = 2; }", []),
+        ("apply { if (hdr.wide.a > hdr.wide.b) { tm.ucast_egress_port = 2; } }", ["wide-compare"]),
+        (
+            "Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;"
+            " apply { hdr.wide.a = crc.get({ hdr.wide.b }); tm.ucast_egress_port = 2; }",
+            [],
+        ),
+        ("Random<bit<16>>() draws; apply { meta.residual = draws.get(); tm.ucast_egress_port = 2; }", []),
+    ],
+)
+def test_what_a_chip_has_an_operation_for_is_no_finding(tmp_path: Path, ingress: str, found: list[str]) -> None:
+    assert rules(tmp_path, INGRESS=ingress) == found
+
+
+def test_a_checksum_unit_is_no_arithmetic_of_the_parser(tmp_path: Path) -> None:
+    unit = (
+        "Checksum() sum; state start { packet.extract(intrinsic); packet.advance(PORT_METADATA_SIZE);"
+        " packet.extract(hdr.wide); sum.add(hdr.wide); meta.wrong = sum.verify(); transition accept; }"
+    )
+    assert rules(tmp_path, INGRESS_PARSER=unit) == []
+    spelled = (
+        "state start { packet.extract(intrinsic); packet.advance(PORT_METADATA_SIZE); packet.extract(hdr.h);"
+        " meta.seen = hdr.h.kind + 1; transition accept; }"
+    )
+    assert rules(tmp_path, INGRESS_PARSER=spelled) == ["parser-arithmetic"]
+
+
+def test_headers_are_of_one_side_and_metadata_stays_on_its_side(tmp_path: Path) -> None:
+    """Egress has the 27 bytes in front of its packets. What ingress keeps in a field of its own is not live there."""
+    egress = "apply { meta.port = meta.port + 1; hdr.wide.setValid(); hdr.wide.a = (bit<32>) meta.port; }"
+    plain = measure(write(tmp_path), arch="tna")
+    kept = measure(write(tmp_path, EGRESS=egress), arch="tna")
+    assert plain.phv.header_bits == 27 * 8
+    assert kept.phv.header_bits == 27 * 8 + 64
+    assert kept.phv.metadata_bits >= 64
+    ingress = "apply { meta.port = meta.port + 1; hdr.wide.a = (bit<32>) meta.port; tm.ucast_egress_port = 2; }"
+    both = measure(write(tmp_path, EGRESS=egress, INGRESS=ingress), arch="tna")
+    assert both.phv.metadata_bits < kept.phv.metadata_bits + 64
+
+
+def test_both_parsers_count(tmp_path: Path) -> None:
+    plain = measure(write(tmp_path), arch="tna").parser
+    longer = "state start { packet.extract(intrinsic); packet.extract(hdr.wide); transition accept; }"
+    both = measure(write(tmp_path, EGRESS_PARSER=longer), arch="tna").parser
+    assert both.bytes == plain.bytes + 8
+    assert both.entries == plain.entries
+
+
+def test_copies_of_a_replication_engine_are_found(tmp_path: Path) -> None:
+    assert measure(write(tmp_path), arch="tna").copies["multicast"] == 0
+    sends = "apply { tm.mcast_grp_b = 5; }"
+    assert measure(write(tmp_path, INGRESS=sends), arch="tna").copies["multicast"] == 1
+
+
+def test_a_psa_program_is_measured(tmp_path: Path) -> None:
+    assert measure(psa.write(tmp_path)).fit(STAGES12).fits
