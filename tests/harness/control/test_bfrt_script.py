@@ -10,6 +10,7 @@ import pytest
 
 from harness.control import bfrt_script, controller
 from harness.control.pipelines import Build, compiled
+from harness.control.programs.entries import BfRuntimeScript
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
 from p4switch.errors import UserError
@@ -112,7 +113,7 @@ def test_a_script_runs_once_a_switch(step: Compiled) -> None:
 
     program = controller.Program(step.p4info, step.json_bytes, scripted)
     for switch in ("leaf0", "leaf1", "leaf0"):
-        program.updates(controller.BfRuntimeScript(Path("entries.py"), switch))
+        program.updates(BfRuntimeScript(Path("entries.py"), switch))
     assert calls == [(Path("entries.py"), "leaf0"), (Path("entries.py"), "leaf1")]
 
 
