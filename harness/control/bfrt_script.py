@@ -34,6 +34,7 @@ _KINDS = {
     "register_entry": _Update.MODIFY,
     "counter_entry": _Update.MODIFY,
     "meter_entry": _Update.MODIFY,
+    "extern_entry": _Update.MODIFY,
 }
 
 
@@ -61,12 +62,13 @@ def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Me
     UserError
         If the program has no `bf-rt.json`, and if the script fails or takes longer than `TIMEOUT_S`.
     """
+    bf_rt = compiled.bf_rt
     fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
     device = Device(lambda _: load().Switch(str(build(compiled.program)), tick_ns=1), 0, clock_ns=lambda: 0)
     client = LocalClient(device)
     client.set_pipeline(compiled.p4info, compiled.json_bytes)
     before = set(map(_bytes, _entities(client, compiled.p4info)))
-    server = BfRuntimeServer(device, "127.0.0.1:0", name, compiled.bf_rt, compiled.p4info, fixed)
+    server = BfRuntimeServer(device, "127.0.0.1:0", name, bf_rt, compiled.p4info, fixed)
     server.start()
     try:
         _run(script, f"127.0.0.1:{server.port}", switch)

@@ -187,7 +187,7 @@ class Table(ABC):
         (info,) = self._info["key"]
         if len(entry.key.fields) != 1 or entry.key.fields[0].field_id != info["id"]:
             invalid(f"{self.name}: expected {info['name']} as the key, and nothing else")
-        return number(entry.key.fields[0].exact.value, 32, f"{self.name}: {info['name']}")
+        return number(entry.key.fields[0].exact.value, width_of(info), f"{self.name}: {info['name']}")
 
     def _entry(self, index: int | None = None) -> Message:
         """Return a new entry, with a number as its key."""
@@ -195,7 +195,7 @@ class Table(ABC):
         made.data.SetInParent()
         if index is not None:
             (info,) = self._info["key"]
-            made.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(4, "big")
+            made.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(size(width_of(info)), "big")
         return made
 
     def _put(self, data: Message, ident: int, value: int) -> None:
@@ -724,6 +724,66 @@ class ParameterTable(RegisterTable):
         unimplemented(f"{self.name}: DELETE is not supported")
 
 
+class PortMetadataTable(Table):
+    """What lies in front of the packets of each port: fields of a struct, or one number. Ports always have it."""
+
+    takes = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
+    _STATE, _MEMBER = "$port", "metadata"
+
+    def _fields(self, state: State) -> dict[int, int]:
+        """Return how far each field is from the lowest bit of what lies in front of a packet, by id."""
+        _, known = state.path.find(self._STATE)
+        left = dict(known.kind.cell)[self._MEMBER]
+        places = {}
+        for ident, info in self._data.items():
+            left -= width_of(info)
+            places[ident] = left
+        return places
+
+    def _value(self, port: int, state: State) -> int:
+        return state.path.members(self._STATE, port)[self._MEMBER]
+
+    def _store(self, values: Mapping[int, int], state: State) -> Undo:
+        """Write the value of each port."""
+        cells = []
+        for port, value in values.items():
+            members = {**state.path.members(self._STATE, port), self._MEMBER: value}
+            cells.append(state.path.entry(self._STATE, port, members))
+        return _write(state, _P4Update.MODIFY, "extern_entry", *cells)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the fields of a port; what is not given stays. DELETE sets them to 0."""
+        port, value = self._index(entry), 0
+        if kind != _Update.DELETE:
+            value = self._value(port, state)
+            for ident, field in self._given(entry.data, self._data).items():
+                info, shift = self._data[ident], self._fields(state)[ident]
+                mask = (1 << width_of(info)) - 1
+                value = value & ~(mask << shift) | self._number(field, info) << shift
+        return self._store({port: value}, state)
+
+    def clear(self, state: State) -> Undo:
+        """Set the fields of all ports to 0."""
+        return self._store(dict.fromkeys(self._set_ports(state), 0), state)
+
+    def _set_ports(self, state: State) -> list[int]:
+        _, known = state.path.find(self._STATE)
+        return [port for port in range(known.size) if self._value(port, state)]
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the port that is asked for, or those whose fields are not 0."""
+        if entry.is_default_entry:
+            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+        keyed = entry.WhichOneof("value") == "key"
+        found = []
+        for port in [self._index(entry)] if keyed else self._set_ports(state):
+            value, made = self._value(port, state), self._entry(port)
+            for ident, shift in self._fields(state).items():
+                self._put(made.data, ident, value >> shift & (1 << width_of(self._data[ident])) - 1)
+            found.append(made)
+        return found
+
+
 class DeviceTable(Table):
     """Table of the device's properties: a default entry with the fields' default values, which is read-only."""
 
@@ -834,6 +894,7 @@ KINDS: Mapping[str, type[Table]] = {
     "RegisterParam": ParameterTable,
     "ParserValueSet": ValueSetTable,
     "DevConfigure": DeviceTable,
+    "PortMetadata": PortMetadataTable,
 }
 
 

@@ -31,6 +31,7 @@ from p4switch.p4runtime.errors import (
     unimplemented,
 )
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
+from p4switch.p4runtime.path_states import PathStates
 from p4switch.p4runtime.pipeline import Pipeline
 from p4switch.p4runtime.ports import Ports
 from p4switch.p4runtime.pre import ReplicationStore
@@ -99,6 +100,7 @@ class State:
         self.replication = ReplicationStore(switch, ports)
         self.value_sets = ValueSetStore(pipe, switch)
         self.digests = DigestStore(pipe, switch, clock_ns)
+        self.path = PathStates(pipe.program, switch)
         self.writers: dict[str, Callable[[int, Message], Undo]] = {
             "table_entry": self.tables.write,
             "direct_counter_entry": self.tables.write_direct_counter,
@@ -127,6 +129,9 @@ class State:
             "value_set_entry": self.value_sets.read,
             "digest_entry": self.digests.read,
         }
+        if self.path:
+            self.writers["extern_entry"] = self.path.write
+            self.readers["extern_entry"] = self.path.read
 
     def write(self, update: Message) -> Undo:
         """Write an update and return how to undo it.
@@ -570,6 +575,9 @@ def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: b
     return errors
 
 
+_ALWAYS_THERE = ("counter_entry", "meter_entry", "register_entry", "value_set_entry", "extern_entry")
+
+
 def _carry_over(old: State, new: State) -> None:
     """Write everything that `old` holds into `new`.
 
@@ -577,10 +585,12 @@ def _carry_over(old: State, new: State) -> None:
     """
     queries = [p4runtime_pb2.Entity(**{kind: {}}) for kind in (
         "action_profile_member", "action_profile_group", "value_set_entry", "counter_entry", "meter_entry",
-        "register_entry", "digest_entry")]
+        "register_entry", "digest_entry", "extern_entry")]
     for kind in ("multicast_group_entry", "clone_session_entry"):
         queries.append(p4runtime_pb2.Entity(packet_replication_engine_entry={kind: {}}))
     for query in queries:
+        if query.WhichOneof("entity") not in {*old.readers, *old.cell_readers}:
+            continue
         for entity in old.read(query):
             if entity is not None:
                 _put(new, entity)
@@ -591,7 +601,7 @@ def _carry_over(old: State, new: State) -> None:
 
 def _put(state: State, entity: Message) -> None:
     """Insert an entity, or modify one that always exists."""
-    always = entity.WhichOneof("entity") in ("counter_entry", "meter_entry", "register_entry", "value_set_entry")
+    always = entity.WhichOneof("entity") in _ALWAYS_THERE
     always = always or entity.table_entry.is_default_action
     try:
         state.write(p4runtime_pb2.Update(type=_Update.MODIFY if always else _Update.INSERT, entity=entity))

@@ -349,7 +349,6 @@ def test_a_table_that_is_full_says_so(client: Client) -> None:
     ("table", "how", "what"),
     [
         ("In.pick.algorithm", "MODIFY", "a DynHashAlgorithm table is not supported"),
-        ("IngressParse.$PORT_METADATA", "INSERT", "a PortMetadata table is not supported"),
         (ROUTE, "MODIFY_INC", "MODIFY_INC is not supported"),
         ("In.seen", "RESET", "RESET is not supported"),
     ],

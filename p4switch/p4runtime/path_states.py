@@ -1,0 +1,98 @@
+"""State of the packet path as extern entries of P4Runtime: of ports, and of mirror sessions.
+
+P4Info does not have them, since no object of the program holds them. `entry` is a cell as the switch
+has it in memory, behind its index as four bytes, in network order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+
+from p4switch.architectures.packet_path import State, packet_path
+from p4switch.engine import objects
+from p4switch.p4runtime.errors import invalid, not_found
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch import ir
+    from p4switch.engine import Switch
+
+TYPE_ID = 0x81
+"""The first of the ids that P4Runtime leaves to architectures."""
+_TYPE_URL = "p4cc/cell"
+_INDEX_BYTES = 4
+
+
+class PathStates:
+    """States of one switch, by their places in its packet path, from 1."""
+
+    def __init__(self, program: ir.Program, switch: Switch) -> None:
+        blocks = [
+            *(parser.name for parser in program.parsers),
+            *(pipeline.name for pipeline in program.pipelines),
+            *(deparser.name for deparser in program.deparsers),
+        ]
+        states = packet_path(program.package, blocks).states.values()
+        self._states: dict[int, State] = dict(enumerate(states, start=1))
+        self._switch = switch
+
+    def __bool__(self) -> bool:
+        """Return whether the packet path has any."""
+        return bool(self._states)
+
+    def find(self, name: str) -> tuple[int, State]:
+        """Return the number and the state of a name. Raises P4RuntimeError (NOT_FOUND)."""
+        found = next(((number, state) for number, state in self._states.items() if state.name == name), None)
+        return found or not_found(f"the packet path has no state {name!r}")
+
+    def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
+        """Return the entry of a cell with these members, where the others are 0."""
+        number, state = self.find(name)
+        return _entry(number, index, objects.packed(state.kind, members))
+
+    def members(self, name: str, index: int) -> dict[str, int]:
+        """Return the members of a cell."""
+        _, state = self.find(name)
+        if index >= state.size:
+            invalid(f"{name}: index {index}: expected less than {state.size}")
+        return objects.values(state.kind, self._switch.object_read(name, index))
+
+    def write(self, kind: int, entry: Message) -> Callable[[], None]:
+        """Write a cell and return how to undo it. Raises P4RuntimeError."""
+        state = self._of(entry)
+        if kind != p4runtime_pb2.Update.MODIFY:
+            invalid(f"{state.name}: its cells always exist; expected MODIFY")
+        index, value = int.from_bytes(entry.entry.value[:_INDEX_BYTES], "big"), entry.entry.value[_INDEX_BYTES:]
+        size = len(objects.packed(state.kind, {}))
+        if len(entry.entry.value) != _INDEX_BYTES + size:
+            invalid(f"{state.name}: expected an index of {_INDEX_BYTES} bytes and a cell of {size}")
+        if index >= state.size:
+            invalid(f"{state.name}: index {index}: expected less than {state.size}")
+        old = self._switch.object_read(state.name, index)
+        self._switch.object_write(state.name, index, value)
+        return lambda: self._switch.object_write(state.name, index, old)
+
+    def read(self, query: Message) -> Iterator[Message]:
+        """Yield the cells that are not 0, of the state that a query names, or of all."""
+        numbers = [query.extern_id] if query.extern_id else list(self._states)
+        for number in numbers:
+            kind = query.extern_type_id or TYPE_ID
+            state = self._of(p4runtime_pb2.ExternEntry(extern_type_id=kind, extern_id=number))
+            for index in range(state.size):
+                value = self._switch.object_read(state.name, index)
+                if any(value):
+                    yield _entry(number, index, value)
+
+    def _of(self, entry: Message) -> State:
+        state = self._states.get(entry.extern_id)
+        if entry.extern_type_id != TYPE_ID or state is None:
+            not_found(f"extern entry {entry.extern_type_id:#x}, {entry.extern_id}: there is none")
+        return state
+
+
+def _entry(number: int, index: int, value: bytes) -> Message:
+    cell = AnyMessage(type_url=_TYPE_URL, value=index.to_bytes(_INDEX_BYTES, "big") + value)
+    return p4runtime_pb2.ExternEntry(extern_type_id=TYPE_ID, extern_id=number, entry=cell)
