@@ -1,14 +1,15 @@
 """Dragonflies (Kim et al., ISCA 2008): groups of fully connected switches, each group joined to every other one.
 
-Routes are shortest paths, which is what the paper calls minimal routing. From group to group and
-back they make circles, so with PFC packets can wait for each other: lossless runs may come to a
-deadlock, which ends them.
+Routes are shortest paths, some of which have two links between groups, or the paper's minimal or
+Valiant's (`topologies.group_paths`). From group to group and back they make circles, so with PFC
+packets can wait for each other: lossless runs may come to a deadlock, which ends them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -30,6 +31,9 @@ class Dragonfly(TopologyParameters):
     global_links: Annotated[int, Field(ge=1, le=250)] = 2  # of each switch to other groups: h
     fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
     global_delay_ns: Delay | None = None  # of links between groups; none: as of all others
+    # `shortest`: whatever groups are on the way; `minimal`: by one link between groups; `valiant`: by a third group at
+    # random, as switch.load_balancing = "valiant" does.
+    routing: Literal["shortest", "minimal", "valiant"] = "shortest"
 
     @model_validator(mode="after")
     def _enough_links(self) -> Self:
@@ -59,4 +63,8 @@ class Dragonfly(TopologyParameters):
                 here = ((distance - 1) * each + link) // self.global_links
                 there = ((self.groups - distance - 1) * each + link) // self.global_links
                 builder.link(names[g][here], names[there_g][there], self.fabric_rate_bps, delay_ns)
-        return builder.build(self.model_dump())
+        network = builder.build(self.model_dump())
+        if self.routing == "shortest":
+            return network
+        groups = {name: g for g, members in enumerate(names) for name in members}
+        return replace(network, route_groups=groups, detours=self.routing == "valiant")

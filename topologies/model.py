@@ -70,7 +70,9 @@ class Topology:
 
     `name` and `parameters` say how it was made. Where hosts are NICs of servers that have several, `servers` has the
     indices of each server's, by name and in their order. `host_numbers` has the indices of servers, or of hosts where
-    each is one, by the numbers that a file gives its nodes, where it does. Compared by identity.
+    each is one, by the numbers that a file gives its nodes, where it does. Where routes are by groups of switches
+    (`topologies.group_paths`), `route_groups` has the group of each switch, and `detours` says whether packets go by
+    way of third groups. Compared by identity.
     """
 
     name: str
@@ -80,6 +82,8 @@ class Topology:
     parameters: dict[str, object] = field(default_factory=dict)
     host_numbers: Mapping[int, int] | None = None
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    route_groups: Mapping[str, int] = field(default_factory=dict)
+    detours: bool = False
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:

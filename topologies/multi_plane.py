@@ -46,4 +46,19 @@ class MultiPlane(TopologyParameters):
                 nodes.append(replace(switch, name=f"p{p}-{switch.name}", device_id=p * switches + switch.device_id))
             links += [replace(link, a=f"p{p}-{link.a}", b=f"p{p}-{link.b}") for link in plane.links]
         servers = {host.name: tuple(p * count + host.index for p in range(self.planes)) for host in plane.hosts}
-        return Topology("multi-plane", tuple(hosts), tuple(nodes), tuple(links), self.model_dump(), servers=servers)
+        of_a_plane = max(plane.route_groups.values(), default=0) + 1
+        groups = {
+            f"p{p}-{name}": p * of_a_plane + group
+            for p in range(self.planes)
+            for name, group in plane.route_groups.items()
+        }
+        return Topology(
+            "multi-plane",
+            tuple(hosts),
+            tuple(nodes),
+            tuple(links),
+            self.model_dump(),
+            servers=servers,
+            route_groups=groups,
+            detours=plane.detours,
+        )

@@ -31,4 +31,7 @@ def with_nic_switches(topology: Topology) -> Topology:
         else:
             links.append(replace(link, b=nic.name, b_port=NETWORK_PORT))
         links.append(Link(nic.name, HOST_PORT, host, HOST_PORT, link.rate_bps, ON_BOARD_DELAY_NS))
-    return replace(topology, switches=tuple(switches), links=tuple(links))
+    groups = dict(topology.route_groups)
+    if groups:
+        groups |= {f"nic-{host.name}": groups[topology.uplink(host).node] for host in topology.hosts}
+    return replace(topology, switches=tuple(switches), links=tuple(links), route_groups=groups)

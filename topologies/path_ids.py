@@ -9,7 +9,7 @@ direction number the choices in bits of their own: where two paths part, they di
 and nothing else on either path changes them.
 
 Elsewhere, ids are drawn, and drawn again while two paths share one. Where that does not help, or
-there are too many paths to see, `shared` names two switches.
+there are too many paths to see, or routes by groups, `shared` names two switches.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def path_ids(topology: Topology) -> PathIds:
     paths = shortest_paths(topology)
     choices = _choices(topology, paths)
     layered = _layered(topology, paths, choices)
-    if layered is not None:
+    if layered is not None and not topology.route_groups:
         return PathIds(layered, None)
     for draw in range(_DRAWS):
         links = {
@@ -55,6 +55,8 @@ def path_ids(topology: Topology) -> PathIds:
         shared = _shared(topology, paths, links)
         if shared is None:
             break
+    if topology.route_groups and shared is None and len(paths.destinations) > 1:
+        shared = paths.destinations[0], paths.destinations[1]  # only shortest paths are looked at
     return PathIds(links, shared)
 
 

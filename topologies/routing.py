@@ -6,7 +6,7 @@ Addresses are hierarchical (10.pod.rack.host), so a switch needs one route a rac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Network
@@ -15,18 +15,23 @@ from types import MappingProxyType
 
 import numpy as np
 
+from topologies.group_paths import Ways, group_paths
 from topologies.model import Host, Neighbour, Topology
-from topologies.shortest_paths import Ports, shortest_paths
+from topologies.shortest_paths import Cells, Ports, shortest_paths
 
 _UNREACHED = -1  # in the place of a set of ports
 
 
 @dataclass(frozen=True)
 class Route:
-    """A longest-prefix-match entry: the ports among which ECMP chooses, in increasing order."""
+    """A longest-prefix-match entry: the ports among which ECMP chooses, in increasing order.
+
+    With detours a packet that begins in the switch's group takes one of `detours` instead, if there are any.
+    """
 
     prefix: IPv4Network
     ports: Ports
+    detours: Ports = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class _Routes:
 
     def __init__(self, topology: Topology) -> None:
         self._paths = shortest_paths(topology)
+        self._grouped = group_paths(topology)
         racks: dict[int, list[Host]] = {}
         for host in topology.hosts:
             racks.setdefault(int(host.address) >> 8, []).append(host)
@@ -63,10 +69,10 @@ class _Routes:
                 self._whole.append(rack)
                 self._own.setdefault(rack.switch, []).append(rack)
         self._columns = np.array([self._paths.column[str(rack.switch)] for rack in self._whole], np.int64)
-        self._made: dict[tuple[bytes, tuple[Ports, ...]], list[Route]] = {}
+        self._made: dict[tuple[bytes, tuple[Ways, ...]], list[Route]] = {}
 
     def of(self, switch: str) -> list[Route]:
-        kinds, sets = self._paths.first_ports(switch)
+        kinds, sets = self.first_ways(switch)
         if switch in self._paths.column:
             return self._make(switch, kinds.tolist(), sets)
         key = kinds.tobytes(), tuple(sets)
@@ -74,17 +80,23 @@ class _Routes:
             self._made[key] = self._make(switch, kinds.tolist(), sets)
         return self._made[key]
 
-    def _make(self, switch: str, kinds: list[int], sets: Sequence[Ports]) -> list[Route]:
+    def first_ways(self, switch: str) -> tuple[Cells, list[Ways]]:
+        if self._grouped is not None:
+            return self._grouped.first_ports(switch)
+        kinds, sets = self._paths.first_ports(switch)
+        return kinds, [Ways(ports) for ports in sets]
+
+    def _make(self, switch: str, kinds: list[int], sets: Sequence[Ways]) -> list[Route]:
         column = self._paths.column
         found = [
-            _route(int(host.address), 32, ports)
+            _route(int(host.address), 32, ways)
             for rack in sorted([*self._own.get(switch, ()), *self._others], key=lambda rack: rack.hosts[0].index)
             for host, end in zip(rack.hosts, rack.ends, strict=True)
-            if (ports := (end.port,) if end.node == switch else sets[kinds[column[end.node]]])
+            if any(ways := Ways((end.port,)) if end.node == switch else sets[kinds[column[end.node]]])
         ]
         # By number: a set of many ports is not compared with each prefix.
         level = {
-            rack.prefix: kinds[there] if sets[kinds[there]] or rack.switch == switch else _UNREACHED
+            rack.prefix: kinds[there] if any(sets[kinds[there]]) or rack.switch == switch else _UNREACHED
             for rack, there in zip(self._whole, self._columns.tolist(), strict=True)
         }
         for rack in self._own.get(switch, ()):
@@ -118,14 +130,29 @@ def routes(topology: Topology, switch: str) -> Sequence[Route]:
     return _routes_of(topology).of(switch)
 
 
+@lru_cache(maxsize=8)
+def _departures(topology: Topology) -> Mapping[int, tuple[IPv4Network, ...]]:
+    found: dict[int, set[int]] = {}
+    for host in topology.hosts if topology.detours else ():
+        found.setdefault(topology.route_groups[topology.uplink(host).node], set()).add(int(host.address) >> 8)
+    return {group: tuple(IPv4Network((rack << 8, 24)) for rack in sorted(racks)) for group, racks in found.items()}
+
+
+def departures(topology: Topology, switch: str) -> tuple[IPv4Network, ...]:
+    """Return the prefixes of the hosts whose packets begin detours in a switch's group."""
+    return _departures(topology).get(topology.route_groups.get(switch, -1), ())
+
+
 def has_choices(topology: Topology) -> bool:
-    """Return whether several shortest paths exist between any two switches with hosts."""
-    paths = shortest_paths(topology)
-    return any(len(ports) > 1 for switch in topology.switches for ports in paths.first_ports(switch.name)[1])
+    """Return whether several paths exist between any two switches with hosts."""
+    if topology.detours:
+        return True
+    found = _routes_of(topology)
+    return any(len(ways.direct) > 1 for switch in topology.switches for ways in found.first_ways(switch.name)[1])
 
 
-def _route(prefix: int, length: int, ports: Ports) -> Route:
-    return Route(IPv4Network((prefix << (32 - length), length)), ports)
+def _route(prefix: int, length: int, ways: Ways) -> Route:
+    return Route(IPv4Network((prefix << (32 - length), length)), ways.direct, ways.detours)
 
 
 def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
@@ -313,6 +340,25 @@ class BaseRtts:
         return MappingProxyType(found)
 
 
+def _between(
+    topology: Topology, there: Callable[[Neighbour], int], back: Callable[[Neighbour], int], latency_ns: int
+) -> Iterator[tuple[Cells, Cells]]:
+    """Yield the switches on the paths between destinations (0: none), and the costs of switches and links both ways.
+
+    With detours there is more than one path, and what goes back takes the longest.
+    """
+    grouped = group_paths(topology)
+    if grouped is None:
+        paths = shortest_paths(topology)
+        switches = paths.distance[[paths.row[node] for node in paths.destinations]].astype(np.int64) + 1
+        yield switches, paths.costs(there) + paths.costs(back).T + 2 * latency_ns * switches
+        return
+    ways_back = [np.where(costs >= 0, costs + count * latency_ns, 0) for count, costs in grouped.costs(back).items()]
+    longest = np.max(ways_back, axis=0).T
+    for count, costs in grouped.costs(there).items():
+        yield np.where(costs >= 0, count, 0), costs + count * latency_ns + longest
+
+
 @lru_cache(maxsize=64)
 def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0) -> BaseRtts:
     """Return the base RTTs of a network.
@@ -336,17 +382,22 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
     firsts = {(up.node, up.rate_bps, up.delay_ns): up for up in map(topology.uplink, topology.hosts)}
     paths = shortest_paths(topology)
     at = np.array([paths.column[node] for node, _, _ in kinds])
-    switches = paths.distance[[paths.row[node] for node in paths.destinations]] + 1
-    between = paths.costs(lambda link: _wire_ns(link, data_bytes))
-    between += paths.costs(lambda link: _wire_ns(link, ack_bytes)).T
+    ways = list(
+        _between(
+            topology,
+            lambda link: _wire_ns(link, data_bytes),
+            lambda link: _wire_ns(link, ack_bytes),
+            switch_latency_ns,
+        )
+    )
     own = np.array([_wire_ns(firsts[kind], data_bytes) + _wire_ns(firsts[kind], ack_bytes) for kind in kinds])
     alone = np.array([count == 1 for count in kinds.values()])
     link_kinds = {kind: number for number, kind in enumerate(dict.fromkeys((rate, delay) for _, rate, delay in kinds))}
     link_kind = np.array([link_kinds[rate, delay] for _, rate, delay in kinds])
     largest: dict[tuple[int, int], dict[int, int]] = {}
-    for i, column in enumerate(at):
-        hops = switches[column, at]
-        rtts_ns = own[i] + own + between[column, at]
+    for i, (switches, between) in ((i, way) for i in range(len(at)) for way in ways):
+        hops = switches[at[i], at]
+        rtts_ns = own[i] + own + between[at[i], at]
         if alone[i]:
             hops[i] = 0
         there = hops > 0
@@ -357,7 +408,7 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
             (divmod(code, int(hops.max(initial=0)) + 1) for code in groups.tolist()), most.tolist(), strict=True
         ):
             of_pair = largest.setdefault((int(link_kind[i]), kind), {})
-            of_pair[some] = max(rtt_ns + 2 * some * switch_latency_ns, of_pair.get(some, 0))
+            of_pair[some] = max(rtt_ns, of_pair.get(some, 0))
     by_pair = {
         pair: tuple(found.get(some, 0) for some in range(max(found) + 1)) for pair, found in largest.items() if found
     }

@@ -49,7 +49,7 @@ from topologies import Switch, Topology, routes
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
-from topologies.routing import BaseRtts
+from topologies.routing import BaseRtts, departures
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
@@ -99,6 +99,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         groups=settings.groups,
         collectives=settings.collectives,
         port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
+        departures=departures(topology, switch.name),
     )
 
 

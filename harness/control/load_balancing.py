@@ -17,7 +17,8 @@ from p4switch.sources import SOURCE_DIRECTORY
 DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
 DEFAULT = "ecmp"
 
-_CONTROL, _PER_PACKET, _SYMMETRIC, _V1MODEL = "LoadBalancer", "per_packet", "symmetric", "v1model_only"
+_CONTROL, _PER_PACKET, _SYMMETRIC, _DETOURS = "LoadBalancer", "per_packet", "symmetric", "detours"
+_V1MODEL = "v1model_only"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class LoadBalancer:
     def symmetric(self) -> bool:
         """True if packets back between two hosts take the same links."""
         return _SYMMETRIC in (self._annotations or ())
+
+    @property
+    def detours(self) -> bool:
+        """True if packets go by way of other groups of switches, where the topology has such."""
+        return _DETOURS in (self._annotations or ())
 
     @property
     def architectures(self) -> tuple[str, ...] | None:

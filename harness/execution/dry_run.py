@@ -105,7 +105,9 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     yield f"network: {topology.name}, {len(topology.hosts)} hosts, {_switches(len(topology.switches))}"
     yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
     rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
-    yield f"routes: shortest paths; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
+    by_groups = "through a third group" if topology.detours else "by one link between groups"
+    routes = by_groups if topology.route_groups else "shortest paths"
+    yield f"routes: {routes}; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
     yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
     for name, (protocol, balancing) in run.group_senders.items():

@@ -20,6 +20,7 @@ from topologies import Topology
 
 PRIORITIES = range(8)
 _SYMMETRIC = "symmetric"  # the load balancer of switches that has both directions on one path
+_VALIANT = "valiant"  # the one that sends packets through other groups of switches
 
 Path = tuple[str, ...]
 Needs = dict[Path, Any]
@@ -48,6 +49,8 @@ def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Top
     found: Needs = {}
     if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
         found["switch", "load_balancing"] = _SYMMETRIC
+    elif topology.detours:
+        found["switch", "load_balancing"] = _VALIANT
     if lanes := parameters.equal_priorities:
         found["nic", "data_priority"] = lanes[0]
         found["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)

@@ -25,6 +25,7 @@ from harness.worlds.speed_up import Terms, Work, wall_s
 from host_agents import wire
 from host_agents.config import SCOPE_QP
 from topologies import Topology
+from topologies.group_paths import group_paths
 from topologies.shortest_paths import shortest_paths
 
 # Memory: of the program itself, of each host, switch and port between switches, of each flow and queue pair, and of
@@ -341,6 +342,7 @@ class Paths:
     def __init__(self, run: Run) -> None:
         self._topology = run.topology
         self._shortest = shortest_paths(run.topology)
+        self._grouped = group_paths(run.topology)
         self._switches = [run.topology.uplink(host).node for host in run.topology.hosts]
         self._groups = {(group.source, group.members): group for group in run.groups}
         self._found: dict[tuple[str, str], int] = {}  # between switches, as asked for
@@ -357,9 +359,13 @@ class Paths:
         ends = self._switches[source], self._switches[destination]
         found = self._found.get(ends)
         if found is None:
-            row, column = self._shortest.row[ends[0]], self._shortest.column[ends[1]]
-            found = self._found[ends] = int(self._shortest.distance[row, column]) + 2
+            found = self._found[ends] = self._between_switches(*ends) + 2
         return found
+
+    def _between_switches(self, source: str, destination: str) -> int:
+        if self._grouped is not None:
+            return round(self._grouped.mean_links(source, destination))
+        return int(self._shortest.distance[self._shortest.row[source], self._shortest.column[destination]])
 
 
 def _window_ns(topology: Topology) -> int:

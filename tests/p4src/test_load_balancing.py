@@ -93,7 +93,7 @@ def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool
 def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide() -> None:
     """Through a whole fat-tree: ECMP puts two of the flows on one link, DRILL and round robin none."""
     ends = {}
-    for name in load_balancing.names():
+    for name in ("ecmp", "round_robin", "drill"):
         settings = ["topology.k=4", "workload.size_bytes=60000", "cc=dctcp", f"switch.load_balancing={name}"]
         (run,) = planned(["permutation"], settings, {})
         recording = VirtualWorld(run).run()
@@ -117,9 +117,10 @@ def test_a_file_anywhere(tmp_path: Path) -> None:
 def test_those_that_come_with_it() -> None:
     found = {name: load_balancing.find(name, Path()) for name in load_balancing.names()}
     assert {name: one.per_packet for name, one in found.items()} == {
-        "drill": True, "ecmp": False, "round_robin": True, "symmetric": False,
+        "drill": True, "ecmp": False, "round_robin": True, "symmetric": False, "valiant": False,
     }
     assert [name for name, one in found.items() if one.symmetric] == ["symmetric"]
+    assert [name for name, one in found.items() if one.detours] == ["valiant"]
     assert all(one.summary for one in found.values())
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import ClassVar
 
 from harness.control.programs.entries import Entry
@@ -45,7 +45,8 @@ class SwitchView:
     hosts that can fill a port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the
     experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled program, by the names
     that entries may use. `network` is for what has to fit on several switches, like `tree` and the multicast `groups`
-    that are to be forwarded to and the `collectives`, groups whose operations switches combine.
+    that are to be forwarded to and the `collectives`, groups whose operations switches combine. `departures` are the
+    prefixes of the hosts whose packets take a detour from the switch's group of switches, where a topology has those.
     """
 
     device_id: int
@@ -68,6 +69,7 @@ class SwitchView:
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
     port_base_rtts_ns: Mapping[int, int] = field(default_factory=dict)
+    departures: Sequence[IPv4Network] = ()
 
     def bdp_bytes(self, port: int) -> float:
         """Return the rate of a port's link times the base RTT of those who can fill it."""

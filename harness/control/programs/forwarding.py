@@ -7,7 +7,9 @@ import hashlib
 from harness.control.programs.base import SwitchView
 from harness.control.programs.entries import Action, Entry, Exact, Lpm, MulticastGroup, PortGroup, TableEntry
 from topologies.groups import ADDRESSES
+from topologies.routing import Route
 
+_WHOLE_NETWORK = 0  # in place of a switch's number: those begin at 1
 TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
 
 
@@ -24,25 +26,42 @@ def forward(port: int) -> Action:
 def forwarding_entries(switch: SwitchView) -> list[Entry]:
     """Return routes (a group for each distinct set of ports of equal cost), multicast groups, and priorities."""
     entries: list[Entry] = []
-    groups: dict[tuple[int, ...], int] = {}
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     salt = salt_of(switch.device_id, switch.seed)
     for route in switch.routes:
-        if len(route.ports) == 1:
+        if len(route.ports) == 1 and not route.detours:
             action = forward(route.ports[0])
         else:
-            if route.ports not in groups:
-                groups[route.ports] = len(groups) + 1
-                entries.append(PortGroup(groups[route.ports], route.ports))
-            group = {"group_id": groups[route.ports], "group_size": len(route.ports), "salt": salt}
+            ways = route.ports, route.detours
+            if ways not in groups:
+                groups[ways] = len(groups) + 1
+                entries += _group(groups[ways], route, salt_of(_WHOLE_NETWORK, switch.seed))
+            group = {"group_id": groups[ways], "group_size": len(route.ports), "salt": salt}
             action = Action("balance", group)
         prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
         entries.append(TableEntry("ipv4_lpm", {"dst_addr": prefix}, action))
+    for rack in switch.departures:
+        leaving = Lpm(int(rack.network_address), rack.prefixlen)
+        entries.append(TableEntry("departures", {"src_addr": leaving}, Action("departs")))
     entries += multicast_entries(switch)
     for dscp, priority in sorted(switch.priority_of_dscp.items()):
         if priority:
             entries.append(
                 TableEntry("dscp_to_priority", {"dscp": Exact(dscp)}, Action("set_priority", {"priority": priority}))
             )
+    return entries
+
+
+def _group(number: int, route: Route, common_salt: int) -> list[Entry]:
+    """Return the entries of a group: its ports, and the detours that `load_balancing/valiant.p4` chooses among."""
+    entries: list[Entry] = [PortGroup(number, route.ports)] if route.ports else []
+    if route.detours:
+        choice = Action("choose", {"detours_count": len(route.detours), "detours_salt": common_salt})
+        entries.append(TableEntry("detours", {"group_id": Exact(number)}, choice))
+    entries += [
+        TableEntry("detour", {"group_id": Exact(number), "number": Exact(place)}, Action("take", {"port": port}))
+        for place, port in enumerate(route.detours)
+    ]
     return entries
 
 

@@ -63,6 +63,16 @@ def paths(run: Run) -> None:
     Raises UserError.
     """
     info, balancer = run.protocol.info, run.switch_load_balancer
+    if balancer.detours and not run.topology.detours:
+        raise UserError(
+            f"switch.load_balancing: {balancer.name!r} sends packets through other groups of switches; topology "
+            f"{run.topology.name!r} has none; expected a dragonfly with routing = 'valiant'"
+        )
+    if run.topology.detours and run.program_parameters.equal_priorities:
+        raise UserError(
+            f"topology.routing: {run.program.name!r} knows of routes by the destination alone; expected 'shortest' or "
+            "'minimal'"
+        )
     if info.single_path and run.per_packet:
         by_hosts = run.load_balancing.info.per_packet
         key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
@@ -75,10 +85,20 @@ def paths(run: Run) -> None:
                 f"telemetry, by which cc {info.name!r} tells them apart; expected load balancing that keeps each flow "
                 "on its path, and nic.cc_scope 'qp'"
             )
+    if info.symmetric_paths and run.topology.detours:
+        raise UserError(
+            f"topology.routing: cc {info.name!r} expects what answers a packet on the same links, and each direction "
+            "has detours of its own; expected 'shortest' or 'minimal'"
+        )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
             "expects 'symmetric' on a network with several paths"
+        )
+    if run.topology.detours and not balancer.detours:
+        raise UserError(
+            f"switch.load_balancing: {balancer.name!r} knows of no detours, which topology.routing = 'valiant' needs; "
+            "expected 'valiant', or another topology.routing"
         )
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:

@@ -1,0 +1,224 @@
+"""Valiant routing on dragonflies: which paths there are, what they cost, and how they load the links between groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from harness.plan.resolve import plan
+from harness.plan.run import Run
+from harness.plan.scenario import check
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+from topologies import Topology, routes
+from topologies.group_paths import group_paths
+from topologies.model import Host, Neighbour
+from topologies.routing import Route, base_rtts, departures, transit_ns
+
+DATA_BYTES, ACK_BYTES = 1058, 64
+SMALL = {"groups": 4, "switches_per_group": 3, "hosts_per_switch": 2, "global_links": 2}
+
+
+def dragonfly(**parameters: Any) -> Topology:
+    return topologies.build("dragonfly", {"routing": "valiant", **parameters})
+
+
+def route(topology: Topology, switch: str, host: Host) -> Route:
+    return next(route for route in routes(topology, switch) if host.address in route.prefix)
+
+
+def walks(topology: Topology, source: Host, destination: Host) -> Iterator[list[Neighbour]]:
+    """Yield the paths that entries allow, by the number of the detour and by the choice among equal ports."""
+    first = topology.uplink(source)
+    here = departures(topology, first.node)
+    assert topology.detours == any(source.address in prefix for prefix in here)
+    for number in range(len(route(topology, first.node, destination).detours) or 1):
+        pending = [[first]]
+        while pending:
+            links = pending.pop()
+            assert len(links) <= 9, "a loop"
+            last = links[-1].node
+            if last == destination.name:
+                yield links
+                continue
+            found = route(topology, last, destination)
+            departing = found.detours and departures(topology, last) == here
+            ports = found.detours[number : number + 1] if departing else found.ports
+            pending += [[*links, topology.ports[last][port]] for port in ports]
+
+
+def groups_of(topology: Topology, links: list[Neighbour]) -> list[int]:
+    """Return the groups that a path passes, in order."""
+    passed = [topology.route_groups[link.node] for link in links[:-1]]
+    return [group for i, group in enumerate(passed) if i == 0 or passed[i - 1] != group]
+
+
+@pytest.mark.parametrize("parameters", [{}, SMALL, {**SMALL, "nic_switches": True}, {"groups": 3, "global_links": 1}])
+def test_a_path_has_one_group_between_its_ends_and_at_most_three_links_more(parameters: dict[str, Any]) -> None:
+    """The third group is any one, by each global link that leads there."""
+    topology = dragonfly(**parameters)
+    source, count = topology.hosts[0], len(set(topology.route_groups.values()))
+    for destination in topology.hosts[1:]:
+        ends = [topology.route_groups[topology.uplink(host).node] for host in (source, destination)]
+        found = [(groups_of(topology, links), links) for links in walks(topology, source, destination)]
+        if ends[0] == ends[1]:
+            assert [passed for passed, _ in found] == [ends[:1]]
+            continue
+        assert {len(passed) for passed, _ in found} == {3}
+        assert all([passed[0], passed[2]] == ends for passed, _ in found)
+        assert {passed[1] for passed, _ in found} == set(range(count)) - {*ends}
+        shortest = len(topologies.routing.path(topology, source, destination))
+        assert all(shortest <= len(links) + 1 for _, links in found)
+        more = 2 * bool(parameters.get("nic_switches"))
+        assert all(4 <= len(links) - more <= 7 for _, links in found)
+
+
+@pytest.mark.parametrize("parameters", [SMALL, {**SMALL, "global_delay_ns": 5000}, {**SMALL, "nic_switches": True}])
+def test_base_rtts_are_of_the_longest_detours(parameters: dict[str, Any]) -> None:
+    topology = dragonfly(**parameters)
+    largest: dict[int, int] = {}
+    for source in topology.hosts:
+        for destination in topology.hosts:
+            if source is destination:
+                continue
+            back_ns = max(transit_ns(links, ACK_BYTES, 400) for links in walks(topology, destination, source))
+            for links in walks(topology, source, destination):
+                rtt_ns = transit_ns(links, DATA_BYTES, 400) + back_ns  # what goes back may take another way
+                largest[len(links) - 1] = max(rtt_ns, largest.get(len(links) - 1, 0))
+    found = base_rtts(topology, DATA_BYTES, ACK_BYTES, 400).by_switches
+    assert found == largest
+    direct = base_rtts(dragonfly(**{**parameters, "routing": "minimal"}), DATA_BYTES, ACK_BYTES, 400).by_switches
+    assert max(found) == max(direct) + 2
+
+
+@pytest.mark.parametrize("parameters", [{}, SMALL, {**SMALL, "nic_switches": True}])
+def test_minimal_routes_have_one_link_between_groups(parameters: dict[str, Any]) -> None:
+    topology = dragonfly(**{**parameters, "routing": "minimal"})
+    largest: dict[int, int] = {}
+    for source in topology.hosts:
+        for destination in topology.hosts:
+            if source is destination:
+                continue
+            back_ns = max(transit_ns(links, ACK_BYTES, 400) for links in walks(topology, destination, source))
+            ends = [topology.route_groups[topology.uplink(host).node] for host in (source, destination)]
+            for links in walks(topology, source, destination):
+                assert groups_of(topology, links) == list(dict.fromkeys(ends))
+                rtt_ns = transit_ns(links, DATA_BYTES, 400) + back_ns
+                largest[len(links) - 1] = max(rtt_ns, largest.get(len(links) - 1, 0))
+    assert base_rtts(topology, DATA_BYTES, ACK_BYTES, 400).by_switches == largest
+
+
+def test_the_mean_length_is_that_of_all_detours() -> None:
+    topology = dragonfly(**SMALL)
+    paths = group_paths(topology)
+    assert paths is not None
+    for destination in topology.hosts[1:]:
+        lengths = [len(links) - 2 for links in walks(topology, topology.hosts[0], destination)]
+        ends = [topology.uplink(host).node for host in (topology.hosts[0], destination)]
+        if len(lengths) == 1 or len(set(lengths)) == 1:
+            assert paths.mean_links(*ends) == pytest.approx(lengths[0])
+        assert min(lengths) <= paths.mean_links(*ends) <= max(lengths)
+
+
+def test_without_a_link_between_two_groups_detours_go_by_the_others() -> None:
+    topology = dragonfly(**SMALL)
+    group = topology.route_groups
+    left = tuple(link for link in topology.links if {group.get(link.a), group.get(link.b)} != {0, 1})
+    assert len(left) < len(topology.links)
+    cut = replace(topology, links=left)
+    here, one, other = (
+        next(host for host in cut.hosts if group[cut.uplink(host).node] == number) for number in (0, 1, 2)
+    )
+    assert {tuple(groups_of(cut, links)) for links in walks(cut, here, one)} == {(0, 2, 1), (0, 3, 1)}
+    assert {tuple(groups_of(cut, links)) for links in walks(cut, here, other)} == {(0, 3, 2)}
+
+
+def test_planes_of_dragonflies_have_detours_of_their_own() -> None:
+    of = {"name": "dragonfly", "routing": "valiant", **SMALL}
+    topology = topologies.build("multi-plane", {"planes": 2, "of": of})
+    second = len(topology.hosts) // 2
+    (one, other) = topology.hosts[second], topology.hosts[-1]
+    passed = {tuple(groups_of(topology, links)) for links in walks(topology, one, other)}
+    assert passed == {(4, 5, 7), (4, 6, 7)}
+    assert not routes(topology, topology.uplink(one).node)[-1].prefix.supernet_of(
+        routes(topology, topology.uplink(topology.hosts[0]).node)[0].prefix
+    )
+
+
+def adversarial(folder: Path, **tables: Any) -> Run:
+    """Return a run in which all hosts of a group send to the next group: one link joins the two."""
+    hosts, own = 72, 8  # of all groups, and of one
+    flows = [f"{host} {(host + own) % hosts} 3 100 200000 0" for host in range(hosts)]
+    (folder / "flows.txt").write_text("\n".join([str(hosts), *flows, ""]))
+    values = {
+        "topology": {"name": "dragonfly"},
+        "workload": {"name": "ns3", "file": "flows.txt"},
+        "cc": "dctcp",
+        "lb": "spray",
+        "switch": {"buffer_bytes": "none"},
+    }
+    for name, table in tables.items():
+        values[name] = {**values[name], **table} if isinstance(table, dict) else table
+    (run,) = plan("adversarial", check(values), folder)
+    return run
+
+
+def global_loads(run: Run) -> tuple[Counter[tuple[str, str]], int]:
+    """Return the bytes on the links between groups, by direction, and when the run ended."""
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    group = {switch.name: int(switch.name[1:].split("-")[0]) for switch in run.topology.switches}
+    loads: Counter[tuple[str, str]] = Counter()
+    stats = recording.port_stats
+    for number, port, sent_bytes in zip(stats["node"], stats["port"], stats["tx_bytes"], strict=True):
+        node = recording.node_names[number]
+        there = run.topology.ports[node][int(port)].node if node in group else node
+        if there in group and group[node] != group[there]:
+            loads[node, there] += int(sent_bytes)
+    return loads, recording.end_ns
+
+
+def test_valiant_spreads_what_minimal_routing_concentrates(tmp_path: Path) -> None:
+    """Eight hosts of a group send into one link at least; by detours each of 72 directions has its share."""
+    minimal, slow_ns = global_loads(adversarial(tmp_path, topology={"routing": "minimal"}))
+    spread, fast_ns = global_loads(adversarial(tmp_path, topology={"routing": "valiant"}))
+    assert max(minimal.values()) > 8 * 200_000
+    assert len(spread) == 72
+    assert max(spread.values()) < 0.5 * max(minimal.values())
+    assert max(spread.values()) < 1.3 * sum(spread.values()) / len(spread)
+    assert fast_ns < 0.5 * slow_ns
+
+
+def test_a_flow_that_ecmp_keeps_on_its_path_has_one_detour(tmp_path: Path) -> None:
+    run = adversarial(tmp_path, topology={"routing": "valiant"}, lb="ecmp")
+    assert run.switch_load_balancer.name == "valiant"
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    assert sum(flow.columns["retransmitted"] for flow in recording.flows) == 0  # nothing came out of order
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"switch": {"load_balancing": "valiant"}}, "'valiant' sends packets through other groups of switches"),
+        (
+            {"topology": {"routing": "valiant"}, "switch": {"load_balancing": "drill"}},
+            "'drill' knows of no detours, which topology.routing = 'valiant' needs; expected 'valiant', or",
+        ),
+        ({"topology": {"routing": "valiant"}, "cc": "dart", "lb": "ecmp"}, "topology.routing: 'dart' knows of routes"),
+        (
+            {"topology": {"routing": "valiant"}, "cc": "expresspass", "lb": "ecmp"},
+            "topology.routing: cc 'expresspass' expects what answers",
+        ),
+        ({"topology": {"routing": "valiant"}, "cc": "hpcc"}, "may have the same id in telemetry"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        adversarial(tmp_path, **tables)

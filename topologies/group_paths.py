@@ -1,0 +1,235 @@
+"""Routes by groups of switches, as dragonflies have them: directly to another group, or by way of a third one.
+
+These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. Minimal routes have one
+link between groups, to the destination's. With detours a packet that is still in the group where it
+began takes one of the links that lead out of it to a third group, each with the same probability, and
+goes on directly from there. Within a group paths are the shortest ones that do not leave it, so a
+packet is in each group at most once.
+
+The links that a detour may begin with have numbers that are the same for all switches of a group: each
+of them knows by a packet's number which link it is on its way to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from topologies.model import Neighbour, Topology
+from topologies.shortest_paths import Cells, Ports, shortest_paths
+
+_NO_PATH = -1
+
+
+class Ways(NamedTuple):
+    """Ports on from a switch: those that lead on directly, and by number those of the detours from its group."""
+
+    direct: Ports
+    detours: Ports = ()
+
+
+class _Exit(NamedTuple):
+    """A link out of a group."""
+
+    switch: str
+    port: int
+    there: Neighbour
+
+
+class GroupPaths:
+    """Paths of one network with `route_groups`."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._group = topology.route_groups
+        self.column = shortest_paths(topology).column
+        self._members: dict[int, list[str]] = {}
+        self._inner: dict[str, list[tuple[int, Neighbour]]] = {}
+        self._exits: dict[int, list[_Exit]] = {}
+        for name, group in self._group.items():
+            self._members.setdefault(group, []).append(name)
+            ports = [(port, there) for port, there in sorted(topology.ports[name].items()) if there.node in self._group]
+            self._inner[name] = [(port, there) for port, there in ports if self._group[there.node] == group]
+            outer = (_Exit(name, port, there) for port, there in ports if self._group[there.node] != group)
+            self._exits.setdefault(group, []).extend(outer)
+        self._leads_to: dict[tuple[int, int], list[_Exit]] = {}
+        for group, exits in self._exits.items():
+            for one in exits:
+                self._leads_to.setdefault((group, self._group[one.there.node]), []).append(one)
+        self._distances = {name: self._search(name) for name in self._group}
+
+    def _search(self, start: str) -> dict[str, int]:
+        """Return the links from each switch of a group to one of them."""
+        found, here = {start: 0}, [start]
+        while here:
+            reached = {there.node: found[name] + 1 for name in here for _, there in self._inner[name]}
+            here = [name for name in reached if name not in found]
+            found.update((name, reached[name]) for name in here)
+        return found
+
+    def _towards(self, switch: str, target: str) -> Ports:
+        """Return the ports that begin shortest paths to another switch of the group."""
+        distance = self._distances[target]
+        if switch not in distance:
+            return ()
+        return tuple(port for port, there in self._inner[switch] if distance[there.node] == distance[switch] - 1)
+
+    def _nearest(self, switch: str, group: int) -> list[_Exit]:
+        """Return the links to another group that are the fewest links away from a switch."""
+        exits = [one for one in self._leads_to.get((self._group[switch], group), ()) if self._joined(switch, one)]
+        away = min((self._distances[one.switch][switch] for one in exits), default=0)
+        return [one for one in exits if self._distances[one.switch][switch] == away]
+
+    def _joined(self, switch: str, one: _Exit) -> bool:
+        return switch in self._distances[one.switch]
+
+    def first_ports(self, switch: str) -> tuple[Cells, list[Ways]]:
+        """Return for each destination an index into the returned ways on from a switch.
+
+        There are none for the switch itself and for unreachable destinations.
+        """
+        own = self._group[switch]
+        sets: dict[Ways, int] = {}
+        of_group: dict[int, Ways] = {}
+        kinds = np.zeros(len(self.column), np.int64)
+        for destination, column in self.column.items():
+            group = self._group[destination]
+            if group == own:
+                ways = Ways(self._towards(switch, destination))
+            else:
+                if group not in of_group:
+                    of_group[group] = Ways(self._directly(switch, group), self._detours(switch, group))
+                ways = of_group[group]
+            kinds[column] = sets.setdefault(ways, len(sets))
+        return kinds, list(sets)
+
+    def _directly(self, switch: str, group: int) -> Ports:
+        return tuple(sorted({port for one in self._nearest(switch, group) for port in self._ports(switch, one)}))
+
+    def _detours(self, switch: str, group: int) -> Ports:
+        return tuple(self._ports(switch, one)[0] for one in self._begins(switch, group))
+
+    def _begins(self, switch: str, group: int) -> list[_Exit]:
+        """Return the links that detours to a group may begin with."""
+        through = (
+            one
+            for one in (self._exits[self._group[switch]] if self._topology.detours else ())
+            if self._group[one.there.node] != group and (self._group[one.there.node], group) in self._leads_to
+        )
+        return [one for one in through if self._joined(switch, one)]
+
+    def _ports(self, switch: str, one: _Exit) -> Ports:
+        return (one.port,) if one.switch == switch else self._towards(switch, one.switch)
+
+    def mean_links(self, source: str, destination: str) -> float:
+        """Return the links between two switches, on average over all detours.
+
+        Parameters
+        ----------
+        source, destination
+            Names of switches that a path joins.
+
+        Returns
+        -------
+        float
+            Mean number of links.
+        """
+        group = self._group[destination]
+        if group == self._group[source]:
+            return self._distances[destination][source]
+        begins = self._begins(source, group)
+        if not begins:
+            return self._direct_links(source, destination)
+        return fmean(
+            self._distances[one.switch][source] + 1 + self._direct_links(one.there.node, destination) for one in begins
+        )
+
+    def _direct_links(self, source: str, destination: str) -> float:
+        onward = self._nearest(source, self._group[destination])
+        distance = self._distances
+        return fmean(distance[one.switch][source] + 1 + distance[destination][one.there.node] for one in onward)
+
+    def costs(self, cost: Callable[[Neighbour], int]) -> dict[int, Cells]:
+        """Return the largest cost of the paths between any two destinations, by the switches on the path.
+
+        Parameters
+        ----------
+        cost
+            Cost of a link, by its far end; a path's is their sum.
+
+        Returns
+        -------
+        dict[int, Cells]
+            Costs from row to column, both in the order of `column`; -1: no path over so many switches.
+        """
+        own = {name: self._costs_within(name, cost) for name in self._group}
+        widest = max(links for costs in own.values() for links, _ in costs.values()) + 1
+        most, count = 3 * widest + 1, len(self.column)
+        group_of = np.array([self._group[name] for name in self.column])
+
+        def none() -> Cells:
+            return np.full((most, count), _NO_PATH, np.int64)
+
+        def extend(into: Cells, onward: Cells, switches: int, more: int) -> None:
+            longer = np.where(onward >= 0, onward + more, _NO_PATH)[: most - switches]
+            np.maximum(into[switches:], longer, out=into[switches:])
+
+        # From each switch to destinations in its own group, and then directly to those in others.
+        within: dict[str, Cells] = {}
+        for name, costs in own.items():
+            within[name] = none()
+            for there, (links, sum_of_costs) in costs.items():
+                if there in self.column:
+                    within[name][links + 1, self.column[there]] = sum_of_costs
+        direct: dict[str, Cells] = {}
+        for name in self._group:
+            direct[name] = none()
+            for group in self._members:
+                for one in self._nearest(name, group) if group != self._group[name] else ():
+                    links, before = own[name][one.switch]
+                    extend(direct[name], within[one.there.node], links + 1, before + cost(one.there))
+        # From a switch by any of its own links out of the group, and on directly.
+        leaving: dict[str, Cells] = {}
+        for group, exits in self._exits.items() if self._topology.detours else ():
+            for one in exits:
+                onward = np.where(group_of == group, _NO_PATH, direct[one.there.node])
+                extend(leaving.setdefault(one.switch, none()), onward, 1, cost(one.there))
+        found = np.full((most, count, count), _NO_PATH, np.int64)
+        for name, row in self.column.items():
+            total = np.maximum(within[name], np.where(self._detoured(name, group_of), _NO_PATH, direct[name]))
+            for through in self._members[self._group[name]]:
+                if through in leaving and through in own[name]:
+                    links, before = own[name][through]
+                    extend(total, leaving[through], links, before)
+            found[:, row] = total
+        return {switches: costs for switches, costs in enumerate(found) if (costs >= 0).any()}
+
+    def _detoured(self, switch: str, group_of: Cells) -> npt.NDArray[np.bool_]:
+        """Return whether packets to a destination take detours, by column."""
+        groups = {group for group in self._members if group != self._group[switch] and self._begins(switch, group)}
+        return np.isin(group_of, sorted(groups))
+
+    def _costs_within(self, start: str, cost: Callable[[Neighbour], int]) -> dict[str, tuple[int, int]]:
+        """Return the links and the largest cost of the shortest paths to each switch of a group."""
+        found, here = {start: (0, 0)}, [start]
+        while here:
+            reached: dict[str, tuple[int, int]] = {}
+            for name in here:
+                links, before = found[name]
+                for _, there in self._inner[name]:
+                    if there.node not in found:
+                        reached[there.node] = max(reached.get(there.node, (0, 0)), (links + 1, before + cost(there)))
+            found.update(reached)
+            here = list(reached)
+        return found
+
+
+@lru_cache(maxsize=8)
+def group_paths(topology: Topology) -> GroupPaths | None:
+    """Return the paths of a network whose routes are by groups; None: they are shortest paths."""
+    return GroupPaths(topology) if topology.route_groups else None
