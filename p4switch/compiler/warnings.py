@@ -28,6 +28,7 @@ NAMES = {
     "invalid-header": "a field of a header that nothing makes valid",
     "other": "anything that has no name of its own",
     "parser-loop": "states of a parser that lead to each other and take nothing of the packet",
+    "register-executions": "a register of TNA or T2NA that one packet may use more than once",
     "selector": "a key for an action selector in a table that has none",
     differences.NAME: "what BMv2, and so the built-in switch, does differently from P4-16 or the architecture",
     "uninitialized": "a variable that is read before anything sets it",

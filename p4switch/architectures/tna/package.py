@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from p4switch import ir
 from p4switch.architectures.blocks import Emitted, allocate_side, lower_parser, lower_side
 from p4switch.architectures.package import Package, Site, Tell
-from p4switch.architectures.tna import PACKAGES
+from p4switch.architectures.tna import PACKAGES, executions
 from p4switch.bfrt.fields import Id, Table, data_field, in_bytes
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Facts
@@ -145,7 +145,8 @@ class TnaSwitch(Package):
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Tell of nothing: where the chip leaves something open, the built-in switch does as its description says."""
+        """Tell of registers that a packet uses more than once."""
+        executions.warn(blocks, facts, tell)
 
 
 def _port_metadata(blocks: list[Block]) -> str:

@@ -422,3 +422,53 @@ def test_a_register_that_only_its_action_names_is_used(tmp_path: Path) -> None:
     )
     checked = parse_and_check(write(tmp_path, INGRESS=ingress), arch="tna")
     assert [w.message for w in checked.warnings if w.name == "unused"] == ["Register 'idle' is never used"]
+
+
+REGISTERS = (
+    "Register<bit<32>, bit<9>>(4) first; Register<bit<32>, bit<9>>(4) second;"
+    " RegisterAction<bit<32>, bit<9>, bit<32>>(first) add = { void apply(inout bit<32> v) { v = v + 1; } };"
+    " RegisterAction<bit<32>, bit<9>, bit<32>>(first) clear = { void apply(inout bit<32> v) { v = 0; } };"
+    " RegisterAction<bit<32>, bit<9>, bit<32>>(second) more = { void apply(inout bit<32> v) { v = v + 2; } };"
+    " action adds() { add.execute(0); } action clears() { clear.execute(0); } action none() {}"
+    " table t { key = { hdr.h.kind : exact; } actions = { adds; clears; none; } default_action = none(); }"
+    " apply { tm.ucast_egress_port = 2; more.execute(0); CODE }"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "uses"),
+    [
+        ("add.execute(0);", 1),
+        ("add.execute(0); clear.execute(0);", 2),
+        ("first.write(0, 5); hdr.wide.a = first.read(0);", 2),
+        ("if (hdr.h.kind == 1) { add.execute(0); } else { clear.execute(0); }", 1),
+        ("if (hdr.h.kind == 1) { add.execute(0); } clear.execute(0);", 2),
+        ("if (hdr.h.kind == 1) { add.execute(0); return; } clear.execute(0);", 1),
+        ("if (hdr.h.kind == 1) { add.execute(0); exit; } clear.execute(0);", 1),
+        ("t.apply();", 1),
+        ("t.apply(); add.execute(0);", 2),
+        ("switch (t.apply().action_run) { none: { add.execute(0); } }", 1),
+        ("switch (t.apply().action_run) { adds: { clear.execute(0); } default: {} }", 2),
+        ("switch (t.apply().action_run) { adds: {} clears: {} default: { add.execute(0); } }", 1),
+        ("switch (hdr.h.kind) { 1: { add.execute(0); } 2: { clear.execute(0); } }", 1),
+        ("switch (hdr.h.kind) { 1: { add.execute(0); } default: {} } clear.execute(0);", 2),
+        ("adds(); clears(); add.execute(0);", 3),
+    ],
+)
+def test_a_register_that_a_packet_uses_twice_is_told(tmp_path: Path, code: str, uses: int) -> None:
+    checked = parse_and_check(write(tmp_path, INGRESS=REGISTERS.replace("CODE", code)), arch="tna")
+    told = [w.message for w in checked.warnings if w.name == "register-executions"]
+    text = f"register 'first' is used {uses} times for one packet, and a chip uses it once"
+    assert told == ([text] if uses > 1 else [])
+
+
+def test_two_instances_of_a_control_have_a_register_each(tmp_path: Path) -> None:
+    program = write(tmp_path, INGRESS="Own() one; Own() other; apply { one.apply(); other.apply(); }")
+    control = (
+        "control Own() { Register<bit<32>, bit<9>>(4) r; RegisterAction<bit<32>, bit<9>, bit<32>>(r) add ="
+        " { void apply(inout bit<32> v) { v = v + 1; } }; apply { add.execute(0); } }\ncontrol In("
+    )
+    program.write_text(program.read_text().replace("control In(", control))
+    assert [w.name for w in parse_and_check(program, arch="tna").warnings] == []
+    program.write_text(program.read_text().replace("other.apply()", "one.apply()"))
+    assert "register-executions" in [w.name for w in parse_and_check(program, arch="tna").warnings]
