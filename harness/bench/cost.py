@@ -496,7 +496,11 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
         "dart, a data packet that finds the table full": pipeline_cost.deflecting(compiled["dart"], 4),
     }
     forwarding = [pipeline_cost.forwarding(name, compiled[name]) for name in compared]
-    ns = pipeline_cost.measure({name: load for loads in (*forwarding, others) for name, load in loads.items()})
+    chips = {}
+    for name in ("ecn", "int"):
+        made = compile_program(programs.program(name).source, arch="tna")
+        chips[f"{name} for tna"] = pipeline_cost.on_chip(name, made.program)
+    ns = pipeline_cost.measure({name: load for loads in (*forwarding, chips, others) for name, load in loads.items()})
     found: list[dict[str, Any]] = []
     for name in compared:
         row = {
@@ -505,6 +509,11 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
         }  # fmt: skip
         say(f"pipeline {name}: {1e3 / ns[name]:.2f} M packets/s, {row['ratio_to_hand_written']:.2f} x hand-written C")
         say(f"pipeline {name}: {row['silent_ratio']:.2f} x as long when built for tracing, with tracing off")
+        found.append(row)
+    for name in chips:
+        row = {"packets": name, "ns": ns[name], "ratio_to_v1model": ns[name] / ns[name.removesuffix(" for tna")]}
+        ratio = row["ratio_to_v1model"]
+        say(f"pipeline {name}: {1e3 / ns[name]:.2f} M packets/s, {ratio:.2f} x as long as for v1model")
         found.append(row)
     for name in others:
         row = {"packets": name, "ns": ns[name], "ratio_to_ecn": ns[name] / ns["ecn"]}

@@ -75,6 +75,12 @@ def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
     return {what: _forwards(switch, packets) for what, switch in switches.items()}
 
 
+def on_chip(name: str, program: ir.Program) -> Load:
+    """Return the load of `forwarding` for a program as it is written for another architecture."""
+    generated, _, packets = _set_up(name, program)
+    return _forwards(generated, packets)
+
+
 def contributing(program: ir.Program) -> Load:
     """Return the load of collective.p4: contributions to sums of 8, of which the last one leaves with the sum.
 

@@ -108,12 +108,21 @@ static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, ui
     p4_st16(to + 25, length);
 }
 
-/* --- to the queues -------------------------------------------------------------------------------------------------- */
+/* --- to the queues: a packet that waits has room for egress' prefix in front of its frame -------------------------------------------------------------------------------------------------- */
+
+static uint32_t waiting_len(const phv *p) { return p->base.frame->wire_len - EGRESS_PREFIX; }
 
 /* Drops and frees p. */
 static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
 {
     packet_drop(sw, p, port, p->base.frame->wire_len, reason);
+    packet_delete(sw, p);
+}
+
+/* The same of one that was to wait. */
+static void drop_waiting(p4_switch *sw, phv *p, p4_drop_reason reason)
+{
+    packet_drop(sw, p, p->ingress_port, waiting_len(p), reason);
     packet_delete(sw, p);
 }
 
@@ -132,7 +141,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
     p->base.ingress_port = p->ingress_port;
-    p->base.len = p->base.frame->wire_len;
+    p->base.len = waiting_len(p);
     p->base.priority = min32(p->qid, MAX_PRIORITY);
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
     sw->env.enqueue(sw->env.ctx, &p->base);
@@ -212,7 +221,7 @@ static void send(p4_switch *sw, phv *p, const destinations *to)
         packet_delete(sw, p);
         return;
     }
-    drop(sw, p, p->ingress_port, to->group_a || to->group_b || to->cpu ? P4_DROP_NO_PORT : P4_DROP_PROGRAM_INGRESS);
+    drop_waiting(sw, p, to->group_a || to->group_b || to->cpu ? P4_DROP_NO_PORT : P4_DROP_PROGRAM_INGRESS);
 }
 
 /* --- mirrors -------------------------------------------------------------------------------------------------------- */
@@ -235,20 +244,20 @@ static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
 /* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. */
 static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n)
 {
-    frame = frame_widened(sw, frame, n);
-    write_chunks(frame->data, chunks, n);
+    frame = frame_widened(sw, frame, EGRESS_PREFIX + n);
+    write_chunks(frame->data + EGRESS_PREFIX, chunks, n);
     phv *q = successor(sw, p, frame);
     NEW_COPY(q);
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, id, q->copy, NULL, 0);
     sw->counts.cloned++;
     if (!may_hop(q)) {
-        drop(sw, q, q->ingress_port, P4_DROP_HOPS);
+        drop_waiting(sw, q, P4_DROP_HOPS);
         return;
     }
     const object_state_mirror *session = id < MIRROR_SESSIONS ? &mirror_cells(sw)[id] : NULL;
     if (session && session->enabled) {
         if (session->max_bytes)
-            frame_truncate(frame, session->max_bytes);
+            frame_truncate(frame, EGRESS_PREFIX + session->max_bytes);
         q->qid = session->qid;
         q->color = session->color;
         q->cos = session->cos;
@@ -261,11 +270,11 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
     }
     const p4_group *group = p4_group_find(&sw->clones, id); /* P4Runtime's */
     if (!group || !group->count) {
-        drop(sw, q, q->ingress_port, P4_DROP_NO_PORT);
+        drop_waiting(sw, q, P4_DROP_NO_PORT);
         return;
     }
     if (group->truncate)
-        frame_truncate(frame, group->truncate);
+        frame_truncate(frame, EGRESS_PREFIX + group->truncate);
     for (uint32_t i = 0; i + 1 < group->count; i++)
         send_copy(sw, q, group->replicas[i].port, group->replicas[i].instance, 1);
     sw->counts.cloned += group->count - 1;
@@ -342,7 +351,7 @@ static phv *ingress_once(p4_switch *sw, phv *p)
         return NULL;
     }
     ingress_deparser_tell(sw, p);
-    frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
+    frame = deparse_behind(sw, p, EGRESS_PREFIX, ingress_deparser_bytes(p), ingress_deparser_write);
     /* The same packet goes on: what egress has of its own was not touched. */
     p->base.frame = frame;
     p->parsed = p->length = p->error = 0;
@@ -420,11 +429,12 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     uint32_t port = p->base.egress_port;
     p->now = now;
     if (p->bypass) {
+        frame_narrow(p->base.frame, EGRESS_PREFIX);
         leave(sw, p, p->base.frame, sent);
         return;
     }
-    p->ingress_len = p->base.frame->wire_len + FCS_BYTES;
-    p4_frame *frame = p->base.frame = frame_widened(sw, p->base.frame, EGRESS_PREFIX);
+    p->ingress_len = waiting_len(p) + FCS_BYTES;
+    p4_frame *frame = p->base.frame;
     write_egress_prefix(sw, p, p->ingress_len, frame->data);
     run_egress_parser(sw, p);
     if (p->parsed < EGRESS_PREFIX)
