@@ -53,11 +53,12 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.
 
 
 def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To C by hand; when built for tracing, with tracing off; and to a plain frame of ecn.p4."""
+    """To C by hand; when built for tracing, with tracing off; as TNA to v1model; and to a plain frame of ecn.p4."""
     ns = {"ecn": (100.0, 80.0, 101.0), "int": (300.0, 200.0, 315.0), "collective": (120.0, 80.0, 120.0)}
 
     def measure(loads: Mapping[str, pipeline_cost.Load]) -> dict[str, float]:
         known = {name + what: ns[name][i] for name in ns for i, what in enumerate(("", " by hand", " silent"))}
+        known |= {"ecn for tna": 150.0, "int for tna": 150.0}
         return {name: known.get(name, 50.0) for name in loads}
 
     monkeypatch.setattr(pipeline_cost, "measure", measure)
@@ -66,8 +67,10 @@ def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.
     assert [(row["packets"], row["ns"]) for row in rows[:3]] == [(name, ns[name][0]) for name in ns]
     assert [row["ratio_to_hand_written"] for row in rows[:3]] == [1.25, 1.5, 1.5]
     assert [row["silent_ratio"] for row in rows[:3]] == [1.01, 1.05, 1.0]
-    assert [row["ratio_to_ecn"] for row in rows[3:]] == [0.5] * 4
+    assert [row["ratio_to_v1model"] for row in rows[3:5]] == [1.5, 0.5]
+    assert [row["ratio_to_ecn"] for row in rows[5:]] == [0.5] * 4
     assert "pipeline int: 3.33 M packets/s, 1.50 x hand-written C" in told
+    assert "pipeline ecn for tna: 6.67 M packets/s, 1.50 x as long as for v1model" in told
     assert "pipeline dart, a data packet that finds the table full: 50 ns, 0.50 x ecn" in told
 
 
