@@ -1,8 +1,8 @@
 """Networks as lists of links: a CSV or a TOML file.
 
-    a,b,rate_bps,delay_ns,loss           a line a link; the last three may be left out, or be empty
-    leaf0,h0,25 Gb/s,500 ns,
-    leaf0,spine0,100 Gb/s,1 us,1e-5
+    a,b,rate_bps,delay_ns,loss,framing_bytes  a line a link; all but the first two may be left out, or be empty
+    leaf0,h0,25 Gb/s,500 ns,,
+    leaf0,spine0,100 Gb/s,1 us,1e-5,
 
 or, in TOML,
 
@@ -31,7 +31,7 @@ from p4switch.foreign_files import read_text
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table
 from topologies.from_files import FileLink, FileNetwork, FileTopology, assembled, checked_name, leaves
-from topologies.links import Delay, Loss, Pattern, Rate
+from topologies.links import Delay, Framing, Loss, Pattern, Rate
 from topologies.model import MAX_LINKS, Topology
 from topologies.registry import register
 
@@ -40,7 +40,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-COLUMNS = ("a", "b", "rate_bps", "delay_ns", "loss")
+COLUMNS = ("a", "b", "rate_bps", "delay_ns", "loss", "framing_bytes")
 _HOST = "host"
 
 
@@ -50,6 +50,7 @@ class Attributes(Table):
     rate_bps: Rate | None = None
     delay_ns: Delay | None = None
     loss: Loss | None = None
+    framing_bytes: Framing | None = None
 
 
 class NodeEntry(Table):
@@ -146,6 +147,7 @@ class ListedTopology(FileTopology):
             self.link_delay_ns if given.delay_ns is None else given.delay_ns,
             given.loss or 0.0,
             link.where,
+            given.framing_bytes,
         )
 
 
@@ -279,9 +281,10 @@ def written(topology: Topology) -> str:
     lines += [f'  {{ name = "{s.name}", kind = "switch", tier = {s.tier} }},' for s in topology.switches]
     links = []
     for link in topology.links:
-        loss = f", loss = {link.loss!r}" if link.loss else ""
+        more = f", loss = {link.loss!r}" if link.loss else ""
+        more += "" if link.framing_bytes is None else f", framing_bytes = {link.framing_bytes}"
         links.append(
-            f'  {{ a = "{link.a}", b = "{link.b}", rate_bps = {link.rate_bps}, delay_ns = {link.delay_ns}{loss} }},'
+            f'  {{ a = "{link.a}", b = "{link.b}", rate_bps = {link.rate_bps}, delay_ns = {link.delay_ns}{more} }},'
         )
     return "\n".join(["nodes = [", *lines, "]", "links = [", *links, "]", ""])
 
@@ -290,7 +293,11 @@ def written_csv(topology: Topology) -> str:
     """Return the links of a network as CSV. Which nodes are hosts, and tiers, are not in it."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
+    framings = any(link.framing_bytes is not None for link in topology.links)
+    columns = COLUMNS if framings else COLUMNS[:-1]
+    table.writerow(columns)
     for link in topology.links:
-        table.writerow([link.a, link.b, link.rate_bps, link.delay_ns, repr(link.loss) if link.loss else ""])
+        loss = repr(link.loss) if link.loss else ""
+        row = [link.a, link.b, link.rate_bps, link.delay_ns, loss, link.framing_bytes]
+        table.writerow(row[: len(columns)])
     return text.getvalue()

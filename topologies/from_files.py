@@ -49,6 +49,7 @@ class FileLink:
     delay_ns: int
     loss: float = 0.0
     where: str = ""
+    framing_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
     ends = {name: iter(server) for name, server in servers.items()}
     for link in network.links:
         a, b = (next(ends[end]) if end in ends else bonds.get(end, end) for end in (link.a, link.b))
-        builder.link(a, b, link.rate_bps, link.delay_ns, link.loss)
+        builder.link(a, b, link.rate_bps, link.delay_ns, link.loss, link.framing_bytes)
     for name, switch in bonds.items():
         rate_bps = sum(link.rate_bps for link in network.links if name in (link.a, link.b))
         builder.link(switch, name, rate_bps, ON_BOARD_DELAY_NS)

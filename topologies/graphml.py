@@ -1,7 +1,7 @@
 """GraphML files, as graph tools and the Internet Topology Zoo write them, read through networkx.
 
 Nodes have their ids as names. An attribute `kind` of a node says `host` or `switch`; attributes of
-edges are those of `edges` (`rate_bps`, `delay_ns`, `loss`), or others that `attributes` names:
+edges are those of `edges` (`rate_bps`, `delay_ns`, `loss`, `framing_bytes`), or others that `attributes` names:
 `attributes = { rate_bps = "LinkSpeedRaw" }`.
 """
 
@@ -22,14 +22,14 @@ from topologies.model import MAX_LINKS, Topology
 from topologies.registry import register
 
 _MOST_BYTES = 64 << 20  # a tree of XML takes many times its text
-_ATTRIBUTES = ("rate_bps", "delay_ns", "loss")
+_ATTRIBUTES = ("rate_bps", "delay_ns", "loss", "framing_bytes")
 
 
 @register("graphml")
 class GraphMl(ListedTopology):
     """`link_rate_bps` and `link_delay_ns` are those of links of which the file says nothing else."""
 
-    attributes: dict[str, str] = {}  # by ours, rate_bps, delay_ns and loss: those of the file's edges
+    attributes: dict[str, str] = {}  # by ours, as rate_bps: those of the file's edges
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

@@ -26,7 +26,9 @@ Loss = Annotated[float, Field(ge=0, lt=1)]
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]
 Tier = Literal["hosts"] | Annotated[int, Field(ge=0)]
 
-_ATTRIBUTES = ("rate_bps", "delay_ns", "loss")
+Framing = Annotated[int, BeforeValidator(integral), Field(ge=0, le=1000)]
+
+_ATTRIBUTES = ("rate_bps", "delay_ns", "loss", "framing_bytes")
 
 
 class LinkRule(Table):
@@ -45,6 +47,7 @@ class LinkRule(Table):
     rate_bps: Rate | None = None  # of each direction
     delay_ns: Delay | None = None  # propagation, one way
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
+    framing_bytes: Framing | None = None  # charged for a frame beyond its own bytes, instead of what `framing` says
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

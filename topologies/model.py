@@ -41,7 +41,8 @@ class Switch:
 class Link:
     """A full-duplex link; each direction has the whole rate and the same propagation delay.
 
-    Of the frames in each direction it loses the share `loss` at random.
+    Of the frames in each direction it loses the share `loss` at random. `framing_bytes` is what it charges for a frame
+    beyond its own bytes; None: as `Topology.framing_bytes`.
     """
 
     a: str
@@ -51,17 +52,19 @@ class Link:
     rate_bps: int
     delay_ns: int
     loss: float = 0.0
+    framing_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Far end of a port's link."""
+    """Far end of a port's link, which charges `extra_bytes` for a frame beyond what the network's links do."""
 
     node: str
     port: int
     rate_bps: int
     delay_ns: int
     loss: float = 0.0
+    extra_bytes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,7 @@ class Topology:
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     route_groups: Mapping[str, int] = field(default_factory=dict)
     detours: bool = False
+    framing_bytes: int = 0  # of links that have none of their own
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:
@@ -95,7 +99,10 @@ class Topology:
                 (link.a, link.a_port, link.b, link.b_port),
                 (link.b, link.b_port, link.a, link.a_port),
             ):
-                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns, link.loss)
+                extra_bytes = 0 if link.framing_bytes is None else link.framing_bytes - self.framing_bytes
+                ports[node][port] = Neighbour(
+                    other, other_port, link.rate_bps, link.delay_ns, link.loss, extra_bytes
+                )
         return ports
 
     @cached_property
@@ -111,6 +118,17 @@ class Topology:
     def uplink(self, host: Host) -> Neighbour:
         """Return the switch port that a host is attached to, with the link's rate and delay."""
         return self.ports[host.name][HOST_PORT]
+
+
+def framed(topology: Topology, framing_bytes: int) -> Topology:
+    """Return the network whose links charge so many bytes for a frame, where they have no framing of their own."""
+    own = any(link.framing_bytes is not None for link in topology.links)
+    return _framed(topology, framing_bytes) if own else topology
+
+
+@lru_cache(maxsize=8)
+def _framed(topology: Topology, framing_bytes: int) -> Topology:
+    return replace(topology, framing_bytes=framing_bytes)
 
 
 def renumbered(topology: Topology, panel: FrontPanel | None) -> Topology:
@@ -217,7 +235,9 @@ class Builder:
         self._next_port[name] = HOST_PORT
         return name
 
-    def link(self, a: str, b: str, rate_bps: int, delay_ns: int, loss: float = 0.0) -> None:
+    def link(
+        self, a: str, b: str, rate_bps: int, delay_ns: int, loss: float = 0.0, framing_bytes: int | None = None
+    ) -> None:
         """Add a full-duplex link between the next free ports of two nodes.
 
         Parameters
@@ -230,6 +250,8 @@ class Builder:
             Propagation delay.
         loss
             Share of frames that each direction loses at random.
+        framing_bytes
+            Bytes that the link charges for a frame beyond its own; none: as all links.
 
         Raises
         ------
@@ -238,7 +260,7 @@ class Builder:
         """
         if len(self._links) == MAX_LINKS:
             raise UserError(f"topology {self._name!r}: over {MAX_LINKS:,} links; expected a smaller network")
-        self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns, loss))
+        self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns, loss, framing_bytes))
 
     def _port(self, node: str) -> int:
         port = self._next_port[node]

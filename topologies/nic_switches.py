@@ -30,7 +30,8 @@ def with_nic_switches(topology: Topology) -> Topology:
             links.append(replace(link, a=nic.name, a_port=NETWORK_PORT))
         else:
             links.append(replace(link, b=nic.name, b_port=NETWORK_PORT))
-        links.append(Link(nic.name, HOST_PORT, host, HOST_PORT, link.rate_bps, ON_BOARD_DELAY_NS))
+        on_board = Link(nic.name, HOST_PORT, host, HOST_PORT, link.rate_bps, ON_BOARD_DELAY_NS)
+        links.append(replace(on_board, framing_bytes=link.framing_bytes))
     groups = dict(topology.route_groups)
     if groups:
         groups |= {f"nic-{host.name}": groups[topology.uplink(host).node] for host in topology.hosts}

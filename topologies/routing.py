@@ -249,8 +249,12 @@ def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]
     return links
 
 
+def _kind(link: Neighbour) -> tuple[int, int, int]:
+    return link.rate_bps, link.delay_ns, link.extra_bytes
+
+
 def _wire_ns(link: Neighbour, wire_bytes: int) -> int:
-    return link.delay_ns - (-wire_bytes * 8 * 10**9 // link.rate_bps)
+    return link.delay_ns - (-(wire_bytes + link.extra_bytes) * 8 * 10**9 // link.rate_bps)
 
 
 def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int = 0) -> int:
@@ -305,7 +309,7 @@ def base_rtt_ns(
 
 @dataclass(frozen=True, eq=False)
 class BaseRtts:
-    """The largest base RTTs between hosts, whose links are of some kinds: each has a rate and a delay.
+    """The largest base RTTs between hosts, whose links are of some kinds: each has a rate, a delay and a framing.
 
     `kinds` has the kind of each host's link, by index, and `rates_bps` is by kind. `between` has, of two kinds, the
     largest base RTT through so many switches, by their number from 0; 0: no two such hosts are so far apart. It has no
@@ -378,10 +382,11 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
         The largest base RTTs by kinds of hosts' links and numbers of switches, in ns.
     """
     # Hosts on one switch with equal links are alike: what counts is how many there are of each kind.
-    kinds = Counter((up.node, up.rate_bps, up.delay_ns) for up in map(topology.uplink, topology.hosts))
-    firsts = {(up.node, up.rate_bps, up.delay_ns): up for up in map(topology.uplink, topology.hosts)}
+    ups = [topology.uplink(host) for host in topology.hosts]
+    kinds = Counter((up.node, _kind(up)) for up in ups)
+    firsts = {(up.node, _kind(up)): up for up in ups}
     paths = shortest_paths(topology)
-    at = np.array([paths.column[node] for node, _, _ in kinds])
+    at = np.array([paths.column[node] for node, _ in kinds])
     ways = list(
         _between(
             topology,
@@ -392,8 +397,8 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
     )
     own = np.array([_wire_ns(firsts[kind], data_bytes) + _wire_ns(firsts[kind], ack_bytes) for kind in kinds])
     alone = np.array([count == 1 for count in kinds.values()])
-    link_kinds = {kind: number for number, kind in enumerate(dict.fromkeys((rate, delay) for _, rate, delay in kinds))}
-    link_kind = np.array([link_kinds[rate, delay] for _, rate, delay in kinds])
+    link_kinds = {kind: number for number, kind in enumerate(dict.fromkeys(kind for _, kind in kinds))}
+    link_kind = np.array([link_kinds[kind] for _, kind in kinds])
     largest: dict[tuple[int, int], dict[int, int]] = {}
     for i, (switches, between) in ((i, way) for i in range(len(at)) for way in ways):
         hops = switches[at[i], at]
@@ -412,9 +417,8 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
     by_pair = {
         pair: tuple(found.get(some, 0) for some in range(max(found) + 1)) for pair, found in largest.items() if found
     }
-    ups = map(topology.uplink, topology.hosts)
     return BaseRtts(
-        tuple(link_kinds[up.rate_bps, up.delay_ns] for up in ups),
-        tuple(rate for rate, _ in link_kinds),
+        tuple(link_kinds[_kind(up)] for up in ups),
+        tuple(rate for rate, _, _ in link_kinds),
         MappingProxyType(by_pair),
     )

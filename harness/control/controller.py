@@ -100,6 +100,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         collectives=settings.collectives,
         port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
         departures=departures(topology, switch.name),
+        port_extra_bytes={port: there.extra_bytes for port, there in topology.ports[switch.name].items()},
     )
 
 

@@ -103,7 +103,9 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     topology = run.topology
     rates = sorted({link.rate_bps for link in topology.links})
     yield f"network: {topology.name}, {len(topology.hosts)} hosts, {_switches(len(topology.switches))}"
-    yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
+    own = {topology.framing_bytes if link.framing_bytes is None else link.framing_bytes for link in topology.links}
+    framing = f", with {' and '.join(map(str, sorted(own)))} bytes of framing" if len(own) > 1 else ""
+    yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}{framing}"
     rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
     by_groups = "through a third group" if topology.detours else "by one link between groups"
     routes = by_groups if topology.route_groups else "shortest paths"

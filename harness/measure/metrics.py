@@ -40,7 +40,7 @@ def empty_network_fct_ns(
     before_last = last = slowest = 0.0  # when the last but one, and the last, have arrived; the slowest link so far
     for hop, link in enumerate(links):
         ns_per_byte = 8e9 / link.rate_bps
-        header = header_bytes + hop * growth_bytes
+        header = header_bytes + hop * growth_bytes + link.extra_bytes
         full = (header + _padded(mtu_bytes)) * ns_per_byte
         if count > 1:
             before_last += full + (count - 2) * max(full - slowest, 0)

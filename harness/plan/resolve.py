@@ -30,7 +30,7 @@ from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, validate
 from p4switch.tables import as_written
 from topologies import Topology
-from topologies.model import renumbered
+from topologies.model import framed, renumbered
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
@@ -73,7 +73,7 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
         if key not in built:
-            built[key] = topologies.build(topology_name, values)
+            built[key] = _framed(varied, topologies.build(topology_name, values))
             joined(built[key])
         topology = built[key]
         combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
@@ -210,6 +210,17 @@ def _resolve(
         except UserError as error:
             raise UserError(f"groups.{group}: {error}") from None
     return run
+
+
+def _framed(scenario: Scenario, topology: Topology) -> Topology:
+    """Return the network with what its links charge for frames: what they say themselves, or else the scenario.
+
+    Raises UserError where the scenario's frames are flits, which are charged for what they carry.
+    """
+    found = framed(topology, scenario.framing_bytes)
+    if found is not topology and scenario.framing == "flits":
+        raise UserError("framing: 'flits', and links have framing_bytes of their own; expected one of the two")
+    return found
 
 
 def _numbered(run: Run) -> Topology:

@@ -263,6 +263,7 @@ class Run:
                     config,
                     address=str(host.address),
                     line_rate_bps=self.topology.uplink(host).rate_bps,
+                    frame_overhead_bytes=self.scenario.framing_bytes + self.topology.uplink(host).extra_bytes,
                     peers=self._peers[self.base_rtts.kinds[host.index]],
                 )
                 for host in others
@@ -294,7 +295,7 @@ class Run:
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,
             check_icrc=settings.check_icrc,
-            frame_overhead_bytes=scenario.framing_bytes,
+            frame_overhead_bytes=scenario.framing_bytes + self.topology.uplink(host).extra_bytes,
             peers=self._peers[self.base_rtts.kinds[host.index]],
             last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id

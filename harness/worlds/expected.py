@@ -186,7 +186,8 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     """
     topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
-    packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
+    uplinks = map(topology.uplink, topology.hosts)
+    packet_ns = [(packet_bits + 8 * uplink.extra_bytes) * 1e9 / uplink.rate_bps for uplink in uplinks]
     # A walk uses up what it walks through.
     walk = None if traffic.independent else _Walk(run, run.traffic(), packet_ns)
     known = traffic.flows if walk is None else walk.flows

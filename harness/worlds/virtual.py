@@ -13,6 +13,7 @@ from ipaddress import IPv4Address
 from itertools import tee
 from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -291,6 +292,7 @@ class VirtualWorld:
         self._rates_bps = [0] * len(hosts)  # of hosts' links, at most
         changes = self.run_plan.link_changes()
         run_seed = self.run_plan.seed << 32  # links are numbered from there
+        run_framing = self.run_plan.scenario.framing_bytes
         for link in self.run_plan.topology.links:
             number = self.fabric.connect(
                 self._nodes[link.a],
@@ -301,6 +303,7 @@ class VirtualWorld:
                 delay_ns=link.delay_ns,
                 loss=link.loss,
                 seed=run_seed,
+                framing_bytes=run_framing if link.framing_bytes is None else link.framing_bytes,
             )
             assert number == len(self.links)
             self.links.append((link.a, link.b))
@@ -694,6 +697,15 @@ class VirtualWorld:
             delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = carried
         return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
 
+    def _framing_bytes(self, addresses: Integers) -> Integers:
+        """Return what the links to these destinations charge for a frame; to a group, its members' on average."""
+        run = self.run_plan
+        extra_bytes = [run.topology.uplink(host).extra_bytes for host in run.topology.hosts]
+        own = {int(host.address): extra_bytes[host.index] for host in run.topology.hosts if extra_bytes[host.index]}
+        if own:
+            own |= {int(group.address): round(fmean(extra_bytes[m] for m in group.members)) for group in run.groups}
+        return np.array([run.scenario.framing_bytes + own.get(address, 0) for address in addresses.tolist()], np.int64)
+
     def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
         """Return these connections' bytes on the receivers' links, framing included, at the first worker."""
         connections = self._session.connections
@@ -706,7 +718,7 @@ class VirtualWorld:
         # What receivers answer has the same number, and the other way.
         rows = rows[(stats["dst_ip"][rows] == ends[place[rows], 1]) & (stats["src_ip"][rows] == ends[place[rows], 0])]
         carried = np.zeros(len(connections), np.int64)
-        framing_bytes = self.run_plan.scenario.framing_bytes
+        framing_bytes = self._framing_bytes(stats["dst_ip"][rows])
         carried[place[rows]] = stats["delivered_bytes"][rows] + framing_bytes * stats["delivered_packets"][rows]
         # Where hosts are all the first worker's, the others' sessions know of no connection.
         return self._added_up([int(carried[number - FIRST_NUMBER]) if connections else 0 for number in numbers])

@@ -24,13 +24,15 @@ class _Model(BaseModel):
 class PortSettings(_Model):
     """Link of one port.
 
-    rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`.
+    rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`. framing_bytes: instead of
+    those of all ports.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
     delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
     xoff_bytes: Annotated[int | None, Field(ge=0)] = None
     headroom_bytes: Annotated[int | None, Field(ge=0)] = None
+    framing_bytes: Annotated[int | None, Field(ge=-1000, le=1000)] = None
 
 
 class PfcSettings(_Model):
@@ -96,7 +98,8 @@ class TrafficSettings(TrafficManager):
         )
         for number in ports:
             link = self.ports.get(number, self.all_ports)
-            live.set_port(number, link.rate_bps, link.delay_ns)
+            framing_bytes = self.framing_bytes if link.framing_bytes is None else link.framing_bytes
+            live.set_port(number, link.rate_bps, link.delay_ns, framing_bytes)
             if self.pfc is None:
                 continue
             if not link.rate_bps:

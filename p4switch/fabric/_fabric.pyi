@@ -137,6 +137,7 @@ class Fabric:
         rate_back_bps: int | None = None,  # b to a; default: rate_bps
         loss: float = 0.0,  # share of the frames, PFC frames included, that are lost at random (LINK_LOSS)
         seed: int = 0,  # what is lost follows from it, from the link's number and from the direction
+        framing_bytes: int = ...,  # charged for every frame; default: as all links
     ) -> int:
         """Add a full-duplex link and return its number; direction 0 is a to b, 1 is b to a."""
 

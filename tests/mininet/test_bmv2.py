@@ -42,7 +42,7 @@ class StandIn(node.Bmv2Switch):
 
 @pytest.fixture
 def switch(tmp_path: Path) -> StandIn:
-    ports = {n: PortPlan(f"s0-eth{n}", 20_000_000, 5_000_000, None, 0) for n in (1, 2)}
+    ports = {n: PortPlan(f"s0-eth{n}", 20_000_000, 5_000_000, None, 0, 0) for n in (1, 2)}
     settings = check({"topology": {"name": "single-switch"}, "workload": {"name": "incast"}}).switch
     return StandIn(
         SwitchPlan(

@@ -62,7 +62,7 @@ def test_a_nics_own_switch_has_the_hosts_rate_and_the_loss_is_on_the_cable() -> 
     ("rule", "message"),
     [
         ({"between": ["tor*", "h*"], "rate_bps": 1e9}, "topology.links.0: topology 'single-switch' has no such link"),
-        ({"nodes": ["s0"]}, "should have rate_bps, delay_ns or loss"),
+        ({"nodes": ["s0"]}, "should have rate_bps, delay_ns, loss or framing_bytes"),
         ({"loss": 1.0}, "topology.links.0.loss"),
         ({"rate_bps": 0}, "topology.links.0.rate_bps"),
         ({"between": ["s0"], "delay_ns": 1}, "topology.links.0.between"),

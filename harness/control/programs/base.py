@@ -41,12 +41,13 @@ class SwitchView:
     `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
     manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
     tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
-    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `port_base_rtts_ns` that of the
-    hosts that can fill a port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the
-    experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled program, by the names
-    that entries may use. `network` is for what has to fit on several switches, like `tree` and the multicast `groups`
-    that are to be forwarded to and the `collectives`, groups whose operations switches combine. `departures` are the
-    prefixes of the hosts whose packets take a detour from the switch's group of switches, where a topology has those.
+    negative, what does not count, and `port_extra_bytes` what the links of some ports charge in addition.
+    `base_rtt_ns` is the largest base RTT of the network, `port_base_rtts_ns` that of the hosts that can fill a port's
+    link, `packet_bytes` a full data packet as it leaves a host. `seed` is the experiment's: another seed is another
+    choice of ECMP paths. `tables` are those of the compiled program, by the names that entries may use. `network` is
+    for what has to fit on several switches, like `tree` and the multicast `groups` that are to be forwarded to and
+    the `collectives`, groups whose operations switches combine. `departures` are the prefixes of the hosts whose
+    packets take a detour from the switch's group of switches, where a topology has those.
     """
 
     device_id: int
@@ -70,14 +71,19 @@ class SwitchView:
     collectives: Sequence[CollectiveGroup] = ()
     port_base_rtts_ns: Mapping[int, int] = field(default_factory=dict)
     departures: Sequence[IPv4Network] = ()
+    port_extra_bytes: Mapping[int, int] = field(default_factory=dict)
 
     def bdp_bytes(self, port: int) -> float:
         """Return the rate of a port's link times the base RTT of those who can fill it."""
         return self.port_rates_bps[port] * self.port_base_rtts_ns.get(port, self.base_rtt_ns) / 8e9
 
-    def link_bytes(self, frame_bytes: int) -> int:
-        """Return the bytes that a link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
-        return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
+    def overhead_bytes(self, port: int) -> int:
+        """Return what a frame costs on a port's link beyond its own bytes; negative: what does not count."""
+        return self.frame_overhead_bytes + self.port_extra_bytes.get(port, 0)
+
+    def link_bytes(self, frame_bytes: int, port: int) -> int:
+        """Return the bytes that a port's link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
+        return framing.link_bytes(frame_bytes, self.overhead_bytes(port))
 
     @property
     def host_ports(self) -> tuple[int, ...]:

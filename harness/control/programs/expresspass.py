@@ -32,15 +32,15 @@ class ExpressPassParameters(ProgramParameters):
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
-        sizes = [switch.link_bytes(CREDIT_BYTES + more) for more in range(self.credit_spread_bytes + 1)]
-        credit_bytes = sum(sizes) / len(sizes)
-        both_bytes = credit_bytes + switch.link_bytes(switch.packet_bytes)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
+            sizes = [switch.link_bytes(CREDIT_BYTES + more, port) for more in range(self.credit_spread_bytes + 1)]
+            credit_bytes = sum(sizes) / len(sizes)
+            both_bytes = credit_bytes + switch.link_bytes(switch.packet_bytes, port)
             credit_ticks = both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT
             byte_ticks = round(credit_ticks / credit_bytes)  # a burst is of bytes with this time, not the exact one
             limit = {
                 "byte_ticks": byte_ticks,
-                "overhead_bytes": switch.frame_overhead_bytes & 0xFFFF_FFFF,
+                "overhead_bytes": switch.overhead_bytes(port) & 0xFFFF_FFFF,
                 "ahead_ticks": round(byte_ticks * credit_bytes * (self.burst_credits - 1)),
             }
             entries.append(TableEntry("credit_limit", {"port": Exact(port)}, Action("limit", limit)))

@@ -49,14 +49,16 @@ class SpercParameters(ProgramParameters):
                 f"round_rtts: should make a round of at least a tick of the switch's clock ({switch.tick_ns} ns), "
                 f"got {self.round_rtts} of {switch.base_rtt_ns} ns"
             )
-        packet_bytes = switch.link_bytes(switch.packet_bytes)
-        window_scale = math.ceil(switch.base_rtt_ns * 1e-6 / (8 * packet_bytes) * 2**40)
-        if window_scale >> 32:
-            raise UserError(f"a base RTT of {switch.base_rtt_ns} ns is too long for packets of {packet_bytes} bytes")
         entries = forwarding_entries(switch)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             capacity_kbps = round(rate_bps * (1 - self.headroom) / 1000)
-            bits = 8 * switch.link_bytes(CONTROL_PACKET_BYTES)
+            packet_bytes = switch.link_bytes(switch.packet_bytes, port)
+            window_scale = math.ceil(switch.base_rtt_ns * 1e-6 / (8 * packet_bytes) * 2**40)
+            if window_scale >> 32:
+                raise UserError(
+                    f"a base RTT of {switch.base_rtt_ns} ns is too long for packets of {packet_bytes} bytes"
+                )
+            bits = 8 * switch.link_bytes(CONTROL_PACKET_BYTES, port)
             link = {
                 "capacity_kbps": capacity_kbps,
                 "tolerance_kbps": round(capacity_kbps * self.tolerance),

@@ -81,6 +81,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
                 xoff_bytes(run, switch.name, there),
                 headroom_bytes(run, switch.name, there) if scenario.switch.pfc.enabled else 0,
+                scenario.framing_bytes + there.extra_bytes,
             )
             for number, there in topology.ports[switch.name].items()
         }

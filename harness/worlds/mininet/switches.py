@@ -34,6 +34,7 @@ class PortPlan:
     delay_ns: int
     xoff_bytes: int | None  # of a lossless priority; None: a share of what is free, or no limit
     headroom_bytes: int  # of a lossless priority; 0 without PFC
+    framing_bytes: int
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ class BuiltinSwitch(P4Switch):
                     "delay_ns": port.delay_ns,
                     "xoff_bytes": port.xoff_bytes,
                     "headroom_bytes": port.headroom_bytes,
+                    "framing_bytes": port.framing_bytes,
                 }
                 for number, port in plan.ports.items()
             },

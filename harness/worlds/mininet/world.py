@@ -96,6 +96,10 @@ class MininetWorld:
                 f"events: links of switch {switch!r} stay as they are, and lose nothing; expected --switch builtin, or "
                 "neither events nor links with loss"
             )
+        if not self._class.changes_links and any(link.framing_bytes is not None for link in run.topology.links):
+            raise UserError(
+                f"topology.links: switch {switch!r} has no framing_bytes of single links; expected --switch builtin"
+            )
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         if watcher is not None and not self._class.counts_meanwhile:
             raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")
@@ -272,7 +276,7 @@ class MininetWorld:
                 interface=net.host_interface(host.name),
                 rate_bps=link.rate_bps,
                 delay_ns=link.delay_ns + scenario.switch.latency_ns,
-                framing_bytes=scenario.framing_bytes,
+                framing_bytes=scenario.framing_bytes + link.extra_bytes,
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
                 probes=[probe for probe in run.probes if isinstance(probe, HostProbe) and probe.covers(host.name)],

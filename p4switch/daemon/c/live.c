@@ -372,6 +372,7 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
     if (!port)
         return NULL;
     port->owner = l;
+    port->framing_bytes = l->framing_bytes;
     port->socket.fd = -1;
     port->arrival = NEVER;
     int xdp_error = 0;
@@ -409,7 +410,7 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
 
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns)
 {
-    link_rate *rate = rate_bps ? link_rate_of(&l->rates, rate_bps, l->framing_bytes) : NULL;
+    link_rate *rate = rate_bps ? link_rate_of(&l->rates, rate_bps, port->framing_bytes) : NULL;
     if (rate_bps && !rate)
         return -1;
     link_set_rate(&port->tm.link, rate);

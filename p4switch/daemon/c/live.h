@@ -64,6 +64,7 @@ typedef struct live_port {
     live_log log;
     char name[16];      /* of the interface */
     uint64_t delay_ns;
+    int32_t framing_bytes; /* of its link */
     wire wire; /* frames that left the queue and are still in transmission or on their way */
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;

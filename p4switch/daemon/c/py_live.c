@@ -89,12 +89,14 @@ static PyObject *live_set_port(live_object *self, PyObject *args)
 {
     unsigned int number;
     unsigned long long rate, delay;
-    if (!PyArg_ParseTuple(args, "IKK:set_port", &number, &rate, &delay))
+    int framing_bytes = self->l->framing_bytes;
+    if (!PyArg_ParseTuple(args, "IKK|i:set_port", &number, &rate, &delay, &framing_bytes))
         return NULL;
     live_port *port = find(self, number);
     if (!port)
         return NULL;
     take_lock(self);
+    port->framing_bytes = framing_bytes;
     int failed = live_set_link(self->l, port, rate, delay);
     live_unlock(self->l);
     live_wake(self->l);

@@ -35,6 +35,7 @@ net_port *fabric_port(fabric *self, long index, long number);
 p4_frame *fabric_frame(fabric *self, PyObject *data);
 
 /* Before the network is changed or looked at: it must not be in the midst of a window. -1: RuntimeError is set. */
+int check_framing(long framing_bytes);
 int fabric_sync(fabric *self, const char *what);
 
 #define FABRIC_METHOD(name) PyObject *fabric_##name(fabric *self, PyObject *args, PyObject *kwargs)

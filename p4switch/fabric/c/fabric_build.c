@@ -241,18 +241,26 @@ static int check_loss(double loss)
     return -1;
 }
 
+int check_framing(long framing_bytes)
+{
+    if (framing_bytes >= -1024 && framing_bytes <= 1024)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected -1024 to 1024", framing_bytes);
+    return -1;
+}
+
 PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"a", "a_port", "b", "b_port", "rate_bps", "delay_ns", "rate_back_bps", "loss",
-                            "seed",  NULL};
+                            "seed",  "framing_bytes", NULL};
     double loss = 0;
     unsigned long long seed = 0;
-    long a, a_port, b, b_port;
+    long a, a_port, b, b_port, framing_bytes = self->net->framing_bytes;
     PyObject *rate_arg = NULL, *delay_arg = NULL, *back_arg = NULL;
     uint64_t rate[2], delay_ns;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llll|$OOOdK:connect", names, &a, &a_port, &b, &b_port, &rate_arg,
-                                     &delay_arg, &back_arg, &loss, &seed)
-        || check_loss(loss) < 0
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llll|$OOOdKl:connect", names, &a, &a_port, &b, &b_port, &rate_arg,
+                                     &delay_arg, &back_arg, &loss, &seed, &framing_bytes)
+        || check_framing(framing_bytes) < 0 || check_loss(loss) < 0
         || setting_number(rate_arg, "rate_bps", 1, MAX_RATE_BPS, 0, &rate[0]) < 0
         || setting_number(back_arg, "rate_back_bps", 1, MAX_RATE_BPS, rate[0], &rate[1]) < 0
         || setting_number(delay_arg, "delay_ns", 0, MAX_DELAY_NS, 0, &delay_ns) < 0 || free_port(self, a, a_port) < 0
@@ -267,7 +275,7 @@ PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_TypeError, "connect: expected delay_ns");
     node *end[2] = {self->net->all.list[a], self->net->all.list[b]};
     net_port *port = net_connect(self->net, end[0], (uint32_t)a_port, end[1], (uint32_t)b_port, rate, delay_ns,
-                                 loss, seed);
+                                 loss, seed, (int32_t)framing_bytes);
     if (!port)
         return PyErr_NoMemory();
     for (int i = 0; i < 2; i++) {

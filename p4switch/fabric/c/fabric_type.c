@@ -247,8 +247,8 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     if (settle_arg != Py_None && (!independent || !PyCallable_Check(settle_arg)))
         return PyErr_Format(PyExc_TypeError, "settle: expected a callable, with independent_hosts");
-    if (framing_bytes < -1024 || framing_bytes > 1024)
-        return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected -1024 to 1024", framing_bytes);
+    if (check_framing(framing_bytes) < 0)
+        return NULL;
     if (tick_ns < 1 || tick_ns > 1000000000)
         return PyErr_Format(PyExc_ValueError, "tick_ns = %ld; expected 1 to 1000000000", tick_ns);
     fabric *self = (fabric *)type->tp_alloc(type, 0);

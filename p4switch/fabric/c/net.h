@@ -184,7 +184,7 @@ void net_free(net *n);
 node *net_add_node(net *n, p4_switch *sw); /* sw: taken over until net_free; NULL: a host */
 /* NULL: no memory. Ports must be new, arguments valid. */
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
-                      uint64_t delay_ns, double loss, uint64_t seed);
+                      uint64_t delay_ns, double loss, uint64_t seed, int32_t framing_bytes);
 void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
 void net_link_delay(net *n, uint32_t link, uint64_t delay_ns);

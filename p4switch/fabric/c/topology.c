@@ -142,14 +142,14 @@ node *net_add_node(net *n, p4_switch *sw)
     return at;
 }
 
-static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
+static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps, int32_t framing_bytes)
 {
     net_port *port = arena_new(&n->arena, sizeof *port);
     tm_port_init(&port->tm, at->sw ? &at->tm : NULL, number);
     port->node = at;
     port->up = true;
     port->expire_ns = TIME_NEVER;
-    port->tm.link.rate = link_rate_of(&n->rates, rate_bps, n->framing_bytes);
+    port->tm.link.rate = link_rate_of(&n->rates, rate_bps, framing_bytes);
     if (!port->tm.link.rate || tm_set_limits(&port->tm, &at->limits) < 0 || (at->pfc && tm_pfc_alloc(&port->tm) < 0)
         || (at->sw && !ready_reserve(&at->ready, number + 1))) {
         tm_port_destroy(&port->tm);
@@ -159,7 +159,7 @@ static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
 }
 
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
-                      uint64_t delay_ns, double loss, uint64_t seed)
+                      uint64_t delay_ns, double loss, uint64_t seed, int32_t framing_bytes)
 {
     if (n->link_count == n->link_cap) {
         uint32_t cap = n->link_cap ? 2 * n->link_cap : 64;
@@ -169,7 +169,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         n->ends = ends;
         n->link_cap = cap;
     }
-    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0]), new_port(n, b, b_port, rate_bps[1])};
+    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0], framing_bytes),
+                        new_port(n, b, b_port, rate_bps[1], framing_bytes)};
     if (!end[0] || !end[1] || (a->sw && tm_add_port(&a->tm, &end[0]->tm) < 0)
         || (b->sw && tm_add_port(&b->tm, &end[1]->tm) < 0))
         return NULL;
@@ -255,7 +256,7 @@ void net_link_up(net *n, uint32_t link, bool up)
 
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
 {
-    link_rate *rate = link_rate_of(&n->rates, rate_bps, n->framing_bytes);
+    link_rate *rate = link_rate_of(&n->rates, rate_bps, n->ends[2 * link]->tm.link.rate->framing_bytes);
     if (!rate)
         return -1;
     for (int i = 0; i < 2; i++)
