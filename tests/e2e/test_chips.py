@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from harness.measure.results import Result
+from p4cc import Switch
 from tests.e2e.runs import p4cc, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino"
@@ -30,6 +33,79 @@ control Step(inout headers_t hdr, inout metadata_t meta, inout standard_metadata
 }
 #define EGRESS_STAGE Step
 #include "include/switch.p4"
+"""
+PSA = """\
+#include <core.p4>
+#include <psa.p4>
+
+header ethernet_t { bit<48> dst; bit<48> src; bit<16> ether_type; }
+header ipv4_t {
+    bit<8> version_ihl; bit<8> tos; bit<16> total_len; bit<32> fragment; bit<8> ttl; bit<8> protocol;
+    bit<16> hdr_checksum; bit<32> src_addr; bit<32> dst_addr;
+}
+struct headers { ethernet_t ethernet; ipv4_t ipv4; }
+struct empty {}
+
+parser InParse(packet_in packet, out headers hdr, inout empty meta, in psa_ingress_parser_input_metadata_t input,
+                     in empty resubmitted, in empty recirculated) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) { 0x0800: parse_ipv4; default: accept; }
+    }
+    state parse_ipv4 { packet.extract(hdr.ipv4); transition accept; }
+}
+control In(inout headers hdr, inout empty meta, in psa_ingress_input_metadata_t input,
+                inout psa_ingress_output_metadata_t output) {
+    action send(PortId_t port) { send_to_port(output, port); }
+    action drop() { ingress_drop(output); }
+    table routes {
+        key = { hdr.ipv4.dst_addr: exact; }
+        actions = { send; drop; }
+        default_action = drop();
+    }
+    apply { routes.apply(); }
+}
+control InDeparse(packet_out packet, out empty cloned, out empty resubmitted, out empty normal, inout headers hdr,
+                        in empty meta, in psa_ingress_output_metadata_t output) {
+    apply { packet.emit(hdr); }
+}
+parser OutParse(packet_in packet, out headers hdr, inout empty meta, in psa_egress_parser_input_metadata_t input,
+                    in empty normal, in empty cloned_i, in empty cloned_e) {
+    state start { transition accept; }
+}
+control Out(inout headers hdr, inout empty meta, in psa_egress_input_metadata_t input,
+               inout psa_egress_output_metadata_t output) {
+    apply {}
+}
+control OutDeparse(packet_out packet, out empty cloned, out empty recirculated, inout headers hdr, in empty meta,
+                       in psa_egress_output_metadata_t output, in psa_egress_deparser_input_metadata_t input) {
+    apply { packet.emit(hdr); }
+}
+
+IngressPipeline(InParse(), In(), InDeparse()) ingress;
+EgressPipeline(OutParse(), Out(), OutDeparse()) egress;
+PSA_Switch(ingress, PacketReplicationEngine(), egress, BufferingQueueingEngine()) main;
+"""
+PSA_ENTRIES = """\
+from p4cc.programs import Action, Exact, ProgramParameters, TableEntry, register
+
+
+@register("route")
+class Route(ProgramParameters):
+    def entries(self, switch):
+        for route in switch.routes:
+            key = {"hdr.ipv4.dst_addr": Exact(int(route.prefix.network_address))}
+            yield TableEntry("routes", key, Action("send", {"port": route.ports[0]}))
+"""
+PSA_SCENARIO = """\
+cc = "none"
+program = "route.p4"
+[topology]
+name = "single-switch"
+hosts = 4
+[workload]
+name = "permutation"
+size_bytes = "100 KB"
 """
 
 
@@ -111,3 +187,26 @@ def test_what_a_chip_does_not_do_is_an_error_of_one_line(tmp_path: Path, setting
     assert done.returncode == 2
     assert error in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_packet_tests_of_a_tna_program_and_what_they_reach(tmp_path: Path) -> None:
+    done = p4cc("stf", str(EXAMPLE / "step.stf"), "--coverage", str(tmp_path / "coverage"))
+    assert done.returncode == 0, done.stderr
+    assert "1 passed, 0 failed" in done.stdout
+    assert "step.p4:73: state headers_parse_udp" in done.stdout
+    assert "state start" not in done.stdout
+
+
+def test_the_plug_ins_switch_runs_a_tna_program() -> None:
+    switch = Switch(EXAMPLE / "step.p4")
+    switch.table("routes").add(dst_addr="10.0.0.0/8", action="send", port=1)
+    frame = Ether() / IP(dst="10.0.0.3", ttl=9) / UDP(dport=4791)
+    forwarded = Ether() / IP(dst="10.0.0.3", ttl=8) / UDP(dport=4791)
+    switch.send(0, bytes(frame)).expect((1, bytes(forwarded)))
+
+
+def test_a_psa_program_from_outside_forwards(tmp_path: Path) -> None:
+    for name, text in (("route.p4", PSA), ("route.py", PSA_ENTRIES), ("star.toml", PSA_SCENARIO)):
+        (tmp_path / name).write_text(text)
+    summary = one(str(tmp_path / "star.toml")).summary
+    assert (summary["ended"], summary["flows_delivered"]) == ("done", 4)

@@ -131,8 +131,9 @@ class Checking:
                 return
 
     def duplicate(self, decl: ast.Declaration, other: ast.Declaration) -> None:
-        line = self.program.source.locate(other.pos).line
-        self.error(decl, f"{decl.name!r} is already declared (line {line})")
+        here, there = (self.program.source.locate(one.pos) for one in (decl, other))
+        place = f"line {there.line}" if there.file == here.file else f"{there.file}:{there.line}"
+        self.error(decl, f"{decl.name!r} is already declared ({place})")
 
     def lookup(self, name: str, absolute: bool = False) -> list[ast.Declaration]:
         """Return the declarations of `name`, innermost scope first; empty if there are none."""

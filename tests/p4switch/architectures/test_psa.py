@@ -375,3 +375,10 @@ def test_tables_and_counters_over_p4runtime(tmp_path: Path) -> None:
     assert bench.installed[-1].process(2, b"\x07\x00") == []
     (cell,) = c.read(counter(c, 1))
     assert cell.data.packet_count == 1
+
+
+def test_a_name_of_the_architectures_is_said_to_be_declared_in_its_file(tmp_path: Path) -> None:
+    program = write(tmp_path)
+    program.write_text(program.read_text().replace("#include <psa.p4>", "#include <psa.p4>\nstruct Ingress {}"))
+    with pytest.raises(CompileError, match=r"'Ingress' is already declared \(.*psa\.p4:\d+\)"):
+        parse_and_check(program)
