@@ -41,13 +41,16 @@ _KEPT_QUEUE_PAIR_BYTES = 11_500
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
-# CPU time: to set up, for one flow, and to carry one frame over one link, which grows with what does not fit into the
-# caches.
+# CPU time: to set up, for one flow, at the hosts for a data packet with what answers it, which grows with what does not
+# fit into the caches, and to carry one frame over one link.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
 _FLOW_S = 65e-6  # a training step of 14,848 flows
-_HOP_S = 0.19e-6
-_FAR_HOP_S = 0.14e-6  # more, where the network is large
+_PACKET_S = 0.93e-6
+_FAR_PACKET_S = 1.2e-6  # more, where the network is large
+_HOP_S = 0.1e-6
+_COLLECTIVE_HOP_S = 0.19e-6  # with what hosts and switches add up
+_FAR_COLLECTIVE_HOP_S = 0.14e-6
 _NEAR_NODES = 200
 # Several workers, on the machine of the above, where a hop takes 0.31 us (docs/performance.md).
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
@@ -114,9 +117,12 @@ class Expected:
     @property
     def run_s(self) -> float:
         """CPU time, of one worker."""
-        nodes = self.hosts + self.switches
-        hop_s = _HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes)
-        return self.packet_hops * hop_s + self.flows * _FLOW_S
+        far = max(0.0, 1 - _NEAR_NODES / (self.hosts + self.switches))
+        packet_s = _PACKET_S + _FAR_PACKET_S * far
+        collective_hop_s = _COLLECTIVE_HOP_S + _FAR_COLLECTIVE_HOP_S * far
+        of_collectives = self.collectives.packet_hops
+        hops_s = (self.packet_hops - of_collectives) * _HOP_S + of_collectives * collective_hop_s
+        return self.data_packets * packet_s + hops_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
         """Return the wall-clock time with workers that have these shares, and a processor each."""

@@ -57,6 +57,16 @@ def test_a_protocol_s_own_packets_are_foreseen(cc: str) -> None:
     assert hops / 1.2 < foreseen.packet_hops < hops * 1.2  # without them 1.2 to 1.7 times too few
 
 
+def test_a_packet_costs_at_its_hosts_whatever_its_path() -> None:
+    """Twice as many links are less than twice the time."""
+    workload = {"name": "permutation", "size_bytes": 1_000_000}
+    near = expected(planned(workload, topology={"name": "single-switch", "hosts": 16}))
+    far = expected(planned(workload))
+    assert near.data_packets == far.data_packets
+    assert far.packet_hops > 2 * near.packet_hops
+    assert far.run_s < 1.7 * near.run_s
+
+
 def test_a_limit_counts_for_work_and_workers() -> None:
     long = planned({"name": "permutation", "size_bytes": 1_000_000_000})
     short = replace(long, scenario=long.scenario.model_copy(update={"limit_ns": 100_000}))

@@ -30,6 +30,30 @@ def test_a_file_has_ports_by_number_and_lists(tmp_path: Path) -> None:
     assert settings.buffer_bytes is None
 
 
+class Ports:
+    """Stand-in for a `Live` that keeps what its ports are given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[int, ...]] = []
+
+    def log_depths(self, interval_ns: int) -> None:
+        pass
+
+    def set_traffic(self, **settings: object) -> None:
+        pass
+
+    def set_port(self, *values: int) -> None:
+        self.given.append(values)
+
+
+def test_a_port_has_its_own_framing_or_that_of_all(tmp_path: Path) -> None:
+    file = tmp_path / "traffic.json"
+    file.write_text(json.dumps({"framing_bytes": 24, "ports": {"1": {"framing_bytes": 38}, "2": {}}}))
+    ports = Ports()
+    read(file).apply(ports, [1, 2, 3])
+    assert ports.given == [(1, 0, 0, 38), (2, 0, 0, 24), (3, 0, 0, 24)]
+
+
 def test_a_port_that_is_no_number_is_named(tmp_path: Path) -> None:
     file = tmp_path / "traffic.json"
     file.write_text('{"ports": {"one": {}}}')
