@@ -156,7 +156,7 @@ def adversarial(folder: Path, **tables: Any) -> Run:
     hosts, own = 72, 8  # of all groups, and of one
     flows = [f"{host} {(host + own) % hosts} 3 100 200000 0" for host in range(hosts)]
     (folder / "flows.txt").write_text("\n".join([str(hosts), *flows, ""]))
-    values = {
+    values: dict[str, Any] = {
         "topology": {"name": "dragonfly"},
         "workload": {"name": "ns3", "file": "flows.txt"},
         "cc": "dctcp",
