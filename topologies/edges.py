@@ -7,7 +7,7 @@
 or, in TOML,
 
     links = [{ a = "leaf0", b = "h0", rate_bps = "25 Gb/s" }]
-    nodes = [{ name = "h0", kind = "host" }]        # optional, and may say `tier` of a switch
+    nodes = [{ name = "h0", kind = "host" }]        # optional, and may say `tier` and `group` of a switch
 
 Which nodes are hosts is said by `nodes` of the file, or by patterns of names; else those with one
 link are. Where none is, each switch can be given some (`hosts_per_switch`).
@@ -31,6 +31,7 @@ from p4switch.foreign_files import read_text
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table
 from topologies.from_files import FileLink, FileNetwork, FileTopology, assembled, checked_name, leaves
+from topologies.group_paths import in_groups
 from topologies.links import Delay, Framing, Loss, Pattern, Rate
 from topologies.model import MAX_LINKS, Topology
 from topologies.registry import register
@@ -59,6 +60,7 @@ class NodeEntry(Table):
     name: str
     kind: Literal["host", "switch"] | None = None
     tier: Annotated[int, Field(ge=0, le=100)] | None = None
+    group: Annotated[int, Field(ge=0, le=65535)] | None = None  # of switches, for `topology.routing`
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class ListedTopology(FileTopology):
     hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # patterns of the names of hosts
     # Where the file has no hosts: as many on each node, called by its name and a number. 0: none.
     hosts_per_switch: Annotated[int, Field(ge=0, le=500)] = 0
+    # As of a dragonfly; all but `shortest` need a `group` of each switch in the file.
+    routing: Literal["shortest", "minimal", "valiant"] = "shortest"
 
     def assembled(self, kind: str, listed: Listed) -> Topology:
         """Return the network that a file lists.
@@ -136,7 +140,11 @@ class ListedTopology(FileTopology):
             links,
             tiers={name: tier for name, tier in tiers.items() if name not in hosts},
         )
-        return assembled(kind, where, network, self)
+        found = assembled(kind, where, network, self)
+        if self.routing == "shortest":
+            return found
+        groups = {name: entry.group for name, entry in listed.nodes.items()}
+        return in_groups(found, groups, detours=self.routing == "valiant")
 
     def _link(self, link: ListedLink) -> FileLink:
         given = link.attributes
@@ -278,7 +286,9 @@ def _some(names: list[str]) -> str:
 def written(topology: Topology) -> str:
     """Return a network as TOML that `edges` reads as the same one: nodes, ports, tiers and links."""
     lines = [f'  {{ name = "{host.name}", kind = "host" }},' for host in topology.hosts]
-    lines += [f'  {{ name = "{s.name}", kind = "switch", tier = {s.tier} }},' for s in topology.switches]
+    for switch in topology.switches:
+        group = f", group = {topology.route_groups[switch.name]}" if topology.route_groups else ""
+        lines.append(f'  {{ name = "{switch.name}", kind = "switch", tier = {switch.tier}{group} }},')
     links = []
     for link in topology.links:
         more = f", loss = {link.loss!r}" if link.loss else ""

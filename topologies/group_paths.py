@@ -12,14 +12,17 @@ of them knows by a packet's number which link it is on its way to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from p4switch.errors import UserError
 from topologies.model import Neighbour, Topology
 from topologies.shortest_paths import Cells, Ports, shortest_paths
 
@@ -62,6 +65,15 @@ class GroupPaths:
             for one in exits:
                 self._leads_to.setdefault((group, self._group[one.there.node]), []).append(one)
         self._distances = {name: self._search(name) for name in self._group}
+
+    def apart(self, group: int) -> tuple[str, str] | None:
+        """Return two switches of a group that no path within it joins; None if all are joined."""
+        first, *others = self._members[group]
+        return next(((first, other) for other in others if other not in self._distances[first]), None)
+
+    def are_linked(self, one: int, other: int) -> bool:
+        """Return whether a link joins two groups."""
+        return (one, other) in self._leads_to
 
     def _search(self, start: str) -> dict[str, int]:
         """Return the links from each switch of a group to one of them."""
@@ -227,6 +239,46 @@ class GroupPaths:
             found.update(reached)
             here = list(reached)
         return found
+
+
+def in_groups(topology: Topology, groups: Mapping[str, int | None], detours: bool) -> Topology:
+    """Return a network whose routes are by groups of switches.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    groups
+        Group of each switch; None: it has none.
+    detours
+        Whether packets go by way of third groups.
+
+    Returns
+    -------
+    Topology
+        The network with its groups.
+
+    Raises
+    ------
+    UserError
+        For a switch without a group, a group in several parts, and two groups that no link joins.
+    """
+    found: dict[str, int] = {}
+    for switch in topology.switches:
+        group = groups.get(switch.name)
+        if group is None:
+            raise UserError(f"topology.routing: switch {switch.name} has no group; expected one of each switch")
+        found[switch.name] = group
+    grouped = replace(topology, route_groups=found, detours=detours)
+    paths = GroupPaths(grouped)
+    for number in sorted(set(found.values())):
+        apart = paths.apart(number)
+        if apart is not None:
+            raise UserError(f"topology.routing: group {number}: no path in it from {apart[0]} to {apart[1]}")
+    for one, other in combinations(sorted(set(found.values())), 2):
+        if not paths.are_linked(one, other):
+            raise UserError(f"topology.routing: no link between groups {one} and {other}; expected one")
+    return grouped
 
 
 @lru_cache(maxsize=8)

@@ -132,10 +132,17 @@ def routes(topology: Topology, switch: str) -> Sequence[Route]:
 
 @lru_cache(maxsize=8)
 def _departures(topology: Topology) -> Mapping[int, tuple[IPv4Network, ...]]:
-    found: dict[int, set[int]] = {}
-    for host in topology.hosts if topology.detours else ():
-        found.setdefault(topology.route_groups[topology.uplink(host).node], set()).add(int(host.address) >> 8)
-    return {group: tuple(IPv4Network((rack << 8, 24)) for rack in sorted(racks)) for group, racks in found.items()}
+    groups: dict[int, set[int]] = {}  # by rack
+    hosts = [(host, topology.route_groups[topology.uplink(host).node]) for host in topology.hosts if topology.detours]
+    for host, group in hosts:
+        groups.setdefault(int(host.address) >> 8, set()).add(group)
+    found: dict[int, dict[IPv4Network, None]] = {}
+    for host, group in hosts:
+        address = int(host.address)
+        whole = len(groups[address >> 8]) == 1
+        prefix = IPv4Network((address & ~0xFF, 24)) if whole else IPv4Network((address, 32))
+        found.setdefault(group, {})[prefix] = None
+    return {group: tuple(prefixes) for group, prefixes in found.items()}
 
 
 def departures(topology: Topology, switch: str) -> tuple[IPv4Network, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from topologies import Topology, routes
+from topologies.edges import written
 from topologies.group_paths import group_paths
 from topologies.model import Host, Neighbour
 from topologies.routing import Route, base_rtts, departures, transit_ns
@@ -149,6 +151,46 @@ def test_planes_of_dragonflies_have_detours_of_their_own() -> None:
     assert not routes(topology, topology.uplink(one).node)[-1].prefix.supernet_of(
         routes(topology, topology.uplink(topology.hosts[0]).node)[0].prefix
     )
+
+
+def test_a_list_of_links_has_groups(tmp_path: Path) -> None:
+    topology = dragonfly(**SMALL)
+    file = tmp_path / "links.toml"
+    file.write_text(written(topology))
+    again = topologies.build("edges", {"file": str(file), "routing": "valiant"})
+    assert (again.route_groups, again.detours) == (topology.route_groups, True)
+    one, other = again.host_by_name["h0-0-2"], again.host_by_name["h3-2-3"]
+    assert {tuple(groups_of(again, links)) for links in walks(again, one, other)} == {(0, 1, 3), (0, 2, 3)}
+    assert topologies.build("edges", {"file": str(file)}).route_groups == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"s0-1", kind = "switch", tier = 0, group = 0', '"s0-1", kind = "switch"', "switch s0-1 has no group"),
+        ('tier = 0, group = 3', 'tier = 0, group = 2', "group 2: no path in it from s2-0 to s3-0"),
+        (', group = 3', ', group = 9', None),
+    ],
+)
+def test_groups_of_a_list_are_whole_and_linked(tmp_path: Path, old: str, new: str, message: str | None) -> None:
+    """Without the links between groups 2 and 3."""
+    topology = dragonfly(**SMALL)
+    group = topology.route_groups
+    links = tuple(link for link in topology.links if {group.get(link.a), group.get(link.b)} != {2, 3})
+    text = written(replace(topology, links=links))
+    assert old in text
+    (tmp_path / "links.toml").write_text(text.replace(old, new))
+    with pytest.raises(UserError, match=message or "no link between groups 2 and 9"):
+        topologies.build("edges", {"file": str(tmp_path / "links.toml"), "routing": "minimal"})
+
+
+def test_a_rack_in_two_groups_departs_host_by_host() -> None:
+    """Addresses of a rack may be those of two groups' hosts."""
+    topology = dragonfly(**SMALL)
+    hosts = tuple(replace(host, address=IPv4Address(f"10.0.0.{host.index + 2}")) for host in topology.hosts)
+    mixed = replace(topology, hosts=hosts)
+    assert [str(prefix) for prefix in departures(mixed, "s1-0")] == [f"10.0.0.{byte}/32" for byte in range(8, 14)]
+    assert [str(prefix) for prefix in departures(topology, "s1-0")] == ["10.1.0.0/24", "10.1.1.0/24", "10.1.2.0/24"]
 
 
 def adversarial(folder: Path, **tables: Any) -> Run:
