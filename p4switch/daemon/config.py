@@ -71,10 +71,13 @@ class TrafficSettings(TrafficManager):
     """`all_ports` holds for ports that `ports` does not name. None: no limit.
 
     `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start): switches can have a common one.
+    `model_tick_ns` is what a tick is to programs, where time goes slower than on a clock (None: `tick_ns`): to their
+    meters, and to the time stamps of those for chips, which are in nanoseconds.
     `log_depths_ns`: keep the queues' depths for the statistics, once in so many ns at most (0: not).
     """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
+    model_tick_ns: Annotated[int, Field(ge=1, le=10**9)] | None = None
     framing_bytes: Annotated[int, Field(ge=-1000, le=1000)] = 0
     origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0

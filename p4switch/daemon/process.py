@@ -122,8 +122,8 @@ class SwitchProcess:
         """Return a switch. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
-        switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
-                                     tick_ns=self._traffic.tick_ns)
+        tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns
+        switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed, tick_ns=tick_ns)
         switch.drop_port = self._drop_port
         if traced is not None:
             switch.set_tracing(True)

@@ -20,7 +20,7 @@ if REASON is not None:
     pytest.skip(REASON, allow_module_level=True)
 
 from harness.worlds.mininet import bmv2_switch as node
-from harness.worlds.mininet.switches import PortPlan, SwitchPlan
+from harness.worlds.mininet.switches import BuiltinSwitch, PortPlan, SwitchPlan
 from harness.worlds.mininet.world import MininetWorld
 
 NET_DEV = """Inter-|   Receive                            |  Transmit
@@ -119,3 +119,11 @@ def test_it_runs_no_program_for_another_architecture(monkeypatch: pytest.MonkeyP
     error = r"^--switch bmv2: it runs programs for v1model, and ecn\.p4 is for tna; expected --switch builtin$"
     with pytest.raises(UserError, match=error):
         MininetWorld(run, switch="bmv2")
+
+
+def test_programs_of_the_built_in_switch_count_the_models_time(switch: StandIn) -> None:
+    """Meters, and the clocks of chips, go by nanoseconds of the model, however slowly it goes."""
+    builtin = BuiltinSwitch.__new__(BuiltinSwitch)
+    builtin.plan = switch.plan
+    traffic = builtin._traffic()
+    assert (traffic["tick_ns"], traffic["model_tick_ns"]) == (5000, 1)

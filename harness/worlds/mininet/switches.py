@@ -202,6 +202,7 @@ class BuiltinSwitch(P4Switch):
         fixed_bytes = pfc.xoff_bytes if settings.ingress_bytes is None else settings.ingress_bytes
         traffic: dict[str, Any] = {
             "tick_ns": plan.dilation,
+            "model_tick_ns": 1,
             "framing_bytes": plan.framing_bytes,
             "ports": {
                 str(number): {

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from p4switch.daemon.config import read
+from p4switch.daemon.config import TrafficSettings, read
+from p4switch.daemon.process import SwitchProcess
 from p4switch.errors import UserError
+from tests.p4switch.architectures.tofino import compiled
 
 
 def test_a_file_has_ports_by_number_and_lists(tmp_path: Path) -> None:
@@ -59,3 +61,18 @@ def test_a_port_that_is_no_number_is_named(tmp_path: Path) -> None:
     file.write_text('{"ports": {"one": {}}}')
     with pytest.raises(UserError, match=r"traffic\.json: ports\.one"):
         read(file)
+
+
+@pytest.mark.parametrize(
+    ("settings", "tick_ns"), [({"tick_ns": 2500}, 2500), ({"tick_ns": 2500, "model_tick_ns": 1}, 1)]
+)
+def test_programs_count_time_in_the_models_nanoseconds(tmp_path: Path, settings: dict[str, int], tick_ns: int) -> None:
+    """Where time goes slower than on a clock, a tick is one of them however long it takes."""
+    ingress = (
+        "apply { tm.ucast_egress_port = 2; hdr.wide.setValid(); hdr.wide.a = parsed.global_tstamp[31:0];"
+        " hdr.wide.b = 0; }"
+    )
+    process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", traffic=TrafficSettings.model_validate(settings))
+    switch = process._build(compiled(tmp_path, INGRESS=ingress).program)
+    ((_, frame),) = switch.process(1, bytes(2), 7)
+    assert int.from_bytes(frame[2:6], "big") == 7 * tick_ns
