@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +85,8 @@ def lcov(coverage: Coverage) -> str:
         functions = [(item, count) for item, count in everything if item.kind in _FUNCTIONS]
         branches = [(item, count) for item, count in everything if item.kind in _BRANCHES]
         names = {item: f"{item.name}.{item.detail}" if item.detail else item.name for item, _ in functions}
+        often = Counter(names.values())  # lcov knows a function by its name: two parsers may have a state "start"
+        names = {item: name if often[name] == 1 else f"{name}:{item.line}" for item, name in names.items()}
         out += [f"FN:{item.line},{names[item]}" for item, _ in functions]
         out += [f"FNDA:{count},{names[item]}" for item, count in functions]
         out += [f"FNF:{len(functions)}", f"FNH:{sum(count > 0 for _, count in functions)}"]

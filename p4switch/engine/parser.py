@@ -175,7 +175,7 @@ class ParserGenerator:
         em, name = self.em, state.name
         em.label(self.labels[name])
         with em.block():
-            point = self.program.points.add("state", name, self.program.place(state.span))
+            point = self.program.points.add("state", name, self.program.place(state.span), parser=self.parser.name)
             em.note(f"PASS({point})")
             em.note(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0)")
             if state in self.looping:

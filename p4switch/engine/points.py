@@ -31,6 +31,8 @@ class Point:
     detail: str = ""
     counted: bool = True
     """True if packets pass it, rather than only report about it."""
+    parser: str = ""
+    """The parser that has a state."""
 
 
 @dataclass
@@ -40,10 +42,10 @@ class Points:
     all: list[Point] = field(default_factory=list)
 
     def add(
-        self, kind: Kind, name: str, place: Place | None, detail: str = "", *, counted: bool = True
+        self, kind: Kind, name: str, place: Place | None, detail: str = "", *, counted: bool = True, parser: str = ""
     ) -> int:
         """Return the number of a new point."""
         number = len(self.all)
-        self.all.append(Point(number, kind, name, place, detail, counted))
+        self.all.append(Point(number, kind, name, place, detail, counted, parser))
         return number
 

@@ -37,9 +37,10 @@ _ASKS = {
 
 @dataclass
 class _Packet:
-    """Requests of a packet, and their places."""
+    """Requests of a packet, with their places, and the parser that it came to last."""
 
     asked: dict[str, Place | None] = field(default_factory=dict)
+    parser: str = ""
 
 
 class Decoder:
@@ -82,8 +83,10 @@ class Decoder:
         return {**common, "place": packet.asked.get(what) if packet is not None else None}
 
     def _ask(self, common: Mapping[str, Any], what: str) -> None:
-        packet = self._packets.setdefault((common["packet"], common["copy"]), _Packet())
-        packet.asked[what] = common["place"]
+        self._packet(common).asked[what] = common["place"]
+
+    def _packet(self, common: Mapping[str, Any]) -> _Packet:
+        return self._packets.setdefault((common["packet"], common["copy"]), _Packet())
 
     def _receive(self, common: Any, at: Point | None, value: int, extra: int, data: bytes) -> ev.Event:
         # Packets come one after the other in tests; in a switch that queues them, some are still on their way.
@@ -94,7 +97,8 @@ class Decoder:
     # Parser
 
     def _state(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        return ev.StateEntered(**common, state=at.name)
+        self._packet(common).parser = at.parser
+        return ev.StateEntered(**common, state=at.name, parser=at.parser)
 
     def _extract(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         header = self._headers.get(value)
@@ -119,7 +123,8 @@ class Decoder:
         return ev.Transition(**common, state=at.name, to=at.detail, key=words)
 
     def _parser_error(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        return ev.ParserFailed(**common, error=self._errors.get(value, str(value)))
+        parser = self._packet(common).parser
+        return ev.ParserFailed(**common, error=self._errors.get(value, str(value)), parser=parser)
 
     def _checksum(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.ChecksumVerified(**common, field=self.names.dotted(at.name), right=bool(value))

@@ -66,6 +66,7 @@ class Received(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntered(Event):
     state: str
+    parser: str  # as in BMv2 JSON: "parser", "ingress_parser", "egress_parser"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Transition(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParserFailed(Event):
     error: str
+    parser: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

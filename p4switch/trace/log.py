@@ -64,10 +64,10 @@ def _register(e: ev.RegisterAccessed) -> list[str]:
 
 _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
     ev.Received: lambda e: [f"Processing packet received on port {e.port}"],
-    ev.StateEntered: lambda e: [f"Parser 'parser' entering state '{e.state}'"],
+    ev.StateEntered: lambda e: [f"Parser '{e.parser}' entering state '{e.state}'"],
     ev.Extracted: lambda e: [f"Extracting header '{e.header.partition('.')[2] or e.header}'"],
     ev.Transition: _transition,
-    ev.ParserFailed: lambda e: [f"Parser 'parser': error {e.error}"],
+    ev.ParserFailed: lambda e: [f"Parser '{e.parser}': error {e.error}"],
     ev.ChecksumVerified: lambda e: [f"Verifying checksum '{e.field}': {str(e.right).lower()}"],
     ev.PipelineEntered: lambda e: [f"Pipeline '{e.pipeline}': start"],
     ev.PipelineLeft: lambda e: [f"Pipeline '{e.pipeline}': end"],

@@ -12,6 +12,8 @@ from scapy.layers.l2 import Ether
 
 from harness.measure.results import Result
 from p4cc import Switch
+from p4switch.trace import events
+from p4switch.trace.log import log_lines
 from tests.e2e.runs import p4cc, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino"
@@ -195,6 +197,16 @@ def test_packet_tests_of_a_tna_program_and_what_they_reach(tmp_path: Path) -> No
     assert "1 passed, 0 failed" in done.stdout
     assert "step.p4:73: state headers_parse_udp" in done.stdout
     assert "state start" not in done.stdout
+    lines = (tmp_path / "coverage" / "coverage.info").read_text().splitlines()
+    functions = [line.split(",")[1] for line in lines if line.startswith("FN:")]
+    assert {"start:97", "start:186", "routes.send"} <= set(functions)
+    assert len(functions) == len(set(functions))
+
+
+def test_a_trace_names_the_parser_that_fails() -> None:
+    sent = Switch(EXAMPLE / "step.p4").send(0, bytes(Ether() / IP())[:20])
+    assert [(e.parser, e.error) for e in sent.trace.of(events.ParserFailed)] == [("ingress_parser", "PacketTooShort")]
+    assert "Parser 'ingress_parser': error PacketTooShort" in log_lines(sent.trace.of(events.ParserFailed)[0])[0]
 
 
 def test_the_plug_ins_switch_runs_a_tna_program() -> None:

@@ -148,6 +148,7 @@ def test_traces_name_the_controls() -> None:
     switch.process(1, b"\x07rest")
     trace = Trace(Decoder(traced)(switch.traced()[0]))
     assert [event.pipeline for event in trace.of(ev.PipelineEntered)] == ["ingress", "egress"]
+    assert [event.parser for event in trace.of(ev.StateEntered)] == ["ingress_parser", "egress_parser"]
     assert [event.header for event in trace.of(ev.Extracted)] == ["hdr.came", "hdr.both"]
 
 

@@ -16,7 +16,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_switch(caplog: pytest.LogCapture
     tell = _tracer(False, Path("/dev/full"))
     assert tell is not None
     for packet in range(3):
-        tell(StateEntered(packet=packet, copy=0, time=0, state="start"))
+        tell(StateEntered(packet=packet, copy=0, time=0, state="start", parser="parser"))
     assert caplog.messages == ["--trace-file /dev/full: No space left on device; no more is written"]
 
 
