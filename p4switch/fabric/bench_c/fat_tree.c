@@ -166,7 +166,7 @@ static node *add_switch(net *n, uint32_t level, uint32_t pod, uint32_t number)
 static void link(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port)
 {
     static const uint64_t rate_bps[2] = {100000000000u, 100000000000u};
-    if (!net_connect(n, a, a_port, b, b_port, rate_bps, 1000, 0.0, 0))
+    if (!net_connect(n, a, a_port, b, b_port, rate_bps, 1000, 0.0, 0, n->framing_bytes))
         abort();
 }
 
