@@ -7,7 +7,6 @@ P4Runtime entities, so that the controller writes it in both worlds alike.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,11 @@ from p4switch.p4runtime.messages import Message, p4runtime_pb2
 
 TIMEOUT_S = 120
 _TOLD_LINES = 3
+# A script imports what lies beside it, and nothing of the working folder.
+_RUN = (
+    "import os, runpy, sys; del sys.argv[0]; sys.path.insert(0, os.path.dirname(sys.argv[0]));"
+    " runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 _Update = p4runtime_pb2.Update
 # In the order in which they can be written, with the update that makes them.
 _KINDS = {
@@ -78,7 +82,7 @@ def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Me
 
 
 def _run(script: Path, address: str, switch: str) -> None:
-    command = [sys.executable, script.name, address, switch]
+    command = processes.python("-c", _RUN, str(script.resolve()), address, switch)
     try:
         done = processes.run(command, timeout_s=TIMEOUT_S, folder=script.parent)
     except subprocess.TimeoutExpired:

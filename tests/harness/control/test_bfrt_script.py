@@ -76,6 +76,12 @@ def test_what_a_script_leaves_as_it_was_is_not_written(tmp_path: Path, step: Com
     assert bfrt_script.updates(step, "step", script(tmp_path, ""), "leaf0") == []
 
 
+def test_a_script_imports_what_lies_beside_it(tmp_path: Path, step: Compiled) -> None:
+    (tmp_path / "beside.py").write_text("raise SystemExit('here')")
+    with pytest.raises(UserError, match=r"entries\.py for switch leaf0: here$"):
+        bfrt_script.updates(step, "step", script(tmp_path, "import beside"), "leaf0")
+
+
 def test_a_script_gets_the_name_of_its_switch(tmp_path: Path, step: Compiled) -> None:
     body = f'from pathlib import Path; Path({str(tmp_path / "told")!r}).write_text(switch)'
     bfrt_script.updates(step, "step", script(tmp_path, body), "spine3")
