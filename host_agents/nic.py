@@ -116,7 +116,7 @@ class Nic(Port):
                 )
         sending = self._sending_like(path, protocol, load_balancing, data_priority, scope, group)
         point = protocol.notification_point(path)
-        if type(point) is NotificationPoint:  # it does nothing, so one does it for all
+        if not point.listens:  # one serves all queue pairs
             if self._silent is None:
                 self._silent = point
                 point.bind(Outlet(self.host, Traffic()))

@@ -63,7 +63,7 @@ class QueuePair(Connection):
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
         self._stamps = nic.config.stamps
-        self._notifies = type(notification_point) is not NotificationPoint
+        self._notifies = notification_point.listens
         self.notification_point = notification_point
         self.frames = frames
         self._sending = sending

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
 from host_agents.timers import Timer, TimerOwner
 from host_agents.transport import Transport
@@ -30,7 +29,7 @@ class Receiver(TimerOwner):
         self._between = True  # messages
         self._frames = transport.frames
         self._port = transport.port
-        self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
+        self._told = point if point.listens else None  # of messages
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
         self._waits = False  # the packet that came last has no ACK yet, nor may others that came before it:

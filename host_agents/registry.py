@@ -38,7 +38,9 @@ def _deaf(parameters: object, path: Path) -> NotificationPoint:
     """Return the notification point of protocols whose receivers only acknowledge."""
     from host_agents.cc.base import NotificationPoint
 
-    return NotificationPoint(path)
+    point = NotificationPoint(path)
+    point.listens = False
+    return point
 
 
 @dataclass(frozen=True)

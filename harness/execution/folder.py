@@ -13,12 +13,12 @@ import click
 
 from harness import interruption
 from harness.measure import provenance
-from harness.measure.output_folder import unused
+from harness.measure.output_folder import NO_ROOM, unused
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
-# Errors of the machine rather than of p4cc.
-_OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
+# Errors of the machine, not of p4cc.
+_OF_THE_SYSTEM = NO_ROOM | {errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 # What is written on several runs, beside them: a command that goes on makes it anew, or has none.
 REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
 

@@ -31,6 +31,7 @@ from p4switch.errors import UserError
 from p4switch.processes import SignalsWait
 from p4switch.regular_file import open_regular
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a disk that is full
 _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
@@ -148,7 +149,7 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
 
 def for_user(target: Path, error: BaseException) -> BaseException:
     """Return a UserError if `error` means that there is no room left; else `error`."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
         return _refused(target, error)
     return error
 

@@ -570,10 +570,14 @@ class ReactionPoint(Point):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NotificationPoint(Point):
-    """Base class of the receiver's side. By itself it does nothing: ACKs and NAKs are the transport's."""
+    """Base class of the receiver's side. By itself it does nothing: ACKs and NAKs are the transport's.
+
+    One that does not listen is not called, sends nothing, and serves all queue pairs of a NIC.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self.listens = True  # to packets and messages; set when it is made
         self.pulling = False  # in the pull pacer's ring
         self.pulls_ahead = False  # it has turns for more than it owes when nobody owes anything; set when it is made
         self.idling = False  # in the pull pacer's ring of those

@@ -10,6 +10,7 @@ from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint
 from host_agents.errors import HostError
+from host_agents.outlet import ReceiverOutlet
 from host_agents.timers import NEVER
 
 FRAME = 1058  # a full data packet without shim
@@ -617,6 +618,39 @@ def test_a_notification_point_is_told_of_messages_in_order_once_each(reliability
         qa.post(size_bytes)
     Wire(a, b, trouble=Trouble(loss=0.1, reorder=0.2, duplicate=0.2, seed=5)).run(10_000_000)
     assert b.queue_pairs[1].notification_point.seen == ["start", 5_000, "start", 0, "start", 700, "start", 3_000]
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_only_a_notification_point_that_listens_is_called_and_has_an_outlet_of_its_own(listens):
+    class Told(Listener):
+        def __init__(self, path):
+            super().__init__(path)
+            self.listens = listens
+
+        def on_data(self, now_ns, marked, frame):
+            self.seen.append("data")
+
+    a, b = pair()
+    info = dataclasses.replace(b.protocol.info, notification_point=lambda parameters, path: Told(path))
+    protocol = dataclasses.replace(b.protocol, info=info)
+    ends = [b.open_qp("10.0.0.2", qpn, qpn, protocol=protocol) for qpn in (1, 2)]
+    a.open_qp("10.0.0.3", 1, 1).post(700)
+    Wire(a, b).run(1_000_000)
+    first, second = (qp.notification_point for qp in ends)
+    assert ends[0].stats.bytes_delivered == 700
+    assert first.seen == (["start", 700, "data"] if listens else [])
+    assert (first is second) is not listens
+    assert isinstance(first.outlet, ReceiverOutlet) is listens
+
+
+def test_a_point_of_the_base_class_itself_listens():
+    a, b = pair()
+    info = dataclasses.replace(b.protocol.info, notification_point=lambda parameters, path: NotificationPoint(path))
+    protocol = dataclasses.replace(b.protocol, info=info)
+    first, second = (b.open_qp("10.0.0.2", qpn, qpn, protocol=protocol).notification_point for qpn in (1, 2))
+    assert first is not second
+    plain = [a.open_qp("10.0.0.3", qpn, qpn).notification_point for qpn in (1, 2)]
+    assert plain[0] is plain[1]
 
 
 def listening_end():

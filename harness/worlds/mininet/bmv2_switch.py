@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.control import bmv2_process, pipelines
 from harness.worlds.mininet.launcher import Process
-from harness.worlds.mininet.switches import P4Switch, SwitchPlan
+from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 
 _THRIFT_PORT = 9090  # plus the device id: a run's TCP ports are in a network namespace of its own
 _TICK_WALL_NS = 1000
@@ -27,7 +27,7 @@ _CAVEAT = (
 )
 
 
-class Bmv2Switch(P4Switch):
+class Bmv2Switch(PlannedSwitch):
     """Switch BMv2, whose clock ticks in microseconds of the wall clock, and whose queue depths are packets."""
 
     # libpcap keeps some 30 packets of a port for BMv2: 60 ms' worth, when it has to wait for a core.

@@ -19,7 +19,7 @@ from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import P4Switch, PortPlan, SwitchPlan
+from harness.worlds.mininet.switches import PlannedSwitch, PortPlan, SwitchPlan
 from topologies import Topology, model
 from topologies.model import HOST_PORT
 
@@ -141,11 +141,11 @@ def port_changes(run: Run) -> dict[str, list[PortChange]]:
 class Network:
     """The nodes and links of a run. Built in the calling thread's network namespace."""
 
-    def __init__(self, run: Run, plans: dict[str, SwitchPlan], cls: type[P4Switch], launcher: Launcher) -> None:
+    def __init__(self, run: Run, plans: dict[str, SwitchPlan], cls: type[PlannedSwitch], launcher: Launcher) -> None:
         Mininet.inited = True  # or it would change limits of the whole system
         self._net = Mininet(topo=None, switch=cls, host=RawHost, controller=None, link=RawLink, build=False)
         self.hosts: dict[str, Any] = {}
-        self.switches: dict[str, P4Switch] = {}
+        self.switches: dict[str, PlannedSwitch] = {}
         topology = self._topology = run.topology
         mtu = max(_ETHERNET_MTU, max_frame_bytes(run) - 14)
         try:
@@ -210,7 +210,7 @@ def max_frame_bytes(run: Run) -> int:
 
 
 @contextlib.contextmanager
-def network(run: Run, plans: dict[str, SwitchPlan], cls: type[P4Switch], launcher: Launcher) -> Iterator[Network]:
+def network(run: Run, plans: dict[str, SwitchPlan], cls: type[PlannedSwitch], launcher: Launcher) -> Iterator[Network]:
     """Yield a network for the duration of the block."""
     net = Network(run, plans, cls, launcher)
     try:

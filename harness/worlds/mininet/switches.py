@@ -57,8 +57,11 @@ class SwitchPlan:
     folder: Path  # for the process's files
 
 
-class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
-    """A switch process with a P4Runtime server at `address`. Its ports are interfaces of the run's own namespace."""
+class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
+    """A switch process of a run, as its `SwitchPlan` says, with a P4Runtime server at `address`.
+
+    Its ports are interfaces of the run's own namespace.
+    """
 
     def __init__(self, name: str, *, plan: SwitchPlan, launcher: Launcher, **params: Any) -> None:
         with shells.made_whole(self):
@@ -141,7 +144,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         self.process = self.launch()
 
 
-class BuiltinSwitch(P4Switch):
+class BuiltinSwitch(PlannedSwitch):
     """`p4cc switch`, forked from the run's zygote. Its clock ticks in nanoseconds of model time."""
 
     def launch(self) -> Process:

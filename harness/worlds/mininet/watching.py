@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Progress
 from harness.plan.run import Run
-from harness.worlds.mininet.switches import P4Switch
+from harness.worlds.mininet.switches import PlannedSwitch
 
 _EVERY_S = 1.0
 _MONOTONIC = "monotonic_ns"  # when a switch wrote its statistics
@@ -31,7 +31,7 @@ class Watcher(Protocol):
 
 def watched(
     watcher: Watcher,
-    switches: Mapping[str, P4Switch],
+    switches: Mapping[str, PlannedSwitch],
     epoch_ns: int,
     dilation: int,
     records: Sequence[FlowRecord],

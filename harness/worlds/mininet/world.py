@@ -39,7 +39,7 @@ from harness.worlds.mininet.prompt import Prompt, while_running
 from harness.worlds.mininet.reroutes import Rerouter
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switch_kinds import switch_class
-from harness.worlds.mininet.switches import P4Switch, SwitchPlan
+from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 from harness.worlds.mininet.watching import Watcher, watched
 from harness.worlds.session import Session
 from p4switch.errors import UserError
@@ -88,7 +88,7 @@ class MininetWorld:
         self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1
         self._prompt = prompt
         self._switch, self._compiler = switch, compiler
-        self._class: type[P4Switch] = switch_class(switch)
+        self._class: type[PlannedSwitch] = switch_class(switch)
         self._check_architecture()
         self._changes = port_changes(run)
         if self._changes and not self._class.changes_links:
@@ -439,7 +439,7 @@ class MininetWorld:
         return recording
 
 
-def _counted(switches: Mapping[str, P4Switch], launcher: Launcher) -> ledger.Counters:
+def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledger.Counters:
     """Return what the switches that tell have counted so far."""
     asked_ns = time.monotonic_ns()
     telling = {name: switch for name, switch in switches.items() if switch.counts_meanwhile}
