@@ -24,17 +24,10 @@ parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         packet.extract(hdr.ipv4);
         CHECK_IPV4(ipv4_checksum)
         // Only a datagram's first fragment has a UDP header.
-        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.frag_offset,
-                          hdr.ipv4.protocol) {
-            (4, 5, 0, IP_PROTOCOL_UDP): parse_udp;
-            (4, 5, _, _): accept;
-            default: unsupported;
+        transition select(hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
+            (0, IP_PROTOCOL_UDP): parse_udp;
+            default: accept;
         }
-    }
-
-    state unsupported {
-        IPV4_UNSUPPORTED
-        transition accept;
     }
 
     state parse_udp {

@@ -725,7 +725,7 @@ class ParameterTable(RegisterTable):
 
 
 class PortMetadataTable(Table):
-    """What lies in front of the packets of each port: fields of a struct, or one number. Ports always have it."""
+    """Port metadata, in front of each packet: fields of a struct, or one number. Every port has it."""
 
     takes = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
     _STATE, _MEMBER = "$port", "metadata"

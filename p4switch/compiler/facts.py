@@ -84,7 +84,7 @@ class Facts:
     switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)
-    """Where parsers go on."""
+    """Next states of parsers."""
     values: dict[ast.EnumMember, int] = field(default_factory=dict)
     """The representation in a serializable enum, elsewhere the index, from 0, in order of declaration."""
 

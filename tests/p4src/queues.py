@@ -49,10 +49,11 @@ class QueueRig:
         parameters: Mapping[str, Any],
         view: SwitchView = QUEUE_VIEW,
         load_balancer: str = "ecmp",
+        architecture: str | None = None,
         **queues: Any,
     ) -> None:
-        built, self.switch = builtin(build_of(program, load_balancer))
-        entries = programs.parameters(program, parameters).entries(view)
+        built, self.switch = builtin(build_of(program, load_balancer, architecture))
+        entries = programs.parameters(program, parameters).entries(replace(view, tables=built.program.tables))
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
         self.sink = Sink()

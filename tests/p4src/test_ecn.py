@@ -69,12 +69,21 @@ def test_a_mark_made_before_is_not_counted_again() -> None:
     assert rig.counter("ecn_marked") == 0
 
 
+@pytest.mark.parametrize("architecture", [None, "tna"])
 @pytest.mark.parametrize(("depth", "expected"), [(40, 0.0), (50, 0.0), (75, 0.1), (100, 0.2), (149, 0.396), (152, 1.0)])
-def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expected: float) -> None:
-    """A standing queue: each packet leaves `depth` behind. Kmin 50, Kmax 150 packets, Pmax 0.4."""
+def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
+    depth: int, expected: float, architecture: str | None
+) -> None:
+    """A standing queue: each packet leaves `depth` behind. Kmin 50, Kmax 150 packets, Pmax 0.4.
+
+    For TNA it grows in 32 steps, each of which has the probability of its middle.
+    """
     samples = 3000
     size = PACKET_BYTES
-    rig = QueueRig("ecn", {"kmin_bytes": 50 * size, "kmax_bytes": 150 * size, "pmax": 0.4, "reference_rate_bps": None})
+    wanted = {"kmin_bytes": 50 * size, "kmax_bytes": 150 * size, "pmax": 0.4, "reference_rate_bps": None}
+    rig = QueueRig("ecn", wanted, architecture=architecture)
+    if architecture is not None and expected not in (0.0, 1.0):
+        expected = ((depth - 50) * 32 // 100 - (1 if (depth - 50) * 32 % 100 == 0 else 0) + 0.5) / 32 * 0.4
     # A burst of depth + 2 (the first leaves at once), then one for each that leaves, just before it does.
     rig.inject(burst(depth + 1))
     frame = FLOW.data(wire_bytes=size)
@@ -88,6 +97,15 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expe
     else:
         deviation = (expected * (1 - expected) / samples) ** 0.5
         assert abs(share - expected) < 4 * deviation
+
+
+def test_a_depth_without_a_probability_is_not_marked() -> None:
+    """For TNA, as the program comes: between the thresholds nothing is known of a packet's lot."""
+    rig = QueueRig("ecn", step(0), architecture="tna")
+    red = [n.to_bytes(size, "big") for n, size in ((0, 3), (0x7FFFF, 3), (1, 4))]
+    rig.switch.table_set_default("Egress.stages.stage.ecn_threshold", ("action", "Egress.stages.stage.red", red))
+    rig.inject(burst(50))
+    assert marked(rig.run()) == []
 
 
 def test_without_thresholds_nothing_is_marked() -> None:

@@ -63,6 +63,17 @@ def test_what_is_dropped_is_counted_by_reason(make_rig: MakeRig) -> None:
     assert {reason: rig.counter("ingress_drops", reason) for reason in range(5)} == expected
 
 
+@pytest.mark.parametrize("program", ["ecn", "int"])
+def test_other_versions_and_options_are_malformed_whatever_parser_the_program_has(
+    make_rig: MakeRig, program: str
+) -> None:
+    rig = make_rig(program)
+    version_6 = bytearray(FLOW.data())
+    version_6[14] = 0x65
+    assert not any(rig.run([Sent(1, bytes(version_6))]).values())
+    assert rig.counter("ingress_drops", MALFORMED) == 1
+
+
 def test_what_is_not_rocev2_is_forwarded_too(make_rig: MakeRig) -> None:
     head = Ether(src=mac("10.0.0.2"), dst=mac("10.0.0.3")) / IP(src="10.0.0.2", dst="10.0.0.3", ttl=9)
     others = [bytes(head / UDP(sport=53, dport=53) / b"abc"), bytes(head / TCP(sport=1, dport=80) / b"hello")]

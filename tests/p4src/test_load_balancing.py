@@ -8,15 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
 
 from harness.control import load_balancing, programs
+from harness.control.programs.entries import Action, Exact, Lpm, TableEntry
 from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
-from tests.p4src.packets import Flow, psn_of
+from tests.p4src.packets import Flow, mac, psn_of
 from tests.p4src.queues import OUT, QueueRig
-from tests.p4src.rigs import BuiltinRig, Sent
+from tests.p4src.rigs import BuiltinRig, Rig, Sent
 
 FAR = Flow("10.0.0.2", "10.1.2.3")  # by one of the ports 5 to 8
 NEAR = Flow("10.0.0.2", "10.0.0.3")  # by port 2 alone
@@ -162,3 +165,44 @@ def test_what_cannot_be_one(tmp_path: Path) -> None:
         load_balancing.find("empty.p4", tmp_path)
     with pytest.raises(UserError, match=r"'a-b\.p4': expected a name of letters, digits and underscores"):
         load_balancing.find("a-b.p4", tmp_path)
+
+
+GROUP_OF_FAR, GROUP_OF_RACK = 2, 1  # of ports, as the routes of VIEW have them
+DETOURS = [
+    TableEntry("departures", {"src_addr": Lpm(0x0A000000, 24)}, Action("departs")),
+    TableEntry("detours", {"group_id": Exact(GROUP_OF_FAR)}, Action("choose", {"detours_count": 3, "detours_salt": 7})),
+    *(
+        TableEntry("detour", {"group_id": Exact(GROUP_OF_FAR), "number": Exact(number)}, Action("take", {"port": port}))
+        for number, port in enumerate((1, 2))
+    ),
+]
+
+
+def spread(rig: Rig, source: str, destination: str) -> Counter[int]:
+    """Return the packets of 600 flows by their ports."""
+    sent = [Sent(1, Flow(source, destination, 49152 + i).data(psn=i)) for i in range(600)]
+    return Counter({port: len(frames) for port, frames in rig.run(sent).items() if frames})
+
+
+def test_valiant_takes_a_detour_from_its_own_group_alone(make_rig: MakeRig) -> None:
+    """The third detour leads nowhere here, and its flows are dropped; a share of them is binomial."""
+    rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
+    leaving = spread(rig, "10.0.0.2", "10.1.2.3")
+    assert set(leaving) == {1, 2}
+    assert all(abs(count - 200) < 5 * (600 / 3 * 2 / 3) ** 0.5 for count in leaving.values())
+
+
+def test_valiant_goes_on_directly_where_there_is_no_detour(make_rig: MakeRig) -> None:
+    rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
+    assert set(spread(rig, "10.2.0.2", "10.1.2.3")) == {5, 6, 7, 8}
+
+
+def test_valiant_goes_on_directly_to_a_group_without_detours(make_rig: MakeRig) -> None:
+    rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
+    assert set(spread(rig, "10.0.0.2", "10.0.1.9")) == {3, 4}
+
+
+def test_valiant_chooses_a_path_for_what_is_not_udp_too(make_rig: MakeRig) -> None:
+    rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
+    other = bytes(Ether(dst=mac("10.1.2.3")) / IP(src="10.2.0.2", dst="10.1.2.3", ttl=9) / TCP(sport=1, dport=80))
+    assert sum(len(frames) for frames in rig.run([Sent(1, other)]).values()) == 1

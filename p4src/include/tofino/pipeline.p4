@@ -42,7 +42,8 @@ control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_met
     apply {
         side.standard.ingress_port = intrinsic.ingress_port;
         side.standard.ingress_global_timestamp = parsed.global_tstamp;
-        if (parsed.parser_err != PARSER_ERROR_OK) {
+        if (parsed.parser_err != PARSER_ERROR_OK
+            || hdr.ipv4.isValid() && (hdr.ipv4.version != 4 || hdr.ipv4.ihl != 5)) {
             side.standard.malformed = 1;
         }
         stages.apply(hdr, side.stage, side.standard);

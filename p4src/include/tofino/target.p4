@@ -42,11 +42,11 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
 #define AT_LEAST(value, low) value = max(value, low);
 #define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
 
+// What a parser checks of an IPv4 header. Its version and length are looked at in ingress.
 #define CHECKSUM_UNIT(name) Checksum() name;
 #define CHECK_IPV4(name)   \
     name.add(hdr.ipv4);    \
     standard_metadata.checksum_error = (bit<1>)name.verify();
-#define IPV4_UNSUPPORTED standard_metadata.malformed = 1;
 #define IS_MALFORMED (standard_metadata.malformed == 1)
 #define IS_SHORTER_THAN(length) (false)  // ingress does not know a packet's length
 

@@ -12,10 +12,10 @@ typedef bit<32> counter_index_t;
 #define AT_LEAST(value, low) if ((value) < (low)) { value = low; }
 #define TICKS_TO_NS(ticks, ns_q8) (((bit<64>)(ticks) * (ns_q8)) >> 8)
 
-// A parser's unit for the IPv4 checksum, which v1model verifies in a block of its own.
+// What a parser checks of an IPv4 header. The checksum has a block of its own.
 #define CHECKSUM_UNIT(name)
-#define CHECK_IPV4(name)
-#define IPV4_UNSUPPORTED verify(false, error.Ipv4HeaderUnsupported);
+#define CHECK_IPV4(name) \
+    verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5, error.Ipv4HeaderUnsupported);
 #define IS_MALFORMED (standard_metadata.parser_error != error.NoError)
 #define IS_SHORTER_THAN(length) ((length) > standard_metadata.packet_length)
 

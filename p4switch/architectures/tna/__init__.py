@@ -17,7 +17,7 @@ from p4switch.registry import Registry
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
 """Macros by which programs ask how old the chip's compiler is: here, as new as any that they know."""
 NO_PORT = 0x1FF
-"""Where nothing is sent: a packet to no port has none, rather than one that stands for it."""
+"""Port to which nothing is sent: a packet that goes nowhere has no port at all."""
 
 MIRROR_CHUNKS = 8
 """Fields of 64 bits for what is in front of a mirrored packet."""

@@ -54,7 +54,7 @@ def test_jobs_write_what_one_after_the_other_writes(folder: Path, capsys: pytest
     for out, more in (("one", ()), ("jobs", ("--jobs", "2"))):
         status, told, err = call(capsys, *run, "--out", out, *more)
         assert status == 0, err
-        assert re.fullmatch(rf"4 runs in [\d.]+ s: {out}", told.splitlines()[-1])
+        assert re.fullmatch(rf"4 runs in [\d,.]+ s: {out}", told.splitlines()[-1])
         assert [line[:6] for line in err.splitlines()] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
     one = digests(folder / "one")
     assert {"hosts.pcapng", "trace.txt", "trace.jsonl", "coverage.json"} <= {Path(name).name for name in one}
