@@ -167,7 +167,7 @@ def test_what_cannot_be_one(tmp_path: Path) -> None:
         load_balancing.find("a-b.p4", tmp_path)
 
 
-GROUP_OF_FAR, GROUP_OF_RACK = 2, 1  # of ports, as the routes of VIEW have them
+GROUP_OF_FAR = 2  # of ports, as the routes of VIEW have them
 DETOURS = [
     TableEntry("departures", {"src_addr": Lpm(0x0A000000, 24)}, Action("departs")),
     TableEntry("detours", {"group_id": Exact(GROUP_OF_FAR)}, Action("choose", {"detours_count": 3, "detours_salt": 7})),
