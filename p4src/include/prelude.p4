@@ -32,12 +32,12 @@ struct common_metadata_t {
 @noWarn("unused") const bit<32> FLIT_BYTES = 16;
 
 // Indices of the counter ingress_drops.
-@noWarn("unused") const counter_index_t DROP_MALFORMED = 0;    // shorter than its headers say; IPv4 options
+@noWarn("unused") const counter_index_t DROP_MALFORMED = 0;  // too short; IPv4 options
 @noWarn("unused") const counter_index_t DROP_NOT_IPV4 = 1;
-@noWarn("unused") const counter_index_t DROP_CHECKSUM = 2;     // IPv4 header checksum
+@noWarn("unused") const counter_index_t DROP_CHECKSUM = 2;  // IPv4 header checksum
 @noWarn("unused") const counter_index_t DROP_TTL = 3;
 @noWarn("unused") const counter_index_t DROP_NO_ROUTE = 4;
-@noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
+@noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;  // a multicast group that leads nowhere
 const bit<32> DROP_REASONS = 6;
 
 // The names that a run's ledger has for them. A program has counters of its own for what it drops,
