@@ -16,11 +16,11 @@ from harness.control import bfrt_script, controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
-from p4switch.architectures.v1model.externs.random import Random
 from p4switch.compiler import Compiled, compile_program
 from p4switch.compiler.frontend import declared_architecture
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
+from p4switch.ir.graph import draws
 from p4switch.p4runtime.messages import parse_p4info
 from p4switch.sources import SOURCE_DIRECTORY
 
@@ -31,7 +31,6 @@ P4C = "p4c-bm2-ss"
 BMV2_ARCHITECTURE = "v1model"  # of this p4c, and of the switch of BMv2 that runs its output
 LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
-_DRAW = f'"{Random.primitive}"'.encode()  # in BMv2 JSON
 _P4C_TIMEOUT_S = 120
 
 
@@ -67,13 +66,10 @@ class Pipeline:
 
     program: controller.Program
     library: Path
+    draws: bool
+    """Whether the program draws random numbers, to mark packets, for example."""
     traced: Traced | None = None
     """How to read what its switches tell, if they do."""
-
-    @property
-    def draws(self) -> bool:
-        """True if the program draws random numbers, to mark packets, for example."""
-        return _DRAW in self.program.device_config
 
     def switch(self, device_id: int, seed: int) -> Switch:
         """Return a fresh instance whose clock ticks in nanoseconds."""
@@ -100,9 +96,9 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     scripted = partial(bfrt_script.updates, made, what.source.stem)
     known = controller.Program(made.p4info, json.dumps(made.json).encode(), scripted)
     if not trace:
-        return Pipeline(known, build(made.program))
+        return Pipeline(known, build(made.program), draws(made.program))
     traced = build_traced(made.program)
-    return Pipeline(known, traced.library, traced)
+    return Pipeline(known, traced.library, draws(made.program), traced)
 
 
 @lru_cache(maxsize=32)

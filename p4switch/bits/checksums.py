@@ -59,6 +59,8 @@ CRCS = {
     "crc64_custom": Crc(64, 0x1B, 0, 0, True),
 }
 """By v1model's names. The parameters of the custom ones are what BMv2 starts with."""
+DRAWN = "random"
+"""The algorithm that looks at no field: each of its values is a random number."""
 _NAMED = re.compile(r"crc(\d+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([rp])")
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.bits.checksums import CRCS, crc_of, reflect
+from p4switch.bits.checksums import CRCS, DRAWN, crc_of, reflect
 from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cnodes
@@ -23,7 +23,7 @@ _SIMPLE = {
     "xor16": "p4_xor_words(b, n, 2)",
     "xor32": "p4_xor_words(b, n, 4)",
     "identity": "p4_identity(b, n)",
-    "random": "p4_random64(sw)",
+    DRAWN: "p4_random64(sw)",
 }
 ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import networkx as nx
 
 from p4switch import ir
+from p4switch.bits.checksums import DRAWN
 
 
 def successors(block: ir.Block) -> list[ir.Block]:
@@ -77,3 +78,16 @@ def code(program: ir.Program) -> Iterator[ir.Block]:
     starts += [action.body for action in actions(program)] + [part.body for part in program.deparsers]
     for start in starts:
         yield from reverse_postorder(start)
+
+
+def draws(program: ir.Program) -> bool:
+    """Return whether a program draws random numbers.
+
+    It does so in an operation, or as the hash of a calculation or a selector.
+    """
+    hashes = {calculation.algorithm for calculation in program.calculations}
+    hashes |= {profile.algorithm for profile in program.profiles}
+    operations = (op for block in code(program) for op in block.ops)
+    return DRAWN in hashes or any(
+        isinstance(op, ir.ExternOperation) and op.draws for op in operations
+    )

@@ -445,6 +445,7 @@ class ExternOperation(Operation, abstract=True):
     __slots__ = ()
     _constants = ("effects", "primitive")
     primitive: ClassVar[str]  # its name in BMv2 JSON
+    draws: ClassVar[bool] = False  # whether it draws a random number
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.extern(self)

@@ -77,3 +77,54 @@ def test_p4c_refuses(p4c: Path) -> None:
     write(p4c, "#!/bin/sh\necho '[--Wwarn] a warning' >&2\necho 'x.p4(3): [--Werror] error: no' >&2\nexit 1\n")
     with pytest.raises(UserError, match=r"^p4c-bm2-ss: x\.p4\(3\): \[--Werror\] error: no$"):
         pipelines.compiled(Build(programs.program("ecn").source), "p4c")
+
+
+PROGRAM = """#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+struct headers {{ h_t h; }}
+struct meta_t {{ }}
+parser Parse(packet_in packet, out headers hdr, inout meta_t meta,
+             inout standard_metadata_t standard) {{
+    state start {{ packet.extract(hdr.h); transition accept; }}
+}}
+control Check(inout headers hdr, inout meta_t meta) {{ apply {{ }} }}
+control In(inout headers hdr, inout meta_t meta,
+           inout standard_metadata_t standard) {{
+    action unused() {{ random(hdr.h.b, 0, 9); }}
+    apply {{ {statement} standard.egress_spec = 2; }}
+}}
+control Out(inout headers hdr, inout meta_t meta,
+            inout standard_metadata_t standard) {{ apply {{ }} }}
+control Deparse(packet_out packet, in headers hdr) {{ apply {{ packet.emit(hdr.h); }} }}
+V1Switch(Parse(), Check(), In(), Out(), Check(), Deparse()) main;
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "draws"),
+    [
+        ("", False),
+        ("random(hdr.h.b, 0, 255);", True),
+        ("hash(hdr.h.b, HashAlgorithm.random, 8w0, {hdr.h.a}, 9w256);", True),
+        ("hash(hdr.h.b, HashAlgorithm.crc32, 8w0, {hdr.h.a}, 9w256);", False),
+    ],
+)
+def test_a_pipeline_draws_if_equal_packets_leave_it_as_different_ones(
+    tmp_path: Path, statement: str, draws: bool
+) -> None:
+    source = tmp_path / "draws.p4"
+    source.write_text(PROGRAM.format(statement=statement))
+    made = pipelines.pipeline(Build(source))
+    switch = made.switch(0, seed=1)
+    different = len({switch.process(1, bytes(2))[0][1] for _ in range(50)}) > 1
+    assert (made.draws, different) == (draws, draws)
+
+
+@pytest.mark.parametrize("architecture", ["v1model", "tna", "t2na"])
+@pytest.mark.parametrize(("program", "draws"), [("ecn", True), ("int", False)])
+def test_programs_draw_on_every_architecture_alike(
+    architecture: str, program: str, draws: bool
+) -> None:
+    what = Build(programs.program(program).source, architecture=architecture)
+    assert pipelines.pipeline(what).draws is draws

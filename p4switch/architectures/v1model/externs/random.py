@@ -31,6 +31,7 @@ class Random(ir.ExternOperation):
     span: int | None = None
     primitive = "modify_field_rng_uniform"
     effects = ir.NOTHING
+    draws = True
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
