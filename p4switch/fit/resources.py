@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import networkx as nx
 
@@ -264,10 +265,15 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
 def copies(pipelines: list[Pipeline], package: type[Package]) -> dict[str, int]:
     """Return the most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
-    return {
-        kind: sum(p.most(lambda v, kind=kind: int(copy_kind(v, package) == kind)) for p in pipelines)  # type: ignore[misc]
-        for kind in (*_EFFECTS, _MULTICAST)
-    }
+    result: dict[str, int] = {}
+    for kind in (*_EFFECTS, _MULTICAST):
+        test = partial(_is_copy, kind, package)
+        result[kind] = sum(pipeline.most(test) for pipeline in pipelines)
+    return result
+
+
+def _is_copy(kind: str, package: type[Package], vertex: Vertex) -> int:
+    return int(copy_kind(vertex, package) == kind)
 
 
 def copy_kind(vertex: Vertex, package: type[Package]) -> str:

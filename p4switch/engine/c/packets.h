@@ -141,7 +141,8 @@ P4_UNUSED static void forget_headers(phv *p)
     memset(p->next, 0, sizeof p->next);
 }
 
-/* `room` bytes that stay free, `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the frame of p, which may become the result. */
+/* `room` bytes that stay free, `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the
+ * frame of p, which may become the result. */
 P4_INLINE p4_frame *deparse_behind(p4_switch *sw, phv *p, uint32_t room, uint32_t headers,
                                    void (*write)(const phv *, uint8_t *))
 {

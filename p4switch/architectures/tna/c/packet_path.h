@@ -108,8 +108,9 @@ static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, ui
     p4_st16(to + 25, length);
 }
 
-/* --- to the queues: a packet that waits has room for egress' prefix in front of its frame -------------------------------------------------------------------------------------------------- */
+/* --- to the queues -------------------------------------------------------------------------------------------------- */
 
+/* A packet that waits has room for egress' prefix in front of its frame. */
 static uint32_t waiting_len(const phv *p) { return p->base.frame->wire_len - EGRESS_PREFIX; }
 
 /* Drops and frees p. */
