@@ -64,6 +64,7 @@ PathText = Annotated[str, AfterValidator(_shown), Field(max_length=4096)]  # Lin
 Name = Annotated[str, AfterValidator(_plain)]
 Count = Annotated[int, Field(ge=0, lt=2**62)]
 Time = Annotated[int, Field(ge=0, lt=2**62)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Kept(BaseModel):
@@ -103,6 +104,13 @@ class Summary(_Kept):
     framing_bytes: Annotated[int, Field(ge=-1000, le=1000)] = 0
     base_rtt_ns: Time = 0
     drops: dict[Text, Count] = {}
+
+
+class Performance(_Kept):
+    """`performance.json`: what lines on the terminal and tables show of it."""
+
+    set_up_cpu_s: Seconds
+    run_cpu_s: Seconds
 
 
 class Machine(_Kept):
@@ -166,6 +174,11 @@ def read_text(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> str:
 def read_summary(path: Path) -> dict[str, Any]:
     """Return the figures of a run."""
     return _checked(path, Summary, read_object(path))
+
+
+def read_performance(path: Path) -> dict[str, Any]:
+    """Return the cost of a run."""
+    return _checked(path, Performance, read_object(path))
 
 
 def read_provenance(path: Path) -> dict[str, Any]:

@@ -37,7 +37,8 @@ from harness.measure.folder_values import TABLE
 from harness.measure.inputs import inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.recording import Recording
-from harness.measure.summary import performance, summarize
+from harness.measure.summary import performance as performance_of
+from harness.measure.summary import summarize
 from harness.plan import scenario
 from harness.plan.how import How
 from harness.plan.probes import Probe, parse
@@ -76,7 +77,7 @@ def files(
         "scenario.toml": resolved_text(run),
         _PROVENANCE: _json(told),
         "summary.json": _json(summarize(run, recording, flows, messages)),
-        "performance.json": _json(performance(recording)),
+        "performance.json": _json(performance_of(recording)),
     }
 
 
@@ -135,6 +136,7 @@ class Result:
     folder: Path
     summary: dict[str, Any]
     _read: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    performance: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def serves(self, made_of: Mapping[str, Any], how: How) -> bool:
         """Return whether a run of these inputs, made this way, would give the folder's contents."""
@@ -241,10 +243,6 @@ class Result:
         return [probe for probe in parse(self._scenario[1].record.probes) if probe.name in self.tables]
 
     @cached_property
-    def performance(self) -> dict[str, Any]:
-        return folder_values.read_object(self.folder / "performance.json")
-
-    @cached_property
     def provenance(self) -> dict[str, Any]:
         """Empty for a folder of a version that did not keep it. Raises UserError for a damaged one."""
         path = self.folder / _PROVENANCE
@@ -262,7 +260,9 @@ def load(folder: Path) -> Result:
         if not os.path.lexists(folder / name):
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
         folder_values.expect_regular(folder / name)
-    return Result(folder, folder_values.read_summary(folder / "summary.json"))
+    summary = folder_values.read_summary(folder / "summary.json")
+    performance = folder_values.read_performance(folder / "performance.json")
+    return Result(folder, summary, performance=performance)
 
 
 def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.plan import sweep
 from harness.plan.planned_run import PlannedRun
@@ -47,13 +48,29 @@ def batch_of(selection: ScenarioSelection | SweepSelection) -> Batch:
 
 
 def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> list[Run]:
-    """Return every run of scenarios, `several` by the scenario's key. Raises UserError."""
+    """Return every run of scenarios, `several` by the scenario's key.
+
+    Raises UserError, which names the scenario where there are several.
+    """
     runs: list[Run] = []
     for name in scenarios:
         path = find(name)
-        tables = retitled(override(read(path), settings), path.stem, override({}, settings))
-        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
-        runs += plan_tables(path.stem, tables, path.parent)
+        tables = read(path)
+        try:
+            runs += _of_one(path, tables, settings, several)
+        except UserError as error:
+            if len(scenarios) == 1 or error.starts_with_place:
+                raise
+            raise UserError(f"{name}: {error}") from error
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")
     return runs
+
+
+def _of_one(
+    path: Path, tables: Mapping[str, Any], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
+) -> list[Run]:
+    """Return the runs of the scenario whose file has these tables. Raises UserError."""
+    changed = retitled(override(tables, settings), path.stem, override({}, settings))
+    changed.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
+    return plan_tables(path.stem, changed, path.parent)

@@ -153,14 +153,18 @@ def _queues(variants: Sequence[Variant]) -> str | None:
 def _losses(variants: Sequence[Variant]) -> str:
     """Return which variants dropped packets or paused links, counted over all seeds."""
     counts = []
+    all_drops = 0
     for variant in variants:
         drops = sum(sum(result.summary["drops"].values()) for result in variant.results)
         pauses = sum(result.summary["pfc"]["pauses_sent"] for result in variant.results)
+        all_drops += drops
         told = [f"{drops:,} packets dropped"] * (drops > 0) + [f"{pauses:,} PFC pauses"] * (pauses > 0)
         if told:
             runs = f" in {len(variant.results)} runs" if len(variant.results) > 1 else ""
             counts.append(f"{_named(variant)}: {', '.join(told)}{runs}")
-    return f"{'; '.join(counts)}." if counts else "No packet was dropped, and no link was paused."
+    if not counts:
+        return "No packet was dropped, and no link was paused."
+    return f"{'; '.join(counts)}.{'' if all_drops else ' No packet was dropped.'}"
 
 
 def _limits(comparison: Comparison) -> list[str]:

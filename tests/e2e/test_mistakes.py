@@ -105,6 +105,21 @@ def test_a_folder_is_no_scenario(
     assert f"scenario {str(folder)!r}: expected a regular file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["run", "dry-run"])
+def test_a_mistake_in_one_of_several_scenarios_names_its_file(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    monkeypatch.chdir(tmp_path)
+    Path("empty.toml").write_text("")
+    Path("broken.toml").write_text("= 3")
+    for name, mistake in (("empty.toml", "topology: missing"), ("broken.toml", "not a TOML file")):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "incast-star", name, *(["--dry-run"] if kind == "dry-run" else [])])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.startswith(f"p4cc: error: {name}: {mistake}")
+
+
 OWN_WORKLOAD = """
 from p4cc.workloads import Flow, Traffic, WorkloadParameters, register
 @register("mine")

@@ -168,6 +168,21 @@ def test_numbers_are_in_range(run: Path, tmp_path: Path, key: str, value: object
         results.load(run)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"set_up_cpu_s": 1.0, "run_c', "not JSON"),
+        ('{"set_up_cpu_s": 1.0}', "run_cpu_s: missing"),
+        ('{"set_up_cpu_s": 1.0, "run_cpu_s": "much"}', "run_cpu_s: .*number"),
+        ("[]", "expected a JSON object"),
+    ],
+)
+def test_a_damaged_performance_json_is_refused_like_a_missing_one(run: Path, text: str, told: str) -> None:
+    (run / "performance.json").write_text(text)
+    with pytest.raises(UserError, match=f"performance.json: .*{told}"):
+        results.load(run)
+
+
 def test_json_is_of_a_bounded_size_and_depth(run: Path) -> None:
     file = run / "summary.json"
     text = file.read_text().rstrip().removesuffix("}")

@@ -55,7 +55,7 @@ def test_two_variants_are_compared_and_one_seed_is_no_proof() -> None:
     assert found(dcqcn=[result(1500.4, 6_200_000, pauses=84)], hpcc=[result(1000, 84_000)]) == [
         "The 99th-percentile flow completion time is 1,000 µs with hpcc and 1,500 µs with dcqcn, 50% higher.",
         "The largest queue held 84 KB with hpcc and 6.2 MB with dcqcn.",
-        "dcqcn: 84 PFC pauses.",
+        "dcqcn: 84 PFC pauses. No packet was dropped.",
         ONE_SEED,
     ]
 
@@ -94,6 +94,12 @@ def test_of_many_the_extremes_are_named_and_those_that_cannot_be_told_apart() ->
 def test_a_variant_without_a_value_in_every_run_takes_no_part() -> None:
     told = found(a=[result(100), result(None)], b=[result(200), result(200)])[0]
     assert told == ("The 99th-percentile flow completion time of b is 200 µs. a did not have a value in every run.")
+
+
+def test_pauses_without_drops_are_said_so_and_drops_of_another_variant_are_not_denied() -> None:
+    assert "a: 3 PFC pauses. No packet was dropped." in found(a=[result(100, pauses=3)])
+    told = found(a=[result(100, pauses=3)], b=[result(100, drops=2)])
+    assert "a: 3 PFC pauses; b: 2 packets dropped." in told
 
 
 def test_flows_that_did_not_finish_and_failed_checks_are_said() -> None:
