@@ -120,6 +120,34 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not place or place in places(to), f"{target}#{place}"
 
 
+_UNIT = r"(?:%|x|[kKMGT]?i?B|[kMGT]b/s|ns|us|ms|s)"
+_NUMBER = r"(?<![\w.^])\d[\d,.]*(?:/\d+|:\d+)?(?:\^-?\d+)?(?!\w)"
+_RANGE_OR_SHARE = re.compile(rf"({_NUMBER})(?: ?{_UNIT})?(?:(?: to | of | x |-){_NUMBER})+")
+
+
+def numbers_in(cell: str) -> int:
+    """Return how many numbers a table's cell has; a range and a share count as one, and text counts as none."""
+    numbers = _RANGE_OR_SHARE.sub(r"\1", re.sub(r"`[^`]*`|\*", "", cell))
+    rest = re.sub(rf"{_NUMBER}(?: ?{_UNIT}(?!\w))?|\band\b", "", numbers)
+    return 0 if re.search(r"[^\W\d_]", rest) else len(re.findall(_NUMBER, numbers))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_cell_of_a_table_has_one_number(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    rows = [line.strip("|").split("|")[1:] for line in text.splitlines() if line.startswith("|")]
+    assert [cell.strip() for row in rows for cell in row if numbers_in(cell) > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "count"),
+    [("1,234.5 us", 1), ("1.0 to 2.0 x", 1), ("3 of 5", 1), ("8 x 128 KiB", 1), ("8:1", 1), ("2^-12", 1), ("6 and 7", 2)]
+    + [("1.7 ± 1.6, 6.4", 3), ("25 / 63", 2), ("16.2 (8)", 2), ("114.8, 6.0%", 2), ("seeds 1, 2", 0), ("`1, 2`", 0)],
+)
+def test_several_numbers_in_a_cell_would_be_noticed(cell: str, count: int) -> None:
+    assert numbers_in(cell) == count
+
+
 def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
     found: list[str] = []
     for page in (ROOT / "papers").glob("*/README.md"):
