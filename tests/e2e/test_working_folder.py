@@ -127,7 +127,7 @@ def test_no_file_of_the_working_folder_is_run(folder: Path, command: str) -> Non
 
 
 def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is of another environment, which takes a network to make: -I is what keeps the folder out."""
+    """Check the option -I of its Python; making a real environment takes a network."""
     ran: list[list[str]] = []
     monkeypatch.setattr(shell, "environment", lambda: Path(sys.executable))
     monkeypatch.setattr("venv.create", lambda *_, **__: None)  # runs pip in the folder that it makes

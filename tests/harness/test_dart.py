@@ -395,7 +395,7 @@ def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000)
 
 
 def test_the_queue_of_twelve_senders_stays_short() -> None:
-    """As printed it does not: each message starts at line rate behind the queue, and shares add up to the line rate.
+    """Check the corrected form; in the printed form each message starts at line rate behind the queue.
 
     How long the printed form's queue gets depends on how many messages overlap. The seed is one of those with many:
     over 40 ms seeds 1 to 4 give 44, 32, 257 and 1,059 KB. The corrected form's queue is short with all of them.

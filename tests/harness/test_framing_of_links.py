@@ -37,7 +37,7 @@ def ends(run: Run, workers: int = 1) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("cc", ["dcqcn", "hpcc", "rcp", "expresspass", "sperc", "swift"])
 def test_framing_of_every_link_is_framing_of_all(cc: str) -> None:
-    """Of what links charge, what NICs pace by, and what programs count."""
+    """Check what links charge, what NICs pace by, and what programs count."""
     everywhere = ends(planned(cc=cc, framing=True))
     assert ends(planned(cc=cc, topology=with_links({"framing_bytes": 24}))) == everywhere
     assert ends(planned(cc=cc)) != everywhere

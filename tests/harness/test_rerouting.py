@@ -71,7 +71,7 @@ def test_a_host_that_is_cut_off_has_no_route() -> None:
 
 
 def test_entries_come_back_to_what_they_were() -> None:
-    """For every program that is there: what a failure changes, its end changes back."""
+    """Check for every such program that the end of a failure restores the entries."""
     topology = topologies.build("fat-tree", {"k": 4})
     downs = [frozenset({20}), frozenset(range(16, 24)), frozenset({5, 40})]
     for name in ("ecn", "trim", "dart"):

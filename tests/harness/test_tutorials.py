@@ -65,7 +65,7 @@ class Reader:
         self._logs = 0
 
     def follow(self, page: str) -> int:
-        """How many commands there were."""
+        """Run the commands of a page and return their number."""
         commands = 0
         for block in _BLOCK.finditer(page):
             if block["name"] is not None:

@@ -818,7 +818,7 @@ def test_data_with_tokens_there_shares_back() -> None:
 
 @pytest.mark.parametrize(("sizes", "lost"), [((3_000, 40_000), 1), ((20_000, 8_000), 13)])
 def test_what_is_sent_again_has_the_tokens_of_its_own_message(sizes: tuple[int, ...], lost: int) -> None:
-    """As printed: a packet that was short when it was lost is so when a long message is on its way, and vice versa."""
+    """Check the printed form: a lost packet stays short or long, as it was."""
     link, sent = nics("dart-paper")
     a, b = link.nics
     qa, _ = connect(a, b)

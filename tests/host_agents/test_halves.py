@@ -17,7 +17,7 @@ MANY = 20  # queue pairs
 
 
 def alive(kind: type) -> int:
-    """How many objects of a class, or of one derived from it, there are."""
+    """Return how many objects of a class, or of one derived from it, are alive."""
     gc.collect()
     return sum(isinstance(one, kind) for one in gc.get_objects())
 

@@ -69,7 +69,7 @@ def test_spraying_reorders_and_nothing_is_sent_twice():
     ],
 )
 def test_of_what_is_answered_because_it_was_late_a_load_balancer_is_not_told(order, config, told):
-    """It would learn the slowest paths, and REPS would take them again."""
+    """Check that late packets are not reported, as REPS would reuse the slowest paths."""
     config = {"loss_packets": 0, "ack_every_packets": 4} | config
     a, b = pair(load_balancer="spray", reliability="selective-repeat", **config)
     qa, _ = connect(a, b)

@@ -248,7 +248,7 @@ def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path):
     compiler = Compiler(tmp_path)
 
     def compiled(text=HEADER):
-        """How often, so far; with a header of this text."""
+        """Build with a header of this text and return the number of compilations so far."""
         header.write_text(text)
         Objects(tmp_path / "objects", compiler, tmp_path).of("point", [source])
         return len(compiler.compiled)

@@ -59,7 +59,7 @@ class TestStart:
 
 class TestFourCases:
     def test_unmarked_above_the_target_is_a_fair_increase(self):
-        """It is fi for each window of bytes, applied when more than eight packets were acknowledged."""
+        """Check fi for each window of bytes, once over eight packets are acknowledged."""
         rp = point(100_000)
         ack(rp, TARGET_NS, acked_bytes=UPDATE_BYTES)
         assert rp.window_bytes == 100_000  # 8 packets are not more than 8

@@ -254,7 +254,7 @@ class TestAcksByBytes:
         return a, qa, b, qb
 
     def arrive(self, order, count, **config):
-        """As for `TestCoalescedSacks`, and whether the SACK says that its packet was marked."""
+        """Deliver packets like `TestCoalescedSacks`; SACKs also say which were marked."""
         a, qa, b, _ = self.opened(**config)
         qa.post(1000 * count)
         frames, now = send(a, count)

@@ -87,7 +87,7 @@ def test_every_module_that_is_public_has_what_it_names() -> None:
 
 
 def test_a_protocol_between_two_nics() -> None:
-    """As the module's own lines show."""
+    """Run the lines of the module's docstring."""
     module = importlib.import_module("p4cc.testing")
     lines = re.findall(r"^    (\S.*)$", module.__doc__ or "", re.MULTILINE)
     assert len(lines) == 5

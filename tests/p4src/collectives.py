@@ -1,4 +1,4 @@
-"""For the tests of collectives: packets, a network of switches without time, and what a switch should do, in Python."""
+"""Tools for tests of collectives: packets, a network without time, and a model in Python."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
 
 @pytest.fixture(params=list(STEPWISE))
 def make_stepwise_rig(request: pytest.FixtureRequest) -> Iterator[MakeStepwiseRig]:
-    """As `make_rig`, of rigs that answer each packet at once; BMv2 is asked at the end, and has to say the same."""
+    """Yield `make_rig` for rigs that answer each packet at once, and compare BMv2."""
     yield from _made(request.param, STEPWISE[request.param])
 
 

@@ -59,7 +59,7 @@ def mac(address: str) -> str:
 
 @dataclass(frozen=True)
 class Flow:
-    """Where packets come from and go to; `entropy` is the UDP source port."""
+    """Ends of packets, and `entropy`, their UDP source port."""
 
     source: str = "10.0.0.2"
     destination: str = "10.0.0.3"

@@ -241,7 +241,7 @@ class Bmv2Rig(Rig):
 
 
 class ReplayedRig(BuiltinRig):
-    """For tests that go on from what a packet has brought, which BMv2's files cannot: the built-in switch answers.
+    """Rig for tests that need a packet's result to go on: the built-in switch answers, not BMv2's files.
 
     `replay` gives BMv2 the same packets, some ticks of its clock apart, and it has to give the same frames.
     """

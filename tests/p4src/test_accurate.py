@@ -38,7 +38,7 @@ TEMPLATE = FLOW.flow_rate(0, 0)
 
 
 def frame_of(psn: int, rate: int, desired: int, kind: int = PERIODIC, counted: bool = False) -> bytes:
-    """As `FLOW.flow_rate`, without scapy's share of the time."""
+    """Return the frame of `FLOW.flow_rate` without the time that scapy takes."""
     flags = kind << 6 | counted << 3
     rates = rate.to_bytes(4, "big") + desired.to_bytes(4, "big")
     return (
@@ -105,7 +105,7 @@ def test_frames_are_made_as_scapy_makes_them() -> None:
 
 @pytest.fixture
 def at_times(make_rig: MakeRig) -> MakeRig:
-    """For tests that go through several periods: `make_rig`, on switches whose clock the test can set."""
+    """Return `make_rig` on switches whose clock the test sets, for tests of several periods."""
 
     def make(parameters: dict[str, object] | None = None, gbps: int = 10, **others: object) -> Rig:
         rig = make_rig("accurate", {"alpha": 0.0, **(parameters or {})}, view=view(gbps), **others)
@@ -118,7 +118,7 @@ def at_times(make_rig: MakeRig) -> MakeRig:
 
 @pytest.fixture
 def in_one_period(make_rig: MakeRig) -> MakeRig:
-    """For the others: a period that outlasts the test whatever the clock."""
+    """Return a maker of rigs whose period outlasts the test on any clock."""
 
     def make(parameters: dict[str, object] | None = None, gbps: int = 10) -> Rig:
         return make_rig("accurate", {"alpha": 0.0, "period_ns": 10**14, **(parameters or {})}, view=view(gbps))

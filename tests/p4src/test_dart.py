@@ -586,7 +586,7 @@ def test_ticks_of_the_clock_count_the_timeout(timeout_ns: int, ticks: int) -> No
 
 @pytest.mark.parametrize("tokens", [0, 4])
 def test_what_the_benchmark_measures_finds_the_table_full_if_it_has_tokens(tokens: int) -> None:
-    """It raises an error otherwise."""
+    """Run the benchmark's load, which raises an error if the table is not full."""
     (frame, *_) = pipeline_cost.frames(0, None, tokens << 3)
     assert dissect(frame)["BTH"].tokens == tokens
     load = pipeline_cost.deflecting(compile_program(programs.program("dart").source).program, tokens)

@@ -100,7 +100,7 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
 
 
 def test_a_depth_without_a_probability_is_not_marked() -> None:
-    """For TNA, as the program comes: between the thresholds nothing is known of a packet's lot."""
+    """Check TNA's default entries, which have no depth between the thresholds."""
     rig = QueueRig("ecn", step(0), architecture="tna")
     red = [n.to_bytes(size, "big") for n, size in ((0, 3), (0x7FFFF, 3), (1, 4))]
     rig.switch.table_set_default("Egress.stages.stage.ecn_threshold", ("action", "Egress.stages.stage.red", red))
@@ -109,7 +109,7 @@ def test_a_depth_without_a_probability_is_not_marked() -> None:
 
 
 def test_without_thresholds_nothing_is_marked() -> None:
-    """As the program comes: the table is empty and its default action does nothing."""
+    """Check the program as compiled: the table is empty and its default action does nothing."""
     rig = QueueRig("ecn", step(0))
     rig.switch.table_set_default("SwitchEgress.stage.ecn_threshold", None)
     rig.inject(burst(50))

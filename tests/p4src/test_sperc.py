@@ -400,7 +400,7 @@ def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 @pytest.fixture
 def with_entry_2(make_stepwise_rig: MakeStepwiseRig) -> Network:
-    """As in figures 5.2 to 5.4: the epoch of step 15 has the entry 2, because another flow has half of the link."""
+    """Return the state of figures 5.2 to 5.4: another flow's half makes entry 2 in step 15."""
     network = Network(make_stepwise_rig)
     network.starts(11)
     network.starts(15)
@@ -462,7 +462,7 @@ def test_epochs_wrap(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 @pytest.mark.parametrize("idle", [256, 2_048, 0x7FF0, 0x8000, 0xFF00])
 def test_an_entry_from_before_an_idle_time_is_not_a_newer_one(make_stepwise_rig: MakeStepwiseRig, idle: int) -> None:
-    """So many epochs long; in numbers modulo 2^16 the old one is ahead by what is missing to 2^16."""
+    """Check idle times after which old epoch numbers are ahead modulo 2^16."""
     network = Network(make_stepwise_rig)
     before, after = 13 * 5, 13 * (5 + idle)
     assert network.starts(before) == 4

@@ -191,7 +191,7 @@ def test_trim_size_dscp_and_priority_are_the_control_planes(make_rig: MakeRig) -
 
 
 def test_the_next_switch_knows_a_trimmed_packet_by_its_dscp() -> None:
-    """It is counted in the queue of trimmed packets there, and never cut again."""
+    """Check that the next switch's queue of trimmed packets counts it, uncut."""
     first = QueueRig("trim", {**parameters(), "queue_bytes": 50})
     first.inject(burst(3))
     second = QueueRig("trim", parameters(headers=1))

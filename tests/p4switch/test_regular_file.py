@@ -66,7 +66,7 @@ def test_what_becomes_a_link_after_it_was_looked_at_is_not_followed(
 
 
 def test_nothing_is_waited_for() -> None:
-    """As /proc/kmsg, which calls itself regular, and has nothing to read before the kernel says something."""
+    """Check a file like /proc/kmsg, which is called regular, and blocks."""
     there, here = os.pipe2(os.O_NONBLOCK)
     with open(here, "wb"), io.BufferedReader(_Unwaiting(there)) as file:
         for read in (file.read1, lambda: file.read(5), lambda: shutil.copyfileobj(file, io.BytesIO())):

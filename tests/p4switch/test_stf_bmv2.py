@@ -29,7 +29,7 @@ class File:
 
 
 def handled(files: dict[int, File]) -> list[bytes]:
-    """As simple_switch: the earliest next packet of all files, once each has one or has ended; then on in its file."""
+    """Return packets in simple_switch's order: the earliest of all files' next ones."""
     waiting = {port: list(file.packets) for port, file in files.items()}
     done: list[bytes] = []
     while all(waiting[port] or files[port].ended for port in files) and any(waiting.values()):

@@ -89,7 +89,7 @@ def test_what_starts_later_is_in_turn_for_workers_too(tmp_path: Path) -> None:
 
 
 def test_workloads_see_a_server_with_the_rate_of_all_its_nics(tmp_path: Path) -> None:
-    """So that a load is one of all of them, and groups are named by servers."""
+    """Check that a load is a share of all NICs' rate, and that groups name servers."""
     poisson = {"name": "poisson", "distribution": "hadoop", "load": 0.3, "duration_ns": 300_000}
     three, one = (
         sum(flow.size_bytes for flow in planned(tmp_path, topology, workload=poisson).traffic().flows)

@@ -127,7 +127,7 @@ class FigurePerVariant(Figure):
 
 @dataclass(frozen=True)
 class Style:
-    """How a part of the traffic is drawn: keywords of `plot` for lines, and for points with or without lines."""
+    """Keywords of `plot` for one part of the traffic: for its lines, and for its points."""
 
     line: dict[str, Any]
     points: dict[str, Any]

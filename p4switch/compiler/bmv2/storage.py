@@ -1,4 +1,4 @@
-"""What a program stores, as header instances with scalar fields: BMv2 knows nothing else."""
+"""Storage of a program as header instances with scalar fields, the only kind that BMv2 has."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_run_waits_for_what_is_to_come(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("looks", [2, 3])
 def test_a_run_waits_for_a_flow_that_the_operating_system_has(looks: int) -> None:
-    """It has started, and its NIC does not know of it yet when the run is looked at."""
+    """Check a flow that has started and whose NIC does not know of it when the run is looked at."""
     changes = {**QUICK, "nic": {**QUICK.get("nic", {}), "os_overhead_ns": 50_000}}
     base_rtt_ns = plan("x", check({**SCENARIO, **changes}), Path())[0].base_rtt_ns()
     flow = {"source": 0, "destination": 1, "size_bytes": 5_000}

@@ -1,4 +1,4 @@
-"""Where a sweep's runs are carried out, and who else reaches it."""
+"""Processes that carry out a sweep's runs, and who else can reach them."""
 
 from __future__ import annotations
 

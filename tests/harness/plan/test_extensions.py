@@ -204,7 +204,7 @@ def test_in_a_process_of_its_own(folder: Path) -> None:
 
 
 def test_a_report_of_what_stood_on_files(folder: Path) -> None:
-    """It has their figures; where they are gone, it says so and has the others."""
+    """Check that a report has the files' figures, and names those whose file is gone."""
     (folder / "own" / "figure.py").write_text(FIGURE)
     (folder / "own.toml").write_text('extensions = ["own/aimd.py", "own/figure.py"]\n' + SCENARIO)
     environment = {**os.environ, "P4CC_NATIVE": "0"}

@@ -39,7 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def seek(page: Any, time_ns: int) -> None:
-    """As the slider does. What is drawn next is drawn when this returns."""
+    """Move to a time as the slider does, and return when the next frame is drawn."""
     page.evaluate(
         """time => { const slider = document.getElementById("time"); replay.show(0, replay.recording.end);
         slider.value = time; slider.dispatchEvent(new Event("input"));
@@ -169,7 +169,7 @@ def test_a_link_that_is_busy_for_longer_than_an_interval_is_not_cut(page: Any) -
 
 
 def test_flows_that_begin_later_are_found(page: Any) -> None:
-    """As in a run that goes on: another recording of it has one flow more."""
+    """Check a run that goes on: the next recording of it has one flow more."""
     found = page.evaluate(
         """() => { const r = replay.recording, a = r.arrays;
         const names = () => [...document.querySelectorAll("#names option")].map(each => each.value);

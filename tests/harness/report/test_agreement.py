@@ -1,4 +1,4 @@
-"""How far runs on real frames are from the virtual world's is told over seeds, with an interval."""
+"""Agreement of real-frame runs with the virtual world over seeds, with an interval."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_limits_are_drawn_where_there_are_any(comparison: Comparison) -> None:
 
 
 def test_a_legend_hides_nothing(comparison: Comparison) -> None:
-    """It stands outside of the axes, however few the variants."""
+    """Check that the legend stands outside the axes, however few the variants."""
     for kind in (StartAndFinish, WorstQueue, Fairness):
         figure = kind().plot(comparison)
         draw(figure)

@@ -350,7 +350,7 @@ l3 requires l2
 
 
 def test_a_receive_from_any_rank_takes_what_comes_first(tmp_path: Path) -> None:
-    """As Schedgen writes MPI's wildcards; and `cpu 1nic 0`, as the generator of ATLAHS does."""
+    """Check MPI's wildcards as Schedgen writes them, and `cpu 1nic 0` as ATLAHS' generator does."""
     (tmp_path / "any.goal").write_text(ANY_GOAL)
     traffic = made("goal", tmp_path, file="any.goal")
     assert isinstance(traffic, ScheduleTraffic)

@@ -536,7 +536,7 @@ def test_a_message_may_stand_without_a_number(tmp_path: Path, words: str) -> Non
 
 
 def test_of_more_lines_than_an_ns3_file_says_the_first_are_flows(tmp_path: Path) -> None:
-    """As HPCC's simulator has it: what follows is not looked at, and may be a comment."""
+    """Check that later lines are ignored, as HPCC's simulator does; they may be comments."""
     (tmp_path / "flow.txt").write_text("2\n0 1 3 100 5 0\n1 2 3 100 6 0\n\n2 3 3 100 7 0\nwhat was left out\n")
     with pytest.warns(Doubt, match=r"flow\.txt: says 2 flows; 2 more lines are not read"):
         traffic = build("ns3", folder=tmp_path, file="flow.txt")

@@ -1,4 +1,4 @@
-"""How far a run is: from what its hosts have got acknowledged, long before a flow is over."""
+"""Progress of a run, measured by what hosts have got acknowledged, long before a flow is over."""
 
 from __future__ import annotations
 

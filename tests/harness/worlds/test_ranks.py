@@ -225,7 +225,7 @@ def test_what_all_refuse_is_said_once(folder: Path) -> None:
 
 
 class LostError(Exception):
-    """As mpi4py.MPI.Exception."""
+    """Stand-in for mpi4py.MPI.Exception."""
 
 
 class Failures:

@@ -63,7 +63,7 @@ def test_flows_of_one_name_share_a_connection() -> None:
 
 
 def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> None:
-    """So that the receiver can tell all of them of their shares. Another incast of the same hosts is another one."""
+    """Check that the receiver can tell all senders their shares, each incast on its own."""
     flows = [Flow(source, 2, 10, 50 * source + later, incast=(number, (0, 1)), priority=4)
              for number, later in ((7, 0), (8, 200)) for source in (0, 1)]  # fmt: skip
     hosts = Hosts(Traffic(flows))

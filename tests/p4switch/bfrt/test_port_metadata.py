@@ -1,4 +1,4 @@
-"""What lies in front of packets for each port, over BfRuntime and P4Runtime."""
+"""Port metadata in front of packets, over BfRuntime and P4Runtime."""
 
 from __future__ import annotations
 

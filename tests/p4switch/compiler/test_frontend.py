@@ -298,7 +298,7 @@ def test_errors_and_match_kinds_in_order(tmp_path: Path) -> None:
 
 
 def test_a_number_is_a_value_of_a_type_made_of_bits(tmp_path: Path) -> None:
-    """As p4c takes it: constants, arguments, entries; not operands."""
+    """Check that constants, arguments and entries convert, and operands do not, as in p4c."""
     program = check(
         tmp_path,
         "#include <core.p4>\ntype bit<12> vrf_t;\nconst vrf_t DEFAULT = 0;\n"

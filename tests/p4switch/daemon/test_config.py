@@ -67,7 +67,7 @@ def test_a_port_that_is_no_number_is_named(tmp_path: Path) -> None:
     ("settings", "tick_ns"), [({"tick_ns": 2500}, 2500), ({"tick_ns": 2500, "model_tick_ns": 1}, 1)]
 )
 def test_programs_count_time_in_the_models_nanoseconds(tmp_path: Path, settings: dict[str, int], tick_ns: int) -> None:
-    """Where time goes slower than on a clock, a tick is one of them however long it takes."""
+    """Check that a tick is one model nanosecond where time goes slower than the wall clock."""
     ingress = (
         "apply { tm.ucast_egress_port = 2; hdr.wide.setValid(); hdr.wide.a = parsed.global_tstamp[31:0];"
         " hdr.wide.b = 0; }"

@@ -1,4 +1,4 @@
-"""How `p4cc switch` receives and sends: the same frames in the same order, by AF_PACKET and by AF_XDP."""
+"""Frames of `p4cc switch`: the same, in the same order, by AF_PACKET and by AF_XDP."""
 
 from __future__ import annotations
 

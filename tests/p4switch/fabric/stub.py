@@ -47,7 +47,7 @@ def load() -> ModuleType:
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis is to try; under sanitizers, everything is slow."""
+    """Return how many examples hypothesis tries; under sanitizers everything is slow."""
     return count // 10 if os.environ.get("P4CC_FABRIC_FLAGS") else count
 
 

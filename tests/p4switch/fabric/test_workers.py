@@ -173,7 +173,7 @@ class Worker:
 
 
 def together(worker: Worker, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """As `results` of one network, of what all workers know. `worker`: the first one."""
+    """Return `results` of one network from what all workers know; `worker` is the first one."""
     first, plan, split = worker.network, worker.plan, worker.split
     for part in parts[1:]:
         first.add_records(part["records"])

@@ -1,4 +1,4 @@
-"""For every rule a program that keeps to it, and one that does not."""
+"""A program that keeps each rule, and one that breaks it."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_one_access_of_a_register_is_one_stage(tmp_path: Path) -> None:
 def test_what_a_condition_of_a_switch_chip_compares(
     condition: str, rules: set[str], stages: int, tmp_path: Path
 ) -> None:
-    """As the compiler whose numbers these are takes them or not."""
+    """Check the conditions against what the compiler behind these limits accepts."""
     found = fit(tmp_path, ingress(f"if ({condition}) {{ hdr.g.a = 1; }}"), load("stages12"))
     assert {f.rule for f in found.findings} == rules
     assert found.placement is not None

@@ -41,7 +41,7 @@ def by_member(ident: int) -> Message:
 
 
 def ports_of(switch: FakeSwitch, profile: str = SELECTOR) -> list[list[int]]:
-    """For each group of the engine, the ports of its slots."""
+    """Return the ports of the slots of each of the engine's groups."""
     return [
         [int.from_bytes(switch.members[profile, m][1][0], "big") for m in slots]
         for (p, _), slots in switch.groups.items()

@@ -163,6 +163,6 @@ def test_a_copy_has_no_metadata_of_its_parser(tmp_path: Path) -> None:
     ],
 )
 def test_the_shortest_truncation_counts(tmp_path: Path, ingress: str, egress: str, lengths: list[int]) -> None:
-    """It is of the packet on its way: copies have none of it."""
+    """Check that truncation applies to the packet and not to its copies."""
     result = generated(tmp_path, ingress, egress)
     assert [len(data) for _, data, _ in result.tests[0].expected] == lengths

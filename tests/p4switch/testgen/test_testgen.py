@@ -471,7 +471,7 @@ def test_where_no_entry_is_hit_on_every_switch_the_default_action_is_set(tmp_pat
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_test_depends_on_what_it_does_not_set(tmp_path: Path, seed: int) -> None:
-    """Where `other.a` is not zero, the table's default action decides."""
+    """Check that the table's default action decides where `other.a` is not zero."""
     text = UNDEFINED.replace("t.apply(); if (hdr.other.a == 0) {{ hdr.h.a = 1; }}", "{apply}")
     table = "action no() { mark_to_drop(sm); } table t { actions = { yes; no; } default_action = no(); }"
     apply = "if (hdr.other.a == 0) { sm.egress_spec = 3; } else { t.apply(); }"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @EXTERNS.register("Digest")
 class Digest(digest.Digest):
-    """As PSA's; it is sent where the program has written `digest_type`."""
+    """PSA's digest, sent where the program has written `digest_type`."""
 
     bfrt = 0x8E
 
