@@ -23,7 +23,7 @@ class Entry:
 
     @property
     def plain(self) -> str:
-        """Without the signs of lists."""
+        """Name without the signs of lists."""
         return self.name.replace("[]", "")
 
     def is_named(self, name: str) -> bool:

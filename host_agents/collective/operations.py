@@ -9,7 +9,7 @@ NOT_YET = -1
 
 
 class OperationOwner(TimerOwner):
-    """Whoever posts operations."""
+    """Owner of operations, who posts them."""
 
     def on_answered(self, now_ns: int, operation: Operation) -> None:
         """Handle the answers of all members; for a read, `operation.result` has the lanes."""

@@ -35,7 +35,7 @@ INCAST = 'name = "incast"\nsize_bytes = 1_048_576\nstarts_together = 15\n'
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Result]]:
-    """By network and protocol."""
+    """Return results by network and protocol."""
     folder: Path = tmp_path_factory.mktemp("scenarios")
     found = {}
     for name, workload, settings in (

@@ -119,7 +119,7 @@ def one(*arguments: str) -> Result:
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("protocol", [("--cc", "hpcc"), ("--cc", "dcqcn", *STEP)], ids=["hpcc", "dcqcn"])
 def test_flows_are_the_same_in_both_forms_of_a_program(chip: str, protocol: tuple[str, ...]) -> None:
-    """Behind one switch no path is chosen, and depth and time have the same units: so every flow is the same."""
+    """Check behind one switch, where no path is chosen, and depth and time have the same units."""
     plain = one(*STAR, *protocol)
     chips = one(*STAR, *protocol, "--set", f"switch.architecture={chip}")
     pd.testing.assert_frame_equal(chips.flows, plain.flows)

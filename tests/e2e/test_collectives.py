@@ -49,7 +49,7 @@ spread_cycles = 500
 
 
 def run(folder: Path, cc: list[str], workload: str) -> dict[str, Result]:
-    """By protocol."""
+    """Return results by protocol."""
     path = folder / "collectives.toml"
     path.write_text(SCENARIO.format(cc=json.dumps(cc), workload=workload))
     done = forked("run", str(path), "--no-report", "--out", str(folder / "out"))
@@ -222,7 +222,7 @@ def lossy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
 
 
 def test_switches_that_lose_packets_give_the_same_sums(lossy: tuple[list[str], Path]) -> None:
-    """At each of three switches: requests, partial sums, results."""
+    """Check losses of requests, partial sums and results at each of three switches."""
     (result,) = load_all(lossy[1])
     told, held = result.summary["workload"], result.summary["conservation"]
     assert (told["wrong_memories"], told["unfinished_hosts"]) == (0, 0)

@@ -17,7 +17,7 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 
 def test_two_runs_are_byte_identical(tmp_path: Path) -> None:
-    """Whichever comes first in its process, whether that is forked or not, its hashes, its locale, and captures."""
+    """Check runs that differ in order, forking, hashes, locale and captures."""
     others = ("--cc", "hpcc", "--cc", "dcqcn", *SMALL, "--no-report", "--pcap")
     environment = {**os.environ, "PYTHONHASHSEED": "1", "LC_ALL": "C"}
     done = p4cc("run", "incast", *others, "--out", str(tmp_path / "again"), env=environment)

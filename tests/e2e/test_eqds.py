@@ -41,7 +41,7 @@ def test_two_flows_on_one_link_get_half_each(tmp_path: Path) -> None:
 
 
 def test_a_permutation_over_one_path_each_takes_as_long_as_its_busiest_link() -> None:
-    """At k = 8 up to four flows share a link, where three of four packets are headers. SMaRTT's queues never fill."""
+    """Check k = 8, where up to four flows share a link and three of four packets are headers."""
     settings = ("--set", "workload.size_bytes=300000", "--set", "programs.trim.queue_bytes=1000000")
     results = run("permutation", "--cc", "eqds", "--cc", "smartt", "--lb", "ecmp", *settings)
     eqds, smartt = (result.summary for result in results)

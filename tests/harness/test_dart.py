@@ -358,7 +358,7 @@ def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> 
 
 
 def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
-    """On a dumbbell with a base RTT of 100 us, ten RTTs after the second flow has come. No data is lost."""
+    """Check a dumbbell with a base RTT of 100 us, ten RTTs after the second flow's start."""
     dumbbell = {
         "name": "dumbbell",
         "pairs": 2,

@@ -46,7 +46,7 @@ def test_framing_of_every_link_is_framing_of_all(cc: str) -> None:
 
 
 def test_a_flow_takes_what_its_links_charge() -> None:
-    """In an empty network its time is the ideal one, and its base RTT that of its links."""
+    """Check that an empty network gives the ideal time and the links' base RTT."""
     flow = {"name": "incast", "size_bytes": 100_000, "senders": 1}
     link = {"nodes": ["h0-*"], "framing_bytes": 500}
     plain, run = planned(workload=flow), planned(workload=flow, topology=with_links(link))

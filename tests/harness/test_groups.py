@@ -72,7 +72,7 @@ def test_protocols_of_groups_react_by_their_own_signals() -> None:
 
 
 def test_a_group_alone_is_as_the_same_workload_alone() -> None:
-    """With a workload of none, a group on all hosts has the FCTs of a scenario with its protocol."""
+    """Check that a group on all hosts has the FCTs of a scenario with its protocol."""
     workload = {"name": "incast", "size_bytes": 50_000}
     group = {"name": "only", "cc": "dcqcn", "workload": workload}
     _, as_group, _ = made(planned(group, workload={"name": "none"}, cc="dcqcn"))
@@ -171,7 +171,7 @@ def test_what_is_not_rdma_loses_packets_and_rdma_beside_it_none() -> None:
 
 
 def test_a_run_may_be_of_tcp_alone() -> None:
-    """Also where the NIC has another way to send again what is lost."""
+    """Check TCP alone, also where the NIC has another reliability."""
     run = planned(cc="tcp-dctcp", nic={"reliability": "go-back-n"}, workload={"name": "incast", "size_bytes": 100_000})
     recording, flows, _ = made(run)
     assert recording.ended == "done"

@@ -111,7 +111,7 @@ def test_what_a_finalizer_has_lost_is_not_called_ignored() -> None:
 
 
 def test_cleaning_up_is_left_alone() -> None:
-    """Here, in other frames, in context managers, and when something else has gone wrong in it."""
+    """Check this frame, other frames, context managers, and errors within."""
     done = []
 
     @contextlib.contextmanager

@@ -42,7 +42,7 @@ def last_delivery_ns(spines: int, links_per_spine: int, **more: Any) -> int:
     "more", [{"lb": "spray"}, {"lb": "reps"}, {"switch": {"load_balancing": "drill"}}]
 )
 def test_four_links_to_one_spine_are_as_good_as_one_to_each_of_four(more: dict[str, Any]) -> None:
-    """Nearly: where packets are spread at random the one spine does so once more."""
+    """Check that both are nearly alike; the one spine spreads packets at random once more."""
     assert last_delivery_ns(1, 4, **more) < 1.25 * last_delivery_ns(4, 1, **more)
 
 

@@ -390,7 +390,7 @@ def test_an_incast_of_which_a_member_announces_nothing_is_forgotten_after_two_se
 
 
 def test_whose_announcement_is_lost_is_counted_by_its_message_alone_after_the_idle_timeout() -> None:
-    """Though it sends other messages all the time, so that it is never silent."""
+    """Check a sender that is never silent, because it sends other messages all the time."""
     receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
     receiver.look_ahead(1, 7, (1, 2))
     receiver.packet(1, first=True, last=True)

@@ -318,7 +318,7 @@ def cnps(arrivals, **parameters):
 
 
 def test_a_cnp_follows_its_mark_after_the_delay():
-    """Also where more marks come meanwhile, each with a CNP of its own."""
+    """Check that each mark meanwhile also gets a CNP of its own."""
     arrivals = [(10_000, 0), (14_000, 0), (100_000, 1)]
     assert cnps(arrivals) == [10_000, 14_000, 100_000]
     assert cnps(arrivals, cnp_delay_ns=55_000) == [65_000, 69_000, 155_000]

@@ -58,7 +58,7 @@ def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceive
 
 
 def test_algorithm_1() -> None:
-    """With w = 1/16 and target loss 1/8: an increase, a second one in a row, a loss of a half, an increase again."""
+    """Check two increases in a row, a loss of a half, and an increase (w = 1/16, target loss 1/8)."""
     point, _ = receiver()
     shares, weights = [], []
     for loss in (0.0, 0.125, 0.5, 0.1):

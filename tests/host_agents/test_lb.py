@@ -185,7 +185,7 @@ class TestReps:
 
     @pytest.mark.parametrize("cc", ["smartt", "eqds"])
     def test_data_packets_alone_explore(self, cc):
-        """Neither opening the queue pair nor the RTS of EQDS, which goes ahead of all data, takes an entropy away."""
+        """Check that neither opening a queue pair nor EQDS' RTS takes an entropy."""
         a, b = pair(cc, load_balancer="reps", reliability="selective-repeat", loss_packets=0)
         qa, _ = connect(a, b)
         qa.post(1_000_000)

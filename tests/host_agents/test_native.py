@@ -97,7 +97,7 @@ def test_a_full_disk_is_named(empty_cache, monkeypatch):
 
 
 def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache, monkeypatch):
-    """Which is site-packages where p4cc is installed: mypy refuses it. What hosts import is where it looks first."""
+    """Check that mypy gets another folder, since it refuses site-packages."""
     script = empty_cache / "looks.py"
     script.write_text("import os, sys; sys.exit(repr((os.environ['MYPYPATH'], os.path.exists('p4switch/errors.py'))))")
     monkeypatch.setattr(native, "_COMPILE", script)

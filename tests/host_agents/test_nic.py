@@ -18,7 +18,7 @@ SERIALIZED = FRAME * 8 / 100  # ns at 100 Gb/s
 
 
 def send_times(nic, count, limit_ns=10_000_000):
-    """When the NIC sends, if the driver wakes it exactly when it asks to be woken and the link is always free."""
+    """Return the times of sending with exact wake-ups and a link that is always free."""
     times, now_ns = [], 0
     while len(times) < count and now_ns < limit_ns:
         if nic.next_frame(now_ns) is not None:
@@ -210,7 +210,7 @@ class TestPfc:
         assert b.next_frame(612)[wire.BTH] == wire.ACKNOWLEDGE
 
     def test_control_frames_wait_for_their_own_class_in_order(self):
-        """In classes 3 and 6: the pause of a class holds its frames, control and data, and no others."""
+        """Check classes 3 and 6: a pause holds the frames of its class, and no others."""
         a, b = pair()
         qa, _ = connect(a, b)
         qa.post(1000)

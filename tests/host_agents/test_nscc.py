@@ -376,7 +376,7 @@ EVENT = st.tuples(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(EVENT, max_size=60), st.sets(st.sampled_from(ACCIDENTS)), st.sampled_from((100e9, 800e9)))
 def test_the_window_stays_within_its_bounds(events, accidents, rate_bps):
-    """Whatever comes back, it has from one packet to one and a half BDP of the least RTT."""
+    """Check the bounds: one packet, and one and a half BDP of the least RTT."""
     rp = point(rate_bps=rate_bps, **dict.fromkeys(accidents, True))
     now_ns = 1
     least_rtt_ns = BASE_NS

@@ -43,7 +43,7 @@ def scheduled(link):
 
 
 def assert_received_in_order(link, size_bytes):
-    """Without gap, duplicate or reordering, and the sender needed no NAK and no time-out."""
+    """Check for no gap, duplicate, reordering, NAK or time-out."""
     a, b = link.nics
     for qp in b.queue_pairs.values():
         stats = qp.stats
@@ -81,7 +81,7 @@ def test_up_to_one_bdp_leaves_before_the_response():
 
 
 def test_the_epoch_is_that_of_the_hosts_clock():
-    """Divided by the base RTT, within the clock's error; later control packets have that of their own sending."""
+    """Check the clock over the base RTT; later control packets have their own sending time's epoch."""
     link, (qa,) = nics(protocol="sperc+1rc", parameters={**EXACT, "demand": False})
     qa.post(10**6, start_ns=5 * RTT - 1)
     link.run(8 * RTT)

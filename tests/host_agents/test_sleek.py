@@ -132,7 +132,7 @@ def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived():
 
 class TestProbes:
     def probes(self, rig, until_ns):
-        """When they leave; a probe is a SEND without payload of a packet that has arrived."""
+        """Return when probes leave: SENDs without payload of a packet that has arrived."""
         found = []
         while (due := rig.a.next_wakeup_ns()) <= until_ns:
             rig.now_ns = due

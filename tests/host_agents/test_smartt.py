@@ -43,7 +43,7 @@ def test_starts_with_a_quarter_more_than_one_bdp():
 
 class TestFourCases:
     def test_fair_decrease(self):
-        """Marked, in time: cwnd / bdp * fd * size."""
+        """Check marked and in time: cwnd / bdp * fd * size."""
         rp = reacting()
         ack(rp, TARGET_NS, marked=True)
         assert rp.window_bytes == pytest.approx(100_000 - 100_000 / BDP * 0.8 * PACKET)
@@ -55,7 +55,7 @@ class TestFourCases:
         assert 120_000 - large.window_bytes == pytest.approx(4 * (30_000 - small.window_bytes))
 
     def test_multiplicative_decrease(self):
-        """Marked and late: (rtt - trtt) / rtt * md * size, and a fair decrease."""
+        """Check marked and late: (rtt - trtt) / rtt * md * size, and a fair decrease."""
         rp = reacting(15_000.0)
         ack(rp, 20_000, marked=True)
         assert rp.window_bytes == pytest.approx(15_000 - 2_000 / 20_000 * 2 * PACKET - 0.1 * 0.8 * PACKET)
@@ -67,7 +67,7 @@ class TestFourCases:
             assert rp.window_bytes == pytest.approx(100_000 - PACKET)
 
     def test_fair_increase(self):
-        """Not marked, but late: size / cwnd * mtu * fi."""
+        """Check unmarked but late: size / cwnd * mtu * fi."""
         rp = reacting()
         ack(rp, TARGET_NS + 1)
         assert rp.window_bytes == pytest.approx(100_000 + PACKET / 100_000 * PACKET * 0.25)

@@ -130,7 +130,7 @@ def valued(sent):
 
 
 def data_packets(link, after_ns):
-    """When they leave, with their PSNs."""
+    """Return when data packets leave, with their PSNs."""
     return [
         (now, wire.psn(frame))
         for now, sender, frame in link.sent
@@ -180,7 +180,7 @@ def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no
 @pytest.mark.parametrize("outage_ns", [100_000, 900_000, 5_000_000])
 @pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc", "sperc+1rc+weights"])
 def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(protocol, outage_ns):
-    """By the switch ahead of the loss, too: there it takes part with one other flow before and after."""
+    """Check the switch ahead of the loss, too, where one other flow takes part."""
     outage = Outage(50_000, 50_000 + outage_ns, Switch(40, others=1))
     link, (qa,) = nics(outage, protocol, {"demand": False})
     qa.post(10**9)
@@ -205,7 +205,7 @@ def test_a_nic_tells_what_its_link_has_of_flows():
 
 
 def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there():
-    """With 24 bytes between frames 182 for its 158."""
+    """Check 182 bytes for its 158 with 24 bytes between frames."""
     link, (qa,) = nics(parameters={"demand": False}, frame_overhead_bytes=24)
     qa.post(1_000_000)
     link.run(10_000)

@@ -49,7 +49,7 @@ def test_a_second_packet_is_acknowledged_with_the_first() -> None:
 
 
 def test_no_more_than_the_receivers_window_is_out() -> None:
-    """Also where the oldest packet is missing, and all after it have arrived."""
+    """Check also a missing oldest packet, after which all have arrived."""
     a, b = pair("tcp-reno", {"receive_window_bytes": 8_000})
     here, _ = connect(a, b)
     lost: list[int] = []

@@ -294,7 +294,7 @@ def test_alpha_and_beta_follow_the_range_unless_they_are_given() -> None:
     ("latency", "md"), [(1999.0, 0.0), (2000.0, 0.0), (3500.0, 0.25), (5000.0, 0.5), (9000.0, 0.5)]
 )
 def test_a_watermark_that_pays_for_nobody_by_the_latency_of_its_probe(latency: float, md: float) -> None:
-    """With the thesis' numbers: alpha is 12.52, beta 0.252."""
+    """Check the thesis' numbers: alpha is 12.52, beta 0.252."""
     watermark = Watermark(ThreeCpoParameters(wm_start=1000.0))
     watermark.on_probe(latency, -1.0)
     fbs = 1 - (12.52 / math.sqrt(1000) - 0.252)

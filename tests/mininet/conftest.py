@@ -42,7 +42,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Both:
 
 
 def _run(world: str, arguments: tuple[str, ...], folder: Path) -> None:
-    """Again where the machine was too busy for real time, which the run itself says: its times are worth nothing."""
+    """Run, again where the run says that the machine was too busy for real time."""
     for attempt in range(_ATTEMPTS):
         p4cc("run", *arguments, "--world", world, "--no-report", "--out", str(folder))
         reasons = [reason for r in load_all(folder) for reason in r.summary.get("fidelity", {}).get("reasons", ())]

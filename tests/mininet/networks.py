@@ -85,7 +85,7 @@ class Running:
             time.sleep(every_s)
 
     def state(self) -> tuple[Path, State]:
-        """Once all processes are there."""
+        """Return the state once all processes are there."""
         found: list[tuple[Path, State]] = []
 
         def there() -> bool:

@@ -32,7 +32,7 @@ NET_DEV = """Inter-|   Receive                            |  Transmit
 
 
 class StandIn(node.Bmv2Switch):
-    """Without a Mininet node behind it."""
+    """Stand-in without a Mininet node behind it."""
 
     def __init__(self, plan: SwitchPlan) -> None:
         self.name = "s0"

@@ -139,7 +139,7 @@ def test_a_frozen_nic_says_nothing_more() -> None:
 
 @pytest.mark.parametrize("check_icrc", [False, True])
 def test_a_wrong_icrc_is_counted(check_icrc: bool) -> None:
-    """Once, by the driver, or by a NIC that checks it; either way it is among a run's malformed frames."""
+    """Check that it counts once among malformed frames, by the driver or by the NIC."""
     a, b = pair(check_icrc)
     send(a, 1000, 0)
     a.driver.run(wall(2000))

@@ -1,4 +1,4 @@
-"""However a run ends, it says why, and leaves nothing behind."""
+"""Ends of runs: each run says why it ended, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ probes = [
 
 @needs_mininet
 def test_nics_that_check_the_icrc_take_all_that_switches_send(tmp_path: Path) -> None:
-    """Data, marks and telemetry of real frames, through the switch process."""
+    """Check data, marks and telemetry of real frames through the switch process."""
     options = ("--set", "nic.check_icrc=true", "--set", "topology.hosts=3", "--set", "workload.senders=2")
     size = ("--set", "workload.size_bytes=20000")
     with alone():

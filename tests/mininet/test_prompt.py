@@ -59,7 +59,7 @@ def test_a_run_that_ends_at_a_limit_ends_there(tmp_path: Path) -> None:
 
 @needs_mininet
 def test_the_run_goes_on_while_the_prompt_is_open_in_its_midst(tmp_path: Path) -> None:
-    """At 1:100000 it takes seconds, in which the prompt sees what is not over yet."""
+    """Check a run at 1:100000, whose prompt sees flows that are not over."""
     sizes = ["--set", "workload.size_bytes=200000", "--dilation", "100000"]
     typed = "h0-0-3 grep eth0 /proc/net/dev\npy time.sleep(1)\nh0-0-3 grep eth0 /proc/net/dev\nexit\n"
     done = run("--cli", "10us", *sizes, "--out", str(tmp_path / "out"), typed=typed)

@@ -31,7 +31,7 @@ size_bytes = 50_000_000
 
 
 def told(url: str) -> dict[str, np.ndarray]:
-    """Once there are two intervals."""
+    """Return the page's data once there are two intervals."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         time.sleep(0.5)

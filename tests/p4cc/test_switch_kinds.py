@@ -78,7 +78,7 @@ def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
 
 
 def test_what_a_later_test_reaches_counts_too(program: p4cc.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And once only: a switch may live as long as its fixture, over many tests."""
+    """Check that it counts once: a switch may live over many tests."""
     monkeypatch.setattr(collector, "_watched", None)
     collector.start()
     switch = p4cc.Switch(program)

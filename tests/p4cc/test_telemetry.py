@@ -49,7 +49,7 @@ def test_reports_are_what_switches_wrote() -> None:
 def test_a_sample_is_exact_whatever_wraps(
     rate_bps: float, time_ns: int, tx_units: int, gap_ns: int, load: float, cells: int
 ) -> None:
-    """Within the time in which no counter goes round more than half."""
+    """Check the time in which no counter goes round more than half."""
     history = LinkHistory(PATH)
     half_ns = int(min(2**24, 2**27 * 8e9 / rate_bps) / 2)
     gap_ns = min(gap_ns, half_ns - 1)

@@ -10,7 +10,7 @@ SATURATED = (1 << 32) - 1
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """To twenty significant binary digits, as the program has it."""
+    """Return the quotient to twenty significant binary digits, as the program has it."""
     exact = dividend // max(1, divisor)
     extra = max(0, exact.bit_length() - 20)
     return exact >> extra << extra

@@ -309,7 +309,7 @@ def test_when_those_elsewhere_fill_the_link_it_is_the_same(at_times: MakeRig) ->
 
 
 def test_the_fastest_is_that_of_one_period_only(at_times: MakeRig) -> None:
-    """In the second period the flow at 4 Gb/s has gone: then (10 - 1) / 1."""
+    """Check (10 - 1) / 1 in the second period, when the flow at 4 Gb/s has gone."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)] + [Step(PERIOD + 5_000, rate) for rate in (1, 2)]
     assert play(at_times(), [*steps, Step(2 * PERIOD + 5_000, 10)])[5].rate == pytest.approx(9, rel=0.005)
 
@@ -569,7 +569,7 @@ def test_what_cannot_be_expressed_is_named() -> None:
 
 
 def test_each_switchs_clock_is_off_by_its_own_error() -> None:
-    """Up to 2 us either way, the same on all of its ports."""
+    """Check errors of up to 2 us either way, the same on all ports of a switch."""
     parameters = programs.parameters("accurate", {"clock_error_ns": 2_000})
     ahead = []
     for device_id in range(1, 40):

@@ -78,7 +78,7 @@ def leaf_of_four(make_rig: MakeRig, **options: Any) -> Rig:
 
 
 def sent(rig: Rig, *packets: tuple[int, Message]) -> dict[int, list[Message]]:
-    """By port, what comes out for packets into ports."""
+    """Return the packets that leave, by port."""
     received = rig.run([Sent(port, message.frame()) for port, message in packets])
     return by_class({port: [Message.of(frame) for frame in frames] for port, frames in received.items() if frames})
 

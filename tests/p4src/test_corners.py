@@ -42,7 +42,7 @@ def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **para
 
 
 def after_a_hop(frame: bytes) -> bytes:
-    """Without what every switch changes: TTL and header checksum."""
+    """Return a frame without what every switch changes: TTL and header checksum."""
     return frame[:22] + frame[23:24] + frame[26:]
 
 

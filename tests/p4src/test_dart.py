@@ -368,7 +368,7 @@ def test_equal_cost_candidates_are_those_of_the_route_and_in_the_last_lane_too()
 
 
 def test_a_turn_from_down_to_up_changes_the_lane() -> None:
-    """By routing, by deflection, with tokens or without; data or not."""
+    """Check routing and deflection, with tokens and without, data and not."""
     rig = make()
     for frame in (data(ONLY, 0, flow=TO_POD), data(MIDDLE, 4, flow=TO_POD), data(0xEC, 0, flow=TO_POD)):
         _, after = out(rig, (4, frame))[0]

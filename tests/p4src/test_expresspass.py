@@ -49,7 +49,7 @@ def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, lef
 
 @pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24), (0, -58), (8, -58)])
 def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int, overhead_bytes: int) -> None:
-    """And by what the link charges for a frame: a flit of 16 bytes at least."""
+    """Check the link's charge for a frame, too: a flit of 16 bytes at least."""
     view = replace(VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
     if not rig.sets_clock:

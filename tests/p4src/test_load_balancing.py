@@ -106,7 +106,7 @@ def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide(
 
 
 def test_a_file_anywhere(tmp_path: Path) -> None:
-    """And nothing else: no entries of its own, no list of names."""
+    """Check that it needs no entries of its own and no list of names."""
     file = tmp_path / "first_member.p4"
     file.write_text(FIRST_MEMBER)
     found = load_balancing.find("first_member.p4", tmp_path)

@@ -312,7 +312,7 @@ class Both:
 
 
 def test_what_the_benchmark_measures_are_control_packets() -> None:
-    """Built from bytes, because p4switch does not know host_agents."""
+    """Check frames that are built from bytes, as p4switch does not know host_agents."""
     for flow, frame in enumerate(pipeline_cost.control_packets()):
         own = CONTROL.decode(frame, AFTER_BTH)
         assert own["old_weight"] == own["new_weight"] == 1 + flow % 3

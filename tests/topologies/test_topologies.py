@@ -109,7 +109,7 @@ def test_blades_are_the_direct_network_of_accurate() -> None:
 
 
 def test_no_buffers_of_blades_can_wait_for_each_other_in_a_circle() -> None:
-    """Which PFC would deadlock on: a link waits for the next one of any path."""
+    """Check for circles of links that wait for each other, on which PFC would deadlock."""
     for parameters in ({}, {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 2}):
         topology = topologies.build("blades", parameters)
         waits: nx.DiGraph[object] = nx.DiGraph()

@@ -173,7 +173,7 @@ def test_a_list_of_links_has_groups(tmp_path: Path) -> None:
     ],
 )
 def test_groups_of_a_list_are_whole_and_linked(tmp_path: Path, old: str, new: str, message: str | None) -> None:
-    """Without the links between groups 2 and 3."""
+    """Check a list without the links between groups 2 and 3."""
     topology = dragonfly(**SMALL)
     group = topology.route_groups
     links = tuple(link for link in topology.links if {group.get(link.a), group.get(link.b)} != {2, 3})

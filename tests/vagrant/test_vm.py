@@ -57,7 +57,7 @@ def test_versions_and_addresses_are_in_one_place() -> None:
 
 
 def test_only_an_ubuntu_that_is_new_enough_is_touched(tmp_path: Path) -> None:
-    """Not one command that changes something is reached: there is none in PATH."""
+    """Check that no command that changes something is reached: there is none in PATH."""
     if Path("/etc/os-release").read_text().find("ID=ubuntu") >= 0:
         pytest.skip("this is an Ubuntu")
     for tool in ("dirname", "id", "bash"):

@@ -78,7 +78,7 @@ class Freeze:
 
 @dataclass(frozen=True)
 class Report:
-    """Asks for a Finished; switches have ended."""
+    """Request for a Finished; switches have ended."""
 
 
 # From an agent, beside the session's Events.
@@ -91,7 +91,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Advanced:
-    """Once a second: how far the host is, see `HostSession.advanced_bytes`."""
+    """Progress of a host, once a second; see `HostSession.advanced_bytes`."""
 
     bytes: int
 

@@ -80,7 +80,7 @@ def limits_gbps(found: Result, from_us: int, to_us: int) -> pd.DataFrame:
     [(100, 290, ("f1", "f2", "f3", "f4", "f5")), (390, 590, ("f1", "f3", "f4", "f5"))],
 )
 def test_rates_are_max_min_and_stay(result: Result, from_us: int, to_us: int, flows: tuple[str, ...]) -> None:
-    """Within 1% from some round trips after the last change on; f2's end is one."""
+    """Check rates within 1% some round trips after the last change, f2's end included."""
     capacity = {link: (1 - HEADROOM) * gbps for link, gbps in GBPS.items()}
     ideal = dict(zip(flows, max_min(capacity, [PATHS[flow] for flow in flows]), strict=True))
     found = limits_gbps(result, from_us, to_us)

@@ -53,7 +53,7 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.
 
 
 def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To C by hand; when built for tracing, with tracing off; as TNA to v1model; and to a plain frame of ecn.p4."""
+    """Check ratios to C by hand, to itself without tracing, to v1model, and to a frame of ecn.p4."""
     ns = {"ecn": (100.0, 80.0, 101.0), "int": (300.0, 200.0, 315.0), "collective": (120.0, 80.0, 120.0)}
 
     def measure(loads: Mapping[str, pipeline_cost.Load]) -> dict[str, float]:

@@ -142,7 +142,7 @@ def test_a_dry_run_tells_what_all_runs_take(folder: Path, capsys: pytest.Capture
 def test_a_dry_run_of_a_sweep_tells_a_row_for_each_run_and_writes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And refuses what the sweep would."""
+    """Check that it also refuses what the sweep would refuse."""
     file = folder / "sizes.toml"
     file.write_text('scenario = "small.toml"\n[axes]\ntopology.hosts = [3, 30]\nworkload.size_bytes = [20_000, 2e9]\n')
     status, told, _ = call(capsys, "sweep", "sizes.toml", "--dry-run", "--jobs", "2", "--set", "cc=dcqcn")

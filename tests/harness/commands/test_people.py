@@ -49,7 +49,7 @@ def p4cc(*arguments: str) -> tuple[int, str, BaseException | None]:
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """In a folder of its own."""
+    """Return a folder with a small scenario."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(FILE)
     return tmp_path

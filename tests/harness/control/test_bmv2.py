@@ -1,4 +1,4 @@
-"""Which BMv2 is accepted, and its queues over Thrift: with a server of our own, and with BMv2 where it is installed."""
+"""Accepted versions of BMv2, and its queues over Thrift, with a stand-in and where installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which links and lanes can wait for each other, from the entries written: circles or none."""
+"""Links and lanes that can wait for each other by the entries written: circles or none."""
 
 from __future__ import annotations
 

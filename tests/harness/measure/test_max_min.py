@@ -25,7 +25,7 @@ def test_known_cases(capacity: dict[object, float], paths: list[list[object]], r
 
 
 def test_rates_are_in_proportion_to_weights() -> None:
-    """On the first link 12 for 1 + 2; the other flow of the second has what is left."""
+    """Check that the first link's 12 go to 1 + 2, and that the second's other flow has the rest."""
     assert max_min({0: 12, 1: 20}, [[0], [0, 1], [1]], [1, 2, 0.5]) == pytest.approx([4, 8, 12])
 
 

@@ -183,7 +183,7 @@ def test_the_resolved_scenario_can_be_run_again_from_anywhere(folder: Path) -> N
 
 
 def test_in_a_process_of_its_own(folder: Path) -> None:
-    """Also the command line's paths, relative to where it is given."""
+    """Check also that the command line's paths are relative to the working directory."""
     environment = {**os.environ, "P4CC_NATIVE": "0"}
     done = p4cc(
         "run",

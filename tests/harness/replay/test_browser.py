@@ -73,7 +73,7 @@ def test_the_slider_moves_the_picture(page: Any) -> None:
 
 
 def test_lines_are_drawn_anew_where_they_change_and_only_there(page: Any) -> None:
-    """Between two times of an interval they stay, unless a link fails or something is chosen."""
+    """Check that lines stay within an interval, unless a link fails or something is chosen."""
     drawn = "window.before = replay.drawn"
     same = "window.before === replay.drawn"
     seek(page, 2_200)

@@ -133,7 +133,7 @@ def test_a_papers_number_is_written_in_the_rows_unit(number: Number, scale: floa
 
 
 def test_the_papers_numbers_are_of_variants_and_rows_that_there_are() -> None:
-    """By claim: each is of a variant of a scenario that is about it, and of a row of the report's table."""
+    """Check that each number belongs to a variant of the claim's scenario and a row of the table."""
     variants: dict[str, set[str]] = {}
     usual = {row.figure.key for row in _ROWS if isinstance(row.figure, At)}
     rows: defaultdict[str, set[str]] = defaultdict(lambda: set(usual))

@@ -22,7 +22,7 @@ CYCLE_NS = 0.5
 
 
 def table(operations: dict[int, list[OperationRow]], names: Sequence[str] = ()) -> pd.DataFrame:
-    """By host."""
+    """Return the table of operations that are given by host."""
     reports = {host: CollectiveReport(0, CYCLE_NS, rows, {}, {}, None, 0) for host, rows in operations.items()}
     return operations_table(names or [f"h{host}" for host in range(64)], reports)
 

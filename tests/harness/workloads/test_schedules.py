@@ -506,7 +506,7 @@ def collective(kind: int, **values: Any) -> dict[str, Any]:
     ],
 )
 def test_comm_size_is_what_a_rank_puts_in(tmp_path: Path, kind: int, sizes: set[int]) -> None:
-    """By the ring, of three ranks: an all-gather's messages are as large as a rank's own part, not as a third of it."""
+    """Check a ring of three: an all-gather's messages are as large as a rank's part, not a third."""
     assert {flow.size_bytes for flow in of_all(tmp_path, 3, collective(kind))} == sizes
 
 

@@ -423,7 +423,7 @@ CLOS_4_TO_1 = topologies.build("clos", {
 
 
 def test_incasts_and_long_flows_load_the_uplinks_as_asked() -> None:
-    """Over 40 ms the payload that leaves racks is 40% of what their uplinks carry, 60% of it of short messages."""
+    """Check over 40 ms that 40% of the uplinks are used, 60% of that by short messages."""
     duration_ns = 40_000_000
     mix: Any = {"load": 0.4, "short_share": 0.6, "senders": 5, "duration_ns": duration_ns}
     flows = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
@@ -466,7 +466,7 @@ _NO_NUMBERS = ("1e999999", _LARGE, "inf", "nan", "-5000000", "²", "٣", "1_0", 
 
 @pytest.mark.parametrize("word", _NO_NUMBERS)
 def test_what_is_no_number_is_told_with_file_and_line(tmp_path: Path, word: str) -> None:
-    """In every place of every format, at once, and in one line of a bounded length."""
+    """Check every place of every format for one line of bounded length."""
     ns3 = ["0", "1", "3", "100", "5", "0"]
     cm = ["0->1", "id", "1", "start", "0", "size", "5", "prio", "1", "send_done_trigger", "1"]
     texts = [("ns3", "flow.txt", f"{word}\n", 1)]
@@ -497,7 +497,7 @@ def test_so_are_those_of_a_distribution(tmp_path: Path, word: str) -> None:
 
 @given(st.integers(0, 10**9), st.integers(0, 9), st.integers(-9, 9))
 def test_times_are_exact(whole: int, decimal: int, exponent: int) -> None:
-    """Against fractions, which are."""
+    """Compare with fractions, which are exact."""
     word = f"{whole}.{decimal}e{exponent}"
     exact = Fraction(word) * 10**9
     if exact < base.MAX_TIME_NS:
@@ -554,7 +554,7 @@ def test_comments_without_an_end_are_in_proportion(tmp_path: Path) -> None:
 
 
 def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
-    """Down from the beginning; the resolved scenario has them, and has them once when it is run again."""
+    """Check that links are down from the beginning, and once each in the resolved scenario."""
     text = "Failures 2\n0->12 id 1 start 0 size 5000\n"
     text += "failure switch_type AGG switch_id 3 link_id 1\nfailure switch_type AGG switch_id 0 link_id 0\n"
     (tmp_path / "x.cm").write_text(text)

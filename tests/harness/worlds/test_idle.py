@@ -77,7 +77,7 @@ def test_stops_move_with_their_starts() -> None:
 def test_what_is_not_sampled_while_nothing_is_under_way_is_zero(
     starts_ns: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against the same run in which everything is sampled."""
+    """Compare with the same run in which everything is sampled."""
     run = planned(starts_ns)
     recording = VirtualWorld(run).run()
     monkeypatch.setattr(VirtualWorld, "_rest", lambda world, now_ns: None)

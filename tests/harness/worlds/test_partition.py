@@ -1,4 +1,4 @@
-"""Which worker runs which node: racks and pods stay together, all have as much to do, whatever the network."""
+"""Assignment of nodes to workers: racks and pods stay together, with equal work."""
 
 from __future__ import annotations
 

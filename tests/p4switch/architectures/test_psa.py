@@ -94,7 +94,7 @@ def test_egress_parses_the_bytes_that_ingress_deparsed(tmp_path: Path) -> None:
 
 
 def test_a_deparser_with_conditions_emits_what_a_path_emits(tmp_path: Path) -> None:
-    """In the order of the path, as the header was then, also where it changes later."""
+    """Check the order of the path and the header's value then, also where it changes later."""
     deparser = """\
     apply {
         if (hdr.h.kind == 1) {

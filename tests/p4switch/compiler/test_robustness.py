@@ -1,4 +1,4 @@
-"""Whatever the input, there is an answer: a program or errors, soon, and never a crash."""
+"""Any input: the compiler answers soon with a program or errors, and never crashes."""
 
 from __future__ import annotations
 

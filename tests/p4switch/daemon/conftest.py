@@ -64,7 +64,7 @@ class Namespace:
         return done.stdout
 
     def raw_socket(self, interface: str) -> socket.socket:
-        """Has room for a burst that its test reads later. It keeps the namespace of the thread that makes it."""
+        """Return a socket in this namespace with room for a burst that its test reads later."""
         made: list[socket.socket] = []
 
         def make() -> None:

@@ -12,7 +12,7 @@ from p4runtime_sh.p4runtime import P4RuntimeWriteException
 
 
 def send_packets():
-    """Asks the test for one packet that hits `exact_one`, `lpm_one` and `mixed`."""
+    """Ask the test for one packet that hits `exact_one`, `lpm_one` and `mixed`."""
     print("send", flush=True)
     assert sys.stdin.readline() == "sent\n"
 

@@ -238,7 +238,7 @@ HASHES = {
 
 @pytest.mark.parametrize("algorithm", HASHES)
 def test_hash(algorithm: str) -> None:
-    """Over fields of a header that may not be there, metadata, constants, and pieces that are no whole bytes."""
+    """Check hashes over absent headers' fields, metadata, constants and parts of bytes."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 48), ("b", 16), ("c", 12), ("d", 4), ("e", 24))
     b.header_type("o_t", ("whole", 64), ("bits", 64), ("small", 64), ("payload", 64))

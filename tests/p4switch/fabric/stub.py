@@ -42,7 +42,7 @@ def load_library(path: Path) -> ModuleType:
 
 @cache
 def load() -> ModuleType:
-    """With P4CC_FABRIC_FLAGS in the environment: built with these flags, for sanitizers."""
+    """Load the fabric, built with P4CC_FABRIC_FLAGS of the environment, for sanitizers."""
     return load_library(build(*os.environ.get("P4CC_FABRIC_FLAGS", "").split()))
 
 

@@ -152,7 +152,7 @@ class Lively(Host):
 
 
 def routes(plan: Network, switch: int) -> dict[int, list[int]]:
-    """By host: the port towards it, on the shortest way, or with detours on one that may be long."""
+    """Return the port towards each host, on the shortest way or with detours."""
     ends = [(link.a, 2 * i, link.b) for i, link in enumerate(plan.links)]
     ends += [(link.b, 2 * i + 1, link.a) for i, link in enumerate(plan.links)]
     found = {}
@@ -232,7 +232,7 @@ def build(plan: Network, cuts: Cuts | None, independent: bool = False) -> tuple[
 
 
 def run_to(network: Any, host: int, until_ns: int, cuts: Cuts) -> None:
-    """However often it ends before."""
+    """Run to a time, however often the run ends before."""
     while True:
         until_ns = max(until_ns, network.now_ns)  # where a host's error left some may be beyond it
         before = network.now_ns

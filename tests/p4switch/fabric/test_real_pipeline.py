@@ -73,7 +73,7 @@ def test_all_at_once_through_small_buffers():
 
 
 def test_what_is_recirculated_counts_in_the_class_that_it_came_with():
-    """Not in that of the last arrival: two hosts send at the same time, each in a class of its own."""
+    """Check two hosts that send at the same time, each in a class of its own."""
     network, hosts, _ = star({RECIRCULATE: 100}, dscp_classes=[3 if dscp == 0 else 5 for dscp in range(64)])
     hosts[2].frames = [(0, frame(2, UNICAST, 500, priority=6)) for _ in range(100)]
     network.set_pfc(4, priorities=[3, 5], xoff_bytes=2_000)

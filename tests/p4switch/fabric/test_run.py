@@ -299,7 +299,7 @@ def test_messages_posted_at_their_time_leave_at_their_time(independent: bool):
 
 
 def test_a_callback_sees_the_network_as_it_is_at_its_time():
-    """Inserted by an endpoint in the midst of a window; what it counts and cuts is exact all the same."""
+    """Check a callback that an endpoint inserts within a window; its counts are exact."""
     star = Star([Host([(0, frame(0, 2, 1000)) for _ in range(100)]), Host([(100, frame(1, 0, 100))]), Host()],
                 rates={2: 10 * GBPS}, delay_ns=1000)
     f = star.fabric

@@ -1,4 +1,4 @@
-"""When frames leave and arrive: exact to the ns, and without drift."""
+"""Times at which frames leave and arrive: exact to the ns, and without drift."""
 
 from fractions import Fraction
 from math import ceil

@@ -31,7 +31,7 @@ class Bench:
 
 @pytest.fixture
 def blank() -> Bench:
-    """Without a pipeline."""
+    """Return a bench whose device has no pipeline."""
     bench: Bench
 
     def build(program: ir.Program) -> FakeSwitch:

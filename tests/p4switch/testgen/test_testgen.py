@@ -364,7 +364,7 @@ def test_shifts_by_amounts_of_more_than_8_bits(tmp_path: Path, a: str) -> None:
 
 
 def test_random_numbers_are_inputs(tmp_path: Path) -> None:
-    """Within their bounds, which packets may give."""
+    """Check draws within their bounds, which packets may give."""
     code = """bit<32> x; bit<8> y;
     random(x, hdr.h.a, hdr.h.b);
     random(y, 10, 19);
@@ -508,7 +508,7 @@ def test_unknown_values_differ_from_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [1, 9, 32, 200])
 def test_each_bit_of_an_unknown_value_is_once_set(bits: int) -> None:
-    """In environment 0 none is; seven values in a row differ in each of their bits."""
+    """Check that none is set in environment 0, and that seven values differ in each bit."""
     for first in (0, 7, 42):
         values = [machine.unknown_values(number, bits) for number in range(first, first + 7)]
         for i in range(bits):
