@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from p4switch.errors import UserError
-from p4switch.sources import define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option
 
 _PATH = click.Path(path_type=Path)
 _DEFAULT_S = 60.0
@@ -34,6 +34,7 @@ def _until(text: str) -> tuple[int | None, float]:
 @click.argument("program", type=_PATH, metavar="FILE.p4")
 @include_option
 @define_option
+@arch_option
 @click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Where to write the tests.")
 @click.option(
     "--until",
@@ -48,6 +49,7 @@ def command(
     program: Path,
     include: tuple[Path, ...],
     define: dict[str, str],
+    arch: str | None,
     out: Path,
     until: str,
     seed: int,
@@ -61,8 +63,8 @@ def command(
     from p4switch.testgen import generate, write
 
     most, seconds = _until(until)
-    code, result = generate(program, include, define, seed, assume, most, seconds)
-    write(out, program, include, code, result, define)
+    code, result = generate(program, include, define, seed, assume, most, seconds, arch)
+    write(out, program, include, code, result, define, arch)
     reachable = result.statements - len(result.unreachable)
     click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
     for found in result.unreachable:

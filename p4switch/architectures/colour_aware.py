@@ -66,7 +66,7 @@ class ExecuteAware(ir.ExternOperation):
             emit_result(to, array.name, at, counted, self.results, self.target)
 
     def run(self, machine: Machine) -> None:
-        run_metered(self, machine, self.results)
+        run_metered(self, machine, self.results, machine.pin(machine.value(self.before)))
 
     def fit(self, pipeline: Pipeline) -> None:
         pipeline.step(self, self.primitive, kind="register", register=self.meter, access="count")
@@ -82,12 +82,17 @@ def emit_result(
     to.store(to.x.place(target), colour)
 
 
-def run_metered(operation: ExecuteMeter | ExecuteAware, machine: Machine, results: tuple[int, int, int]) -> None:
-    """Execute a meter in the test generator; its colour, one of `results`, is an input."""
+def run_metered(
+    operation: ExecuteMeter | ExecuteAware, machine: Machine, results: tuple[int, int, int], before: int = 0
+) -> None:
+    """Execute a meter in the test generator; its colour, one of `results`, is an input.
+
+    A packet that comes with the colour `before` leaves with it, or with one that is worse.
+    """
     array = machine.meters[operation.meter]
     index = machine.inside(operation.index, array.size, f"an index outside of '{array.name}'")
     colour = machine.out.meters[array.name, index] = machine.colour(("meter", array.name, index), id(operation))
-    machine.assign(operation.target, machine.number(results[colour]))
+    machine.assign(operation.target, machine.number(results[max(colour, min(before, len(results) - 1))]))
 
 
 def result_of(counted: ir.Expr, results: tuple[int, int, int], t: types.Type) -> ir.Expr:

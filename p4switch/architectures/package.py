@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover
-    from p4switch.testgen.run import Way
+    from p4switch.testgen.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Package(ABC):
     def emit_header(self, header: ir.HeaderRef) -> None:
         """Add `header` to what the deparser that is lowered appends to the packet."""
 
-    def way(self, machine: Machine) -> Way:
+    def way(self, machine: Machine) -> Walk:
         """Return how the test generator takes packets through the blocks. Raises UserError where nothing is known."""
         raise UserError(f"tests cannot be generated for programs of '{type(self).__name__}'")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from p4switch.bits.domain import Domain, Value
 from p4switch.bits.integers import INTEGERS
@@ -104,8 +105,9 @@ def xor_words(data: bytes, size: int) -> int:
     return result
 
 
+INTERNET_CHECKSUM: Final = "csum16"
 _OTHERS: dict[str, Callable[[bytes], int]] = {
-    "csum16": lambda data: internet_checksum(INTEGERS, int.from_bytes(data, "big"), 8 * len(data)),
+    INTERNET_CHECKSUM: lambda data: internet_checksum(INTEGERS, int.from_bytes(data, "big"), 8 * len(data)),
     "xor8": lambda data: xor_words(data, 1),
     "xor16": lambda data: xor_words(data, 2),
     "xor32": lambda data: xor_words(data, 4),

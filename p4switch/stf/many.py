@@ -67,6 +67,7 @@ def run_test(
     switch: str = "builtin",
     tell: Callable[[int, str], object] = lambda line, text: None,
     defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> None:
     """Run the test in file `test` on the P4 program in file `program`.
 
@@ -76,7 +77,8 @@ def run_test(
     """
     outcome = Outcome()
     try:
-        options = Options(switch, Path(program), tuple(map(Path, include_dirs)), tuple((defines or {}).items()))
+        macros = tuple((defines or {}).items())
+        options = Options(switch, Path(program), tuple(map(Path, include_dirs)), macros, arch=arch)
         _run(Path(test), options, outcome)
     finally:
         for line, text in outcome.said:

@@ -1,4 +1,4 @@
-"""Packet tests made from a program: concolic execution of the compiler's intermediate code, by v1model's rules.
+"""Packet tests made from a program: concolic execution of the compiler's intermediate code, as its architecture has it.
 
 The expectations come from this executor alone. It shares the compiler with the built-in switch, and nothing with its
 engine. It needs z3 (`pip install p4cc[testgen]`).
@@ -31,10 +31,12 @@ def generate(
     assume: Sequence[str] = (),
     most: int | None = None,
     seconds: float = 60.0,
+    arch: str | None = None,
 ) -> tuple[Code, Result]:
     """Return tests for the program in file `path` that cover all statements, within `seconds` from now on.
 
-    `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold.
+    `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold. `arch`: see
+    `parse_and_check`.
     Raises CompileError and UserError.
     """
     try:
@@ -48,7 +50,7 @@ def generate(
     from p4switch.testgen.search import Search
 
     began_s = time.monotonic()
-    program = parse_and_check(path, include_dirs, defines)
+    program = parse_and_check(path, include_dirs, defines, arch)
     with deep_recursion():
         made = lowered(program)
         made.require("testgen")
@@ -64,6 +66,7 @@ def write(
     code: Code,
     result: Result,
     defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
 ) -> list[Path]:
     """Write the tests as STF files, and a pytest module for them, into `folder`; return the STF files.
 
@@ -87,7 +90,7 @@ def write(
         lines.append(f"packet {run.port} {run.packet.hex().upper()}")
         contents[folder / f"{program.stem}-assert-{number}.stf"] = ("\n".join(lines) + "\n").encode()
     folders = [_from(folder, i) for i in include if i != SOURCE_DIRECTORY]
-    module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files])
+    module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files], arch)
     contents[folder / f"test_{program.stem.replace('-', '_')}.py"] = module.encode()
     write_files(contents)
     return files

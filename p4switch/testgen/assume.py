@@ -50,7 +50,7 @@ class _Reader:
     def __init__(self, text: str, code: Code) -> None:
         self._text = text
         self._headers = {i.name: i.type for i in code.program.headers}
-        self._standard = dict(code.program.metadata[0].fields)
+        self._metadata = {metadata.name: dict(metadata.fields) for metadata in code.program.metadata}
 
     def _refuse(self, what: str) -> UserError:
         return UserError(f"--assume {self._text!r}: {what}")
@@ -111,8 +111,8 @@ class _Reader:
 
     def _field(self, node: ast.expr) -> tuple[ir.FieldRef, set[str]]:
         header, _, name = ast.unparse(node).rpartition(".")
-        if header == "standard_metadata" and name in self._standard:
-            return ir.FieldRef(header, name, self._standard[name]), set()
+        if name in self._metadata.get(header, ()):
+            return ir.FieldRef(header, name, self._metadata[header][name]), set()
         header = header.removeprefix("hdr.")
         if header not in self._headers:
             raise self._refuse(f"no header '{header}'; {suggest(header, self._headers)}")

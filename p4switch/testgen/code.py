@@ -23,18 +23,25 @@ class Code:
         self._numbers: dict[int, int] = {}
         self._own: dict[ir.Block, int] = {}
         self._reach: dict[ir.Block, int] = {}
-        self.parser = self.program.parsers[0].start
-        self.ingress, self.egress = (p.start for p in self.program.pipelines)
+        blocks = {parser.name: parser.start for parser in self.program.parsers}
+        blocks |= {pipeline.name: pipeline.start for pipeline in self.program.pipelines}
+        blocks |= {deparser.name: deparser.body for deparser in self.program.deparsers}
+        self.blocks = {site.name: blocks[site.name] for site in lowered.package.sites if site.name in blocks}
+        """The code of parsers, controls and deparsers by their names, in the order in which packets come to them."""
+        self.first = next(iter(self.blocks))
         updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
-        after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparsers[0].body.ops)
-        after = self._analyse(self.ingress, self._analyse(self.egress, after))
-        self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))
+        after = self._bits(c.span for c in updated)
+        for name, start in reversed(self.blocks.items()):
+            after = self._analyse(start, after | (self._bits(c.span for c in verified) if name == self.first else 0))
+        self.all = after
         self._asserts: dict[int, int] = {}
         self._find_asserts()
         self.effects = frozenset[ir.Effect]().union(*(op.effects for op in self._operations()))
         self._settled = self._never_changed()
         again = {ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE, ir.Effect.CLONE_EGRESS}
-        self.again = not again.isdisjoint(self.effects)  # of a packet or copy, through what it has left
+        self._sides = len(self.program.parsers)
+        # Of a packet or copy, through what it has left; with two parsers metadata say that it comes again.
+        self.again = self._sides > 1 or not again.isdisjoint(self.effects)
         self._open: dict[frozenset[str], int] = {}
         self._entries: dict[ir.Table, tuple[list[ir.Entry], rules.Rules]] = {}
         self._cases: dict[ir.Select, rules.Rules] = {}
@@ -105,14 +112,26 @@ class Code:
         """Return the statements in `block` and in what can follow it, in later pipelines, too."""
         return 0 if block is None else self._reach.get(block, 0)
 
+    def behind(self, name: str) -> int:
+        """Return the statements that can follow the block of that name."""
+        return self.reach(self.following(name))
+
+    def following(self, name: str) -> ir.Block | None:
+        """Return the code of the block behind the one of that name."""
+        names = [*self.blocks, None]
+        following = names[names.index(name) + 1]
+        return None if following is None else self.blocks[following]
+
     def open(self, valid: Iterable[str]) -> int:
         """Return the statements that a parsed packet may reach with the headers `valid`, except those of the parser."""
+        if self._sides > 1:
+            return self.all | self.assertions
         known = self._settled.intersection(valid)
         if known not in self._open:
             found = self.assertions | self._bits(op.span for op in self.program.deparsers[0].body.ops)
             found |= self._bits(c.span for c in self.program.checksums if self._holds(c.condition, known) is not False)
-            for start in (self.ingress, self.egress):
-                for block in self._blocks(start, known):
+            for pipeline in self.program.pipelines:
+                for block in self._blocks(pipeline.start, known):
                     found |= self.own(block)
                     if isinstance(block.end, ir.Apply):
                         for action in block.end.table.actions:
@@ -147,7 +166,7 @@ class Code:
 
     def _operations(self) -> list[ir.Operation]:
         """Return the operations of the pipelines and their actions."""
-        pipelines = [block for start in (self.ingress, self.egress) for block in reverse_postorder(start)]
+        pipelines = [block for pipeline in self.program.pipelines for block in reverse_postorder(pipeline.start)]
         actions = [a for block in pipelines if isinstance(block.end, ir.Apply) for a in block.end.table.actions]
         blocks = [*pipelines, *(block for action in actions for block in reverse_postorder(action.body))]
         return [op for block in blocks for op in block.ops]

@@ -7,6 +7,7 @@ built-in engine is not used.
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import z3
 
 from p4switch import ir
-from p4switch.bits.checksums import hashed, internet_checksum
+from p4switch.bits.checksums import INTERNET_CHECKSUM, hashed, internet_checksum
 from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
@@ -25,7 +26,7 @@ from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations
 from p4switch.testgen.rules import Rules
 from p4switch.testgen.run import Alternative, Decision, Entry, Inputs, LongerError, ParserError, Run, StopError
-from p4switch.testgen.values import ZERO, Scalar, Variables, as_bits, formula, operate, typed
+from p4switch.testgen.values import ZERO, Scalar, Variables, as_bits, formula, operate, packet_fields, typed
 
 MAX_STEPS = 50_000
 _RESTARTS = 100
@@ -60,6 +61,12 @@ class _Packet:
 
     data: list[Scalar]
     position: int = 0
+    front: int = 0  # bytes that the switch has put in front, which are always there
+
+    @property
+    def taken(self) -> int:
+        """The bytes that the parser has taken, at least those in front."""
+        return max(self.position // 8, self.front)
 
 
 class Machine:
@@ -124,6 +131,7 @@ class Machine:
         self._way = self.code.lowered.package.way(self)
         self.marks = self._way.marks()
         self.exited = False  # the control that is run
+        self.part = self.code.first  # the block of the program that is run
         self._parsing = False
         self._steps = self.passes = self._extracts = self._looked_at = self._unknowns = 0
 
@@ -165,7 +173,8 @@ class Machine:
     def pin(self, value: Scalar) -> int:
         """Return the number of `value`, which is fixed from here on."""
         if value.formula is not None and self.symbolic:
-            self.out.decisions.append(Decision(value.formula == value.number))
+            known = bool(value.number) if isinstance(value.formula, z3.BoolRef) else value.number
+            self.out.decisions.append(Decision(value.formula == known))
         self.out.signature.append(value.number)
         return value.number
 
@@ -191,17 +200,37 @@ class Machine:
 
     # Parser
 
-    def parse(self, data: list[Scalar]) -> tuple[list[Scalar], int]:
-        """Run the parser over a packet; returns what it leaves of it, and its error."""
-        packet = self.packet = _Packet(data)
+    def parse(self, name: str, data: list[Scalar], front: int = 0) -> tuple[list[Scalar], int]:
+        """Run a parser over a packet with `front` bytes of the switch's own; return what it leaves, and its error."""
+        packet = self.packet = _Packet(data, front=front)
         self._parsing = True
+        self.part = name
         error = 0
         try:
-            self.follow(self.code.parser, [])
+            self.follow(self.code.blocks[name], [])
         except ParserError as failure:
             error = failure.name if isinstance(failure.name, int) else self.program.errors[failure.name]
         self._parsing = False
-        return packet.data[packet.position // 8 :], error
+        return packet.data[packet.taken :], error
+
+    def control(self, name: str) -> None:
+        """Run a control or the statements of a deparser."""
+        self.part = name
+        self.follow(self.code.blocks[name], [])
+        self.exited = False
+
+    def assumed(self) -> None:
+        """End a run with a packet that is not what the user assumes of packets, once it is parsed."""
+        if self.assume is None:
+            return
+        condition = self.assume(self)
+        if condition.number:
+            self.decide(1, condition.formula)
+            return
+        negated = None if condition.formula is None else z3.Not(condition.formula)
+        site = Alternative("assume", 0, self.code.all, condition.formula)
+        self.decide(0, negated, (site,) if condition.formula is not None else ())
+        raise StopError("not what is assumed of packets")
 
     def bits(self, position: int, count: int) -> Scalar:
         first, last = position // 8, -(-(position + count) // 8)
@@ -223,14 +252,17 @@ class Machine:
         self._extracts += 1
         end = self.packet.position + count
         there = len(self.packet.data) * 8
-        if self.passes > 1:
+        if self.passes > 1 and self.part == self.code.first:
             if end > there:
                 raise ParserError("PacketTooShort")
             return
-        before = max(self.packet.position // 8, self._looked_at)  # bytes: what was read until now is there
-        needed = -(-end // 8)
+        # In bytes of the packet that arrived, of which the first parser has looked at some: they are there. Other
+        # bytes stand in front of them, fewer or more than the packet had there.
+        others = there // 8 - self.inputs.numbers["len"]
+        before = max(self.packet.taken - others, self._looked_at)
+        needed = -(-end // 8) - others
         if self.inputs.choices.get(key) and before < needed:
-            if there // 8 != before:
+            if self.inputs.numbers["len"] != before:
                 raise LongerError(before)
             self.out.signature.append("short")
             raise ParserError("PacketTooShort")
@@ -241,17 +273,19 @@ class Machine:
         self._looked_at = max(self._looked_at, needed)
         if before >= needed:
             return
-        reach = self.code.reach(self.code.ingress)
+        reach = self.code.behind(self.part)
         self.decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
-    def deparsed(self) -> list[Scalar]:
+    def deparsed(self, name: str) -> list[Scalar]:
+        """Return the headers that the deparser of that name puts in front of the packet."""
+        deparser = next(d for d in self.program.deparsers if d.name == name)
         number, bits = 0, 0
         parts: list[Any] = []
         known = True
-        for ref in self.program.deparsers[0].order:
+        for ref in deparser.order:
             if ref.name not in self.valid:
                 continue
-            for f, t in flat_fields(ref.type):
+            for f, t in packet_fields(ref.type):
                 value = self._load(ref.name, f, t)
                 count = self.width_of(ref.name, f, t)
                 number, bits = number << count | value.number & (1 << count) - 1, bits + count
@@ -290,13 +324,18 @@ class Machine:
                 parts.append((formula(octet, types.Bits(8)), 8))
         return number, bits, parts
 
-    def _checksum(self, checksum: ir.Checksum, rest: list[Scalar]) -> Scalar:
-        made = checksum.calculation
-        number, bits, parts = self._gathered(made.inputs, rest if made.with_payload else None)
+    def checksum(self, made: ir.Calculation, rest: list[Scalar], valid_only: bool = False) -> Scalar:
+        """Return a checksum of fields, and of `rest` where the payload is in it; the Internet's has a formula.
+
+        `valid_only`: fields of headers that are not valid are left out.
+        """
+        absent = set(self.headers).difference(self.valid) if valid_only else ()
+        inputs = [i for i in made.inputs if not (isinstance(i, ir.FieldRef) and i.header in absent)]
+        number, bits, parts = self._gathered(inputs, rest if made.with_payload else None)
         result = hashed(made.algorithm, number, bits)
         if result is None:
             raise StopError(f"checksum {made.algorithm} is not known here")
-        if made.algorithm == "csum16" and parts:
+        if made.algorithm == INTERNET_CHECKSUM and parts:
             return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 
@@ -307,9 +346,9 @@ class Machine:
         for checksum in self.program.checksums:
             header, bits = checksum.target.header, width(checksum.target.type)
             absent = header in self.headers and header not in self.valid  # such are right in both switches
-            if not checksum.verify or absent or not self._applies(checksum, self.code.reach(self.code.ingress)):
+            if not checksum.verify or absent or not self._applies(checksum, self.code.behind(self.code.first)):
                 continue
-            computed, there = self._checksum(checksum, rest), self.value(checksum.target)
+            computed, there = self.checksum(checksum.calculation, rest), self.value(checksum.target)
             differs = int(computed.number & (1 << bits) - 1 != there.number)
             if computed.formula is not None or there.formula is not None:
                 z = resize(formula(computed, types.Bits(16)), bits) == formula(there, checksum.target.type)
@@ -322,7 +361,7 @@ class Machine:
     def update_checksums(self, rest: list[Scalar]) -> None:
         for checksum in self.program.checksums:
             if not checksum.verify and self._applies(checksum, 0):
-                computed = self._checksum(checksum, rest)
+                computed = self.checksum(checksum.calculation, rest)
                 bits = width(checksum.target.type)
                 z = None if computed.formula is None else resize(computed.formula, bits)
                 self.assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
@@ -424,7 +463,8 @@ class Machine:
                 outside = [(key, False) for key in asked]
             elif (not decided or choices) and (not is_rule or rules.possible(index, keys)):
                 made = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
-                own, reach = self.code.own(target), self.code.reach(target or self.code.ingress)
+                own = self.code.own(target)
+                reach = self.code.behind(self.part) if target is None else self.code.reach(target)
                 ways.append(Alternative((outcome[0], i), own, reach, made, tuple(choices)))
         self.decide(outcome, holds, tuple(ways))
 
@@ -493,7 +533,7 @@ class Machine:
 
     def colour(self, key: Any, site: Any) -> int:
         colour: int = self.inputs.choice(key, _COLOURS)
-        reach = self.code.reach(self.code.ingress)
+        reach = self.code.behind(self.code.first)
         ways = tuple(Alternative((site, c), 0, reach, None, ((key, c),)) for c in _COLOURS if c != colour)
         self.decide((site, colour), None, ways)
         return colour
@@ -628,7 +668,7 @@ class Machine:
 
     def bytes_in(self, header: str) -> int:
         """Return the length of the header in a packet."""
-        return sum(self.width_of(header, f, t) for f, t in flat_fields(self.headers[header])) // 8
+        return sum(self.width_of(header, f, t) for f, t in packet_fields(self.headers[header])) // 8
 
     def grow(self, count: int) -> None:
         """Add `count` bytes to the packet's length, as the switch counts it."""
@@ -691,6 +731,19 @@ class Machine:
         if result is None:
             raise StopError(f"hash {calculation.algorithm} is not known here")
         return result
+
+    def sum_without(self, total: ir.Expr, since: int) -> Scalar:
+        """Return a one's complement sum less the bytes that the parser took since it had taken `since`."""
+        left = self.value(total)
+        number, z = left.number, formula(left, total.type)
+        taken = self.packet.data[since : self.packet.position // 8]
+        for high, low in itertools.zip_longest(taken[::2], taken[1::2], fillvalue=ZERO):
+            octets = types.Bits(8)
+            number += 0xFFFF ^ (high.number << 8 | low.number)
+            number = (number & 0xFFFF) + (number >> 16)
+            wide = z3.ZeroExt(1, z) + z3.ZeroExt(1, ~z3.Concat(formula(high, octets), formula(low, octets)))
+            z = z3.Extract(15, 0, wide) + z3.ZeroExt(15, z3.Extract(16, 16, wide))
+        return Scalar(number, z if self.symbolic else None)
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, span: int | None) -> Scalar:
         """Return a random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""

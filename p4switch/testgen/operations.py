@@ -11,7 +11,7 @@ from p4switch.bits.domain import width
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.testgen.run import Alternative, ParserError, StopError
-from p4switch.testgen.values import ZERO, Scalar, typed
+from p4switch.testgen.values import ZERO, Scalar, packet_fields, typed
 
 if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
@@ -112,14 +112,14 @@ class Operations(ir.OperationVisitor[None]):
     def verify(self, op: ir.Verify) -> None:
         m = self._machine
         condition = m.value(op.condition)
-        m.flip(id(op), condition, m.code.own(m.code.ingress), m.code.reach(m.code.parser))
+        m.flip(id(op), condition, m.code.own(m.code.following(m.part)), m.code.reach(m.code.blocks[m.part]))
         if not condition.number:
             raise ParserError(m.pin(m.value(op.error)))
 
     def extract(self, op: ir.Extract) -> None:
         m = self._machine
         name = self._target(op.header)
-        fields = flat_fields(op.header.type)
+        fields = packet_fields(op.header.type)
         variable = longest = 0
         if op.length is not None:
             longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))

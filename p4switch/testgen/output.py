@@ -95,7 +95,9 @@ def _masked(data: bytes, mask: bytes) -> str:
     return "".join("*" if known == "0" else digit for digit, known in digits)
 
 
-def pytest_module(program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str]) -> str:
+def pytest_module(
+    program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str], arch: str | None
+) -> str:
     """Return a pytest module for the STF files `names` beside it; the paths are relative to it.
 
     Behind `include` it searches p4cc's own programs, wherever these are.
@@ -113,9 +115,10 @@ from p4switch.stf import run_test
 PROGRAM = Path(__file__).parent / {str(program)!r}
 INCLUDE = [{folders}SOURCE_DIRECTORY]
 DEFINES = {dict(defines)!r}
+ARCHITECTURE = {arch!r}
 
 
 @pytest.mark.parametrize("name", {list(names)!r})
 def test_{program.stem.replace("-", "_")}(name: str) -> None:
-    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE, defines=DEFINES)
+    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE, defines=DEFINES, arch=ARCHITECTURE)
 '''

@@ -17,7 +17,6 @@ from typing import Any
 import z3
 
 from p4switch import ir
-from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
 from p4switch.bits.domain import is_signed, width
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
@@ -104,11 +103,11 @@ class Prover:
         self.headers = {i.name: i.type for i in self.program.headers}
         self._stacks = {ref.name: names for ref, names in self.program.stacks}
         self.siblings = {m: members for _, members in self.program.unions for m in members}
-        starts = (self.code.parser, self.code.ingress, self.code.egress)
-        blocks = _with_actions(block for start in starts for block in reverse_postorder(start))
+        blocks = _with_actions(block for start in code.blocks.values() for block in reverse_postorder(start))
+        self.parser_error: Place | None = None  # where the target has the error of the parser that is followed
         self._types: dict[Place, types.Type] = {
             **{(i, n): t for i, h in self.headers.items() for n, t in flat_fields(h)},
-            **{(_STANDARD, n): t for n, t in self.program.metadata[0].fields},
+            **{(m.name, n): t for m in self.program.metadata for n, t in m.fields},
             **{("scalars", n): t for n, t in self.program.scalars.items()},
         }
         self._count = 0
@@ -192,7 +191,8 @@ class Prover:
                 self.cover(checksum.span, _and(state.guard, applies))
                 self._conditions[self.code.bit(checksum.span)] = "the checksum's condition is never true there"
 
-    def one_of(self, numbers: list[int], name: str, state: State) -> Scalar:
+    def one_of(self, numbers: list[int], at: Place, state: State) -> Scalar:
+        """Return one of the numbers, whichever it is, which becomes the value of a field of 32 bits or less."""
         value = ZERO
         if len(numbers) > 1:
             free = self.free(types.Bits(32))
@@ -200,13 +200,20 @@ class Prover:
             value = free
         else:
             value = Scalar(numbers[0])
-        state.store[_STANDARD, name] = value
+        state.store[at] = value
         return value
 
-    def free_standard(self, state: State, name: str) -> None:
-        t = next((t for n, t in self.program.metadata[0].fields if n == name), None)
+    def free_field(self, state: State, instance: str, name: str) -> None:
+        """Make a field of the target's metadata free, if the program has it."""
+        t = self._types.get((instance, name))
         if t is not None:
-            state.store[_STANDARD, name] = self.free(t)
+            state.store[instance, name] = self.free(t)
+
+    def free_metadata(self, state: State) -> None:
+        """Make all that the target tells the program or is told by it free."""
+        for metadata in self.program.metadata:
+            for name, _ in metadata.fields:
+                self.free_field(state, metadata.name, name)
 
     def carry_over(self, state: State, condition: Any) -> None:
         """Carry over metadata that packets may bring along where `condition` holds (None: they never do)."""
@@ -218,8 +225,9 @@ class Prover:
                     here = (element.header, element.name)
                     self._merge_value(state.store, here, element.type, condition, self.free(element.type))
 
-    def parsed(self, state: State) -> State:
-        start = self.code.parser
+    def parsed(self, name: str, state: State) -> State:
+        """Return the state behind the parser of that name."""
+        start = self.code.blocks[name]
         order = reverse_postorder(start)
         position = {block: i for i, block in enumerate(order)}
         if all(position[t] > i for i, block in enumerate(order) for t in successors(block)):
@@ -248,9 +256,8 @@ class Prover:
             state.store[header, name] = self.free(t)
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
-        """Make free what `blocks` may change: metadata that they write, all headers, all standard metadata."""
-        for name, _ in self.program.metadata[0].fields:
-            self.free_standard(state, name)
+        """Make free what `blocks` may change: metadata that they write, all headers, all metadata of the target."""
+        self.free_metadata(state)
         for header in self.headers:
             self.forget(state, header)
         for block in _with_actions(blocks):
@@ -384,7 +391,8 @@ class Prover:
 
     def _fail(self, state: State, errors: list[str]) -> None:
         """End the parser with one of the errors."""
-        self.one_of([self.program.errors[name] for name in errors], "parser_error", state)
+        if self.parser_error is not None:
+            self.one_of([self.program.errors[name] for name in errors], self.parser_error, state)
         self.ends.append(state)
 
     # Tables
@@ -472,7 +480,8 @@ class Prover:
         """End the parser with `error` for packets for which `condition` does not hold."""
         holds = _bool(self.value(condition, state))
         failed = state.under(_not(holds))
-        failed.store[_STANDARD, "parser_error"] = self.value(error, state)
+        if self.parser_error is not None:
+            failed.store[self.parser_error] = self.value(error, state)
         self.ends.append(failed)
         state.guard = _and(state.guard, holds)
 

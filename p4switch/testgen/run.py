@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from p4switch import ir
-
-if TYPE_CHECKING:
-    from p4switch.testgen.values import Scalar
 
 
 class Inputs:
@@ -138,22 +135,3 @@ class ParserError(Exception):
     def __init__(self, name: str | int) -> None:
         super().__init__(name)
         self.name = name
-
-
-class Way(Protocol):
-    """The way of a packet, and of what it becomes, through the blocks of a package."""
-
-    def run(self, data: list[Scalar]) -> None:
-        """Take a packet that arrives through the switch."""
-
-    def port(self, name: str) -> Scalar:
-        """Return the input `name` that is the number of a port."""
-
-    def marks(self) -> Any:
-        """Return what externs may ask for, with nothing asked for."""
-
-    def loaded(self, header: str, name: str) -> None:
-        """Keep that a field of the metadata is read which the test has to decide."""
-
-    def wrong_checksum(self, wrong: Scalar) -> None:
-        """Tell the program whether a checksum is wrong."""

@@ -15,6 +15,7 @@ from p4switch.bits.formulas import FORMULAS
 from p4switch.bits.integers import INTEGERS
 from p4switch.bits.operators import evaluate
 from p4switch.compiler import types
+from p4switch.compiler.midend.storage import flat_fields
 
 
 class Scalar(NamedTuple):
@@ -47,6 +48,14 @@ def typed(value: Scalar, t: types.Type) -> Scalar:
 def as_bits(z: Any) -> Any:
     """Return a bit vector, of one bit if `z` is a bool."""
     return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
+
+
+def packet_fields(header: types.Type) -> list[tuple[str, types.Type]]:
+    """Return the fields of a header as it is in a packet: what is no whole bytes has padding behind it."""
+    fields = list(flat_fields(header))
+    varies = any(isinstance(t, types.Varbit) for _, t in fields)
+    padding = 0 if varies else -sum(width(t) for _, t in fields) % 8
+    return [*fields, ("_padding", types.Bits(padding))] if padding else fields
 
 
 def operate(expr: ir.Op, args: list[Scalar]) -> Scalar:

@@ -17,6 +17,9 @@ from p4switch.compiler.midend.values import Value
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover
+    from p4switch.testgen.walk import Walk
 
 _PACKET, _INTRINSIC = "packet", "psa_"
 _INGRESS = "ingress headers", "ingress metadata"
@@ -54,7 +57,7 @@ class PsaSwitch(Package):
         Site("egress"),
         Site("egress_deparser"),
     )
-    tools = frozenset({"fit"})
+    tools = frozenset({"testgen", "fit"})
     leads_to = (
         *(f"psa_ingress_output_metadata.{name}" for name in (
             "class_of_service", "clone", "clone_session_id", "drop", "resubmit", "multicast_group", "egress_port",
@@ -71,6 +74,18 @@ class PsaSwitch(Package):
         super().__init__(low)
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
+
+    # Tests and proofs
+
+    def way(self, machine: Machine) -> Walk:
+        from p4switch.architectures.psa.testing import PsaWalk
+
+        return PsaWalk(machine)
+
+    def prove(self, prover: Prover) -> None:
+        from p4switch.architectures.two_sided import prove_sides
+
+        prove_sides(prover, *((f"psa_{side}_input_metadata", "parser_error") for side in ("ingress", "egress")))
 
     # Storage
 

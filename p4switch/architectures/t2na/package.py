@@ -12,3 +12,7 @@ class T2naSwitch(TnaSwitch):
     path = "t2na.Switch"
     port_metadata_bits = 192
     resubmit_bits = 128
+    egress_front_bytes = 28
+    queue_time_bits = 32
+    recirculation_ports = range(6, 8)
+    mirrors_incoming = True

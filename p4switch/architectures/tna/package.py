@@ -19,6 +19,9 @@ from p4switch.compiler.walk import walk
 if TYPE_CHECKING:
     from p4switch.bfrt.schema import Schema
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover
+    from p4switch.testgen.walk import Walk
 
 _PACKET = "packet"
 _INGRESS = "ingress headers", "ingress metadata"
@@ -63,7 +66,7 @@ class TnaSwitch(Package):
     parameters: ClassVar[Mapping[str, range]] = {
         name: range(3 if _PACKET in roles else 2, len(roles) + 1) for name, roles in _PARAMETERS.items()
     }
-    tools = frozenset({"fit"})
+    tools = frozenset({"testgen", "fit"})
     leads_to = (
         *(f"{_FOR_TM}.{name}" for name in ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b", "qid", "bypass_egress")),
         *(f"{_FOR_DEPARSER}.{name}" for name in ("drop_ctl", "digest_type", "resubmit_type", "mirror_type")),
@@ -77,12 +80,34 @@ class TnaSwitch(Package):
     resubmit_bits: ClassVar[int] = 64
     """How much a resubmitted packet may have in its place; the control plane gives as much for a port."""
 
+    egress_front_bytes: ClassVar[int] = 27
+    """How much lies in front of a packet in egress."""
+    queue_time_bits: ClassVar[int] = 18
+    """The width of the time at which a packet came to its queue."""
+    recirculation_ports: ClassVar[range] = range(68, 72)
+    """Ports of each pipe that lead to its ingress."""
+    mirrors_incoming: ClassVar[bool] = False
+    """True if an egress mirror is the packet as it came, unless the program asks for what leaves."""
+
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
         self.at_end: list[ir.Operation] = []  # of the parser that is lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False
+
+    # Tests and proofs
+
+    def way(self, machine: Machine) -> Walk:
+        from p4switch.architectures.tna.testing import TnaWalk
+
+        return TnaWalk(machine, self)
+
+    def prove(self, prover: Prover) -> None:
+        from p4switch.architectures.tna.testing import narrow
+        from p4switch.architectures.two_sided import prove_sides
+
+        prove_sides(prover, None, None, narrow=narrow)
 
     # Storage
 

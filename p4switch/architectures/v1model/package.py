@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover
-    from p4switch.testgen.run import Way
+    from p4switch.testgen.walk import Walk
 
 
 @PACKAGES.register("V1Switch")
@@ -54,10 +54,10 @@ class V1Switch(Package):
 
     # Tests and proofs
 
-    def way(self, machine: Machine) -> Way:
-        from p4switch.architectures.v1model.testing import Walk
+    def way(self, machine: Machine) -> Walk:
+        from p4switch.architectures.v1model.testing import V1Walk
 
-        return Walk(machine)
+        return V1Walk(machine)
 
     def prove(self, prover: Prover) -> None:
         from p4switch.architectures.v1model.testing import Proof

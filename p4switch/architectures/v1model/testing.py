@@ -6,23 +6,21 @@ Parser, checksums, ingress, packet replication, egress, deparser; resubmission a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import z3
+from functools import partial
+from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.architectures.v1model.metadata import STANDARD
 from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
 from p4switch.bits.formulas import resize
-from p4switch.testgen.run import Alternative, LongerError, StopError
+from p4switch.testgen.run import StopError
 from p4switch.testgen.values import ZERO, Scalar
+from p4switch.testgen.walk import MAX_PASSES, Walk
 
 if TYPE_CHECKING:
-    from p4switch.testgen.machine import Machine
     from p4switch.testgen.proof import Prover
     from p4switch.testgen.proof import State as ProofState
 
-MAX_PASSES = 5
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
 _CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
 _DEPTHS = ("enq_qdepth", "deq_qdepth")
@@ -49,34 +47,15 @@ class Marks:
     truncate: int | None = None
 
 
-class Walk:
+class V1Walk(Walk):
     """The way of one packet, and of what it becomes, through `machine`."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._waiting: list[tuple[Any, ...]] = []
+    most_port = MAX_PORT
 
-    def run(self, data: list[Scalar]) -> None:
-        """Take a packet that arrives through the switch."""
-        m = self._machine
-        self._waiting.append(("ingress", data, m.length_in, {"ingress_port": m.port_in}, {}))
-        while self._waiting:
-            kind, *rest = self._waiting.pop(0)
-            m.passes += 1
-            if m.passes > MAX_PASSES * 4:
-                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
-            if kind == "ingress":
-                self._ingress(*rest)
-            else:
-                self._egress(*rest)
-
-    def port(self, name: str) -> Scalar:
-        """Return the input that is the number of a port."""
-        m = self._machine
-        port = m.input(name, 9, lambda rng: rng.randrange(1, 8))
-        below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
-        m.require(Scalar(int(port.number <= MAX_PORT), below))
-        return port
+    def arrive(self, data: list[Scalar]) -> None:
+        """Add the first step of a packet that arrives."""
+        m = self.machine
+        self.waiting.append(partial(self._ingress, data, m.length_in, {"ingress_port": m.port_in}, {}))
 
     @staticmethod
     def marks() -> Marks:
@@ -85,7 +64,7 @@ class Walk:
 
     def loaded(self, header: str, name: str) -> None:
         """Keep that a field of the metadata is read which the test has to decide."""
-        out, numbers = self._machine.out, self._machine.inputs.numbers
+        out, numbers = self.machine.out, self.machine.inputs.numbers
         if header != STANDARD:
             return
         if name == "packet_length":
@@ -97,20 +76,16 @@ class Walk:
 
     def wrong_checksum(self, wrong: Scalar) -> None:
         """Tell the program whether a checksum is wrong."""
-        self._machine.store[STANDARD, "checksum_error"] = wrong
+        self.machine.store[STANDARD, "checksum_error"] = wrong
 
     def _parsed(self, data: list[Scalar]) -> list[Scalar]:
-        rest, error = self._machine.parse(data)
-        self._machine.store[STANDARD, "parser_error"] = Scalar(error)
+        rest, error = self.machine.parse("parser", data)
+        self.machine.store[STANDARD, "parser_error"] = Scalar(error)
         return rest
-
-    def _control(self, start: ir.Block) -> None:
-        self._machine.follow(start, [])
-        self._machine.exited = False
 
     def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
         """Set metadata as at the start of a packet."""
-        m = self._machine
+        m = self.machine
         m.store = {k: v for k, v in m.store.items() if k[0] in m.headers}
         m.store |= kept
         m.store |= {(STANDARD, name): value for name, value in standard.items()}
@@ -118,7 +93,7 @@ class Walk:
     def _ingress(
         self, data: list[Scalar], length: Scalar, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]
     ) -> None:
-        m = self._machine
+        m = self.machine
         first = m.passes == 1
         m.valid, m.next, m.length, m.marks = set(), {}, length, Marks()
         m.store.clear()
@@ -128,23 +103,15 @@ class Walk:
         rest = self._parsed(data)
         if first:
             m.out.parsed_bytes = len(data) - len(rest)
-            if m.assume is not None:
-                condition = m.assume(m)
-                site = Alternative("assume", 0, m.code.all, condition.formula)
-                if condition.number:
-                    m.decide(1, condition.formula)
-                else:
-                    negated = None if condition.formula is None else z3.Not(condition.formula)
-                    m.decide(0, negated, (site,) if condition.formula is not None else ())
-                    raise StopError("not what is assumed of packets")
+            m.assumed()
         m.verify_checksums(rest)
-        self._control(m.code.ingress)
+        m.control("ingress")
         marks, m.marks = m.marks, Marks()
         if marks.clone is not None:
             self._clone_ingress(data, length, marks.clone)
         if marks.again is not None:
             again = {"instance_type": Scalar(_RESUBMITTED)}
-            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
+            self.waiting.append(partial(self._ingress, data, length, again, self._listed(marks.again)))
             return
         group = m.pin(m.store.get((STANDARD, "mcast_grp"), ZERO))
         if group:  # replicas are not truncated by what ingress says, as in simple_switch
@@ -156,19 +123,19 @@ class Walk:
         port = m.pin(spec)
         if port != DROP_PORT:
             state = self._state(rest, marks.truncate)
-            self._waiting.append(("egress", port, {"instance_type": Scalar(_NORMAL)}, state))
+            self.waiting.append(partial(self._egress, port, {"instance_type": Scalar(_NORMAL)}, state))
 
     def _state(self, rest: list[Scalar], truncate: int | None = None) -> State:
-        m = self._machine
+        m = self.machine
         return State(dict(m.store), set(m.valid), dict(m.next), m.length, rest, truncate)
 
     def _enter(self, state: State) -> None:
-        m = self._machine
+        m = self.machine
         m.store, m.valid, m.next = dict(state.store), set(state.valid), dict(state.next)
         m.length = state.length
 
     def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
-        m = self._machine
+        m = self.machine
         kept: dict[tuple[str, str], Scalar] = {}
         for element in m.program.field_lists[index - 1].elements:
             if isinstance(element, ir.FieldRef):
@@ -177,7 +144,7 @@ class Walk:
 
     def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
         """Parse the packet again, without metadata except those of a field list."""
-        m = self._machine
+        m = self.machine
         session, fields = clone
         kept = self._listed(fields)
         before = self._state([])
@@ -189,29 +156,15 @@ class Walk:
         self._enter(before)
 
     def _mirror(self, session: int, state: State, instance: int) -> None:
-        m = self._machine
-        port = self.port(f"session {session}")
-        m.out.sessions[session] = m.pin(port)
-        self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
+        self.waiting.append(partial(self._egress, self.session(session), {"instance_type": Scalar(instance)}, state))
 
     def _replicate(self, group: int, state: State) -> None:
-        m = self._machine
-        if group > 0xFFFF:
-            raise StopError("a multicast group above 65535")
-        replicas: list[tuple[int, int]] = []
-        for i in range(2):
-            port = self.port(f"group {group} port {i}")
-            rid = m.input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
-            replicas.append((m.pin(port), rid.number))
+        for port, rid in self.replicas(group):
             standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}
-            self._waiting.append(("egress", port.number, standard, state))
-        if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
-            m.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
-            raise LongerError(m.inputs.numbers["len"])
-        m.out.groups[group] = replicas
+            self.waiting.append(partial(self._egress, port, standard, state))
 
     def _egress(self, port: int, standard: dict[str, Scalar], state: State) -> None:
-        m = self._machine
+        m = self.machine
         self._enter(state)
         rest = state.rest
         clock, depth = m.input("clock", 48), m.input("depth", 19, lambda rng: 0)
@@ -224,7 +177,7 @@ class Walk:
             }.items()
         }  # fmt: skip
         m.marks = Marks(truncate=state.truncate)
-        self._control(m.code.egress)
+        m.control("egress")
         marks, m.marks = m.marks, Marks()
         if marks.clone is not None:
             session, fields = marks.clone
@@ -236,15 +189,14 @@ class Walk:
         if m.pin(m.store.get((STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
         m.update_checksums(rest)
-        for op in m.program.deparsers[0].body.ops:
-            m.operation(op)
-        data = [*m.deparsed(), *rest]
+        m.control("deparser")
+        data = [*m.deparsed("deparser"), *rest]
         if marks.again is not None:
             if m.passes > MAX_PASSES:
                 raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
             length = m.grown(m.length_in, len(data) - m.length_in.number)
             again = {"instance_type": Scalar(_RECIRCULATED)}
-            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
+            self.waiting.append(partial(self._ingress, data, length, again, self._listed(marks.again)))
             return
         octets = bytes(s.number for s in data)
         m.out.outputs.append((port, octets if marks.truncate is None else octets[: marks.truncate]))
@@ -259,6 +211,7 @@ class Proof:
     def packet(self) -> None:
         """Say what packets come to which statements."""
         p = self._prover
+        p.parser_error = STANDARD, "parser_error"
         effects = p.code.effects
         kinds = [
             _NORMAL,
@@ -266,21 +219,21 @@ class Proof:
             *([_RECIRCULATED] if ir.Effect.RECIRCULATE in effects else []),
         ]
         state = p.fresh()
-        again = p.one_of(kinds, "instance_type", state)
+        again = p.one_of(kinds, (STANDARD, "instance_type"), state)
         for name in ("ingress_port", "packet_length", "ingress_global_timestamp"):
-            p.free_standard(state, name)
+            p.free_field(state, STANDARD, name)
         p.carry_over(state, None if again.formula is None else again.formula != 0)
-        parsed = p.parsed(state)
+        parsed = p.parsed("parser", state)
         if any(c.verify for c in p.program.checksums):
-            p.free_standard(parsed, "checksum_error")
+            p.free_field(parsed, STANDARD, "checksum_error")
         p.checksums(parsed, verify=True)
-        arrived = p.through(p.code.ingress, parsed.under(p.always))
+        arrived = p.through(p.code.blocks["ingress"], parsed.under(p.always))
         states = [self._leaving(arrived, [*kinds, _REPLICA])]
         if ir.Effect.CLONE_INGRESS in effects:
             copy = parsed.under(p.always)
             copy.store = {k: v for k, v in copy.store.items() if k[0] in p.headers}
             for name, _ in p.program.metadata[0].fields:
-                p.free_standard(copy, name)
+                p.free_field(copy, STANDARD, name)
             p.carry_over(copy, p.always)
             states.append(self._leaving(copy, [_INGRESS_CLONE]))
         if ir.Effect.CLONE_EGRESS in effects:
@@ -288,24 +241,23 @@ class Proof:
             for header in p.headers:
                 p.forget(copy, header)
             for name, _ in p.program.metadata[0].fields:
-                p.free_standard(copy, name)
+                p.free_field(copy, STANDARD, name)
             p.carry_over(copy, p.always)
             states.append(self._leaving(copy, [_EGRESS_CLONE]))
         whichever = [state.under(p.flag()) for state in states[1:]]
         others = p.besides(whichever)
-        left = p.through(p.code.egress, p.joined([states[0].under(others), *whichever]))
+        left = p.through(p.code.blocks["egress"], p.joined([states[0].under(others), *whichever]))
         p.checksums(left, verify=False)
-        for op in p.program.deparsers[0].body.ops:
-            p.cover(op.span, left.guard)
+        p.through(p.code.blocks["deparser"], left)
 
     def _leaving(self, state: ProofState, kinds: list[int]) -> ProofState:
         """Return the state in which egress begins."""
         p = self._prover
-        p.one_of(kinds, "instance_type", state)
+        p.one_of(kinds, (STANDARD, "instance_type"), state)
         for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):
-            p.free_standard(state, name)
+            p.free_field(state, STANDARD, name)
         for name in ("egress_global_timestamp", "packet_length"):
-            p.free_standard(state, name)
+            p.free_field(state, STANDARD, name)
         state.store[STANDARD, "egress_spec"] = ZERO
         return state
 

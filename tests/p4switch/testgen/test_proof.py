@@ -150,7 +150,7 @@ class Touch(ir.ExternOperation):
 def test_what_an_operation_writes_may_be_anything_and_nothing_else_may(tmp_path: Path) -> None:
     path = variant(tmp_path, "        if (meta.left == 7) {", '        log_msg("here");\n        if (meta.left == 7) {')
     code = Code(lowered(parse_and_check(path)))
-    blocks = reverse_postorder(code.ingress)
+    blocks = reverse_postorder(code.blocks["ingress"])
     block = next(b for b in blocks if any(isinstance(op, LogMsg) for op in b.ops))
     metadata = next(n for n, line in enumerate(path.read_text().splitlines(), start=1) if "// never: metadata" in line)
     assert isinstance(block.end, ir.Branch)

@@ -18,6 +18,7 @@ from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.tna.externs.hash import HashGet
 from p4switch.architectures.tna.package import TnaSwitch
 from p4switch.architectures.v1model.externs.hash import calculation
+from p4switch.bits.checksums import INTERNET_CHECKSUM
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
 
@@ -61,7 +62,7 @@ class Position(ir.ExternOperation):
         to.store(to.x.place(self.target), to.em.temp("uint64_t", "at + 1u"))
 
     def run(self, machine: Machine) -> None:
-        raise NotImplementedError
+        machine.assign(self.target, machine.number(machine.packet.position // 8 + 1, self.target.type))
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +99,9 @@ class SubtractTaken(ir.ExternOperation):
             to.store(place, em.temp("uint64_t", f"p4_csum_without({left}, frame, {since} - 1, at)"))
 
     def run(self, machine: Machine) -> None:
-        raise NotImplementedError
+        since = machine.value(self.position).number
+        if since:
+            machine.assign(self.target, machine.sum_without(self.target, since - 1))
 
 
 def _package(to: Lowering) -> TnaSwitch:
@@ -151,7 +154,7 @@ class Checksum(ExternType):
     def _update(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         to.externs.only_in(call, "ingress_deparser", "egress_deparser")
         data, *flags = to.externs.call_arguments(call)
-        made = calculation("csum16", data, call, to)
+        made = calculation(INTERNET_CHECKSUM, data, call, to)
         found = to.externs.result(call, lambda place: HashGet(place, made, 0, call.pos))
         zeros_as_ones = flags[0] if flags else None
         if not isinstance(zeros_as_ones, EXPRS):

@@ -14,7 +14,7 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.v1model.externs.hash import calculation
 from p4switch.bfrt.fields import Id, annotation, data_field, in_bytes, parameter, value_type
-from p4switch.bits.checksums import crc_name
+from p4switch.bits.checksums import INTERNET_CHECKSUM, crc_name
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.elaborate import ExternObject
@@ -113,6 +113,9 @@ class HashGet(ir.ExternOperation):
         to.store(to.x.place(self.target), cexpr.binary(">>", found, str(self.shift)) if self.shift else found)
 
     def run(self, machine: Machine) -> None:
+        if self.calculation.algorithm == INTERNET_CHECKSUM:
+            machine.assign(self.target, machine.checksum(self.calculation, [], valid_only=True))
+            return
         hashed = machine.hashed(self.calculation, ("hash", self.span))
         machine.assign(self.target, machine.number(hashed >> self.shift, self.target.type))
 

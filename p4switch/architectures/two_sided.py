@@ -1,0 +1,105 @@
+"""Tests and proofs of packages with two sides, ingress and egress, between which bytes go.
+
+Each side has a parser, a control and a deparser, and headers and metadata of its own, which begin as zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import z3
+
+from p4switch.bits.domain import width
+from p4switch.bits.formulas import resize
+from p4switch.testgen.values import ZERO, Scalar, as_bits
+from p4switch.testgen.walk import Walk
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+    from p4switch.testgen.proof import Prover, State
+
+Place = tuple[str, str]
+
+
+class TwoSidedWalk(Walk):
+    """The way of one packet, and of what it becomes, through two sides."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self._types = {(m.name, name): t for m in machine.program.metadata for name, t in m.fields}
+
+    def begin(self, carried: Mapping[Place, Scalar] | None = None) -> None:
+        """Begin a side with the metadata that accompanies the packet."""
+        m = self.machine
+        m.valid, m.next, m.length = set(), {}, m.length_in
+        m.store.clear()
+        m.store |= carried or {}
+
+    def put(self, instance: str, /, **fields: Scalar) -> None:
+        """Set fields of the target's metadata, those that the program has."""
+        for name, value in fields.items():
+            t = self._types.get((instance, name))
+            if t is not None and value.formula is None:
+                self.machine.store[instance, name] = value
+            elif t is not None:
+                bits = width(t)
+                z = resize(as_bits(value.formula), bits)
+                self.machine.store[instance, name] = Scalar(value.number & (1 << bits) - 1, z)
+
+    def told(self, instance: str, name: str) -> Scalar:
+        """Return what the program has written to a field of the target's metadata."""
+        return self.machine.store.get((instance, name), ZERO)
+
+    def asked(self, instance: str, name: str) -> int:
+        """Return the number of such a field, which is fixed from here on."""
+        return self.machine.pin(self.told(instance, name))
+
+    def asks(self, instance: str, name: str) -> bool:
+        """Return whether such a field is not 0; that it is, or is not, is an alternative."""
+        value = self.told(instance, name)
+        z = None if value.formula is None else as_bits(value.formula) != 0
+        self.machine.flip((instance, name), Scalar(int(value.number != 0), z), 0, self.machine.code.all)
+        return value.number != 0
+
+    def first_parsed(self, left: int) -> None:
+        """Keep what the first parser took of the packet that arrived, of which `left` bytes are left."""
+        m = self.machine
+        if m.passes == 1:
+            m.out.parsed_bytes = len(m.out.packet) - left
+            m.assumed()
+
+    def wrong_checksum(self, wrong: Scalar) -> None:
+        """Tell nothing: no block of its own verifies checksums."""
+
+
+def octets(value: Scalar, bits: int) -> list[Scalar]:
+    """Return `bits` bits, whole bytes, as they are in a packet."""
+    whole = list(value.number.to_bytes(bits // 8, "big"))
+    if value.formula is None:
+        return [Scalar(octet) for octet in whole]
+    z = resize(as_bits(value.formula), bits)
+    return [Scalar(octet, z3.Extract(bits - 8 * i - 1, bits - 8 * i - 8, z)) for i, octet in enumerate(whole)]
+
+
+def prove_sides(
+    prover: Prover, *errors: Place | None, narrow: Callable[[Prover, State], None] | None = None
+) -> None:
+    """Say what packets come to which statements; all that a target tells the program is free.
+
+    `errors` are the fields that have the error of the parser of ingress and of egress. `narrow` restricts the state
+    behind a parser to the packets that there are.
+    """
+    for side, error in zip(("ingress", "egress"), errors, strict=True):
+        prover.parser_error = error
+        state = prover.fresh()
+        prover.free_metadata(state)
+        prover.carry_over(state, prover.always)
+        state = prover.parsed(f"{side}_parser", state)
+        parser_error = None if error is None else state.store.get(error)
+        prover.free_metadata(state)
+        if error is not None and parser_error is not None:
+            state.store[error] = parser_error
+        if narrow is not None:
+            narrow(prover, state)
+        prover.through(prover.code.blocks[f"{side}_deparser"], prover.through(prover.code.blocks[side], state))

@@ -1,0 +1,91 @@
+"""Base of the way of one packet, and of what it becomes, through the blocks of a package."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import z3
+
+from p4switch.testgen.run import LongerError, StopError
+from p4switch.testgen.values import Scalar
+
+if TYPE_CHECKING:
+    from p4switch.testgen.machine import Machine
+
+MAX_PASSES = 5
+"""How often a packet is parsed again."""
+
+
+class Walk(ABC):
+    """The way through `machine`; `waiting` are the steps that are left, in their order."""
+
+    port_bits: ClassVar[int] = 9
+    most_port: ClassVar[int]
+    """The highest port that a test uses."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.waiting: deque[Callable[[], None]] = deque()
+
+    @abstractmethod
+    def arrive(self, data: list[Scalar]) -> None:
+        """Add the first step of a packet that arrives."""
+
+    def run(self, data: list[Scalar]) -> None:
+        """Take a packet that arrives through the switch."""
+        self.arrive(data)
+        while self.waiting:
+            self.machine.passes += 1
+            if self.machine.passes > MAX_PASSES * 4:
+                raise StopError(f"more than {MAX_PASSES} passes of the pipeline")
+            self.waiting.popleft()()
+
+    def port(self, name: str) -> Scalar:
+        """Return the input that is the number of a port."""
+        port = self.machine.input(name, self.port_bits, lambda rng: rng.randrange(1, 8))
+        below = None if port.formula is None else z3.ULE(port.formula, self.most_port)
+        self.machine.require(Scalar(int(port.number <= self.most_port), below))
+        return port
+
+    def session(self, number: int) -> int:
+        """Return the port of a clone or mirror session, which the test chooses."""
+        port = self.port(f"session {number}")
+        self.machine.out.sessions[number] = self.machine.pin(port)
+        return port.number
+
+    def replicas(self, group: int) -> list[tuple[int, Scalar]]:
+        """Return the ports of a multicast group, which the test chooses, and the replication id of each."""
+        m = self.machine
+        if group > 0xFFFF:
+            raise StopError("a multicast group above 65535")
+        made: list[tuple[int, Scalar]] = []
+        for i in range(2):
+            port = self.port(f"group {group} port {i}")
+            rid = m.input(f"group {group} rid {i}", 16, _small)
+            made.append((m.pin(port), rid))
+        if made[0][0] == made[1][0]:
+            m.inputs.numbers[f"group {group} port 1"] = made[0][0] % 8 + 1
+            raise LongerError(m.inputs.numbers["len"])
+        m.out.groups[group] = [(port, rid.number) for port, rid in made]
+        return made
+
+    @staticmethod
+    def marks() -> Any:
+        """Return what externs may ask for, with nothing asked for."""
+        return None
+
+    @abstractmethod
+    def loaded(self, header: str, name: str) -> None:
+        """Keep that a field of the metadata is read which the test has to decide."""
+
+    @abstractmethod
+    def wrong_checksum(self, wrong: Scalar) -> None:
+        """Tell the program whether a checksum is wrong."""
+
+
+def _small(rng: random.Random) -> int:
+    return rng.randrange(4)
