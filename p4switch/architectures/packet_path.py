@@ -3,6 +3,9 @@
 A program is parsers, controls and deparsers, by their names in BMv2 JSON. The engine generates a function for each:
 
     run_NAME(sw, p)         a parser, from the bytes of p's frame; a control; the statements of a deparser
+    run_NAME(sw, p, front)  a parser that finds bytes in front of the frame (`in_front`), which are at `front`
+    NAME_front(p, spare)    where to write them before that: in p itself if possible, or else in `spare`
+    NAME_front_read         how many of its NAME_front_bytes are read, from the first one on: no others may be written
     NAME_bytes(p)           how long the headers are that deparser NAME would emit now
     NAME_write(p, to)       these headers as bytes
     NAME_tell(sw, p)        tells a trace of them
@@ -63,6 +66,8 @@ class PacketPath:
 
     `controls` and their properties are in the order of the package.
 
+    `in_front` has the parsers that find bytes in front of a frame, and how many.
+
     `drop_port` is where the architecture has packets sent that are to be dropped. JSON without a name of a package is
     never of a path that has to be `named`. The C knows `constants` by their names, and NAME_cells(sw) are the cells of
     `states`.
@@ -76,6 +81,7 @@ class PacketPath:
     externs: tuple[Registry[type[Extern]], ...]
     drop_port: int
     named: bool = False
+    in_front: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, State] = field(default_factory=dict)
 

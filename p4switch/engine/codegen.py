@@ -56,7 +56,7 @@ class Generator:
     def text(self) -> str:
         """Return the whole source, which does not depend on the program's path: copies of it are compiled once."""
         parsers = [
-            ParserGenerator(self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys).function()
+            ParserGenerator(self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys).text()
             for name in self.path.parsers
         ]
         algorithms = [c.algorithm for c in self.nodes.calculations]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.bmv2.schema import JsonError
@@ -23,13 +24,38 @@ VsetKeys = dict[str, tuple[list[keys.KeyField], int]]
 """The keys of value sets, and how many words they have: those of a program's parsers."""
 
 
+@dataclass(frozen=True)
+class Front:
+    """The `size` bytes that a parser finds in front of a frame.
+
+    The first `read` of them are to be written to `place`, as C. The operations `taking` them are done by that; if there
+    are none, the parser takes them from where they are as it takes the frame's.
+    """
+
+    size: int
+    read: int
+    place: str
+    taking: tuple[ir.Operation, ...]
+
+
 class _Operations(Statements):
-    """Operations of states; what fails leaves the parser."""
+    """Operations of states; what fails leaves the parser.
+
+    Where the packet begins with bytes in front of its frame (`behind`), C has them as `front` and `front_len`, unless
+    they are where the operations `taking` them would put them.
+    """
+
+    def __init__(self, program: Program, em: Emitter, front: Front | None) -> None:
+        super().__init__(program, em, (), "m")
+        self.taking = front.taking if front is not None else ()
+        self.behind = behind = front is not None and not front.taking
+        self.packet = "front, front_len, frame" if behind else "frame"
+        self.taken = "p4_taken(at, front_len)" if behind else "at"
 
     def fail(self, condition: str, error: str) -> None:
         """Stop parsing with an error if a condition holds."""
         with self.em.when(condition):
-            self.em.leave(f"parser_error(sw, p, at, {self.program.errors[error]})")
+            self.em.leave(f"parser_error(sw, p, {self.taken}, {self.program.errors[error]})")
 
     def operation(self, op: ir.Operation) -> None:
         """Add one operation, with what a trace tells of it."""
@@ -49,12 +75,19 @@ class _Operations(Statements):
         place = self.x.place(op.dst)
         place.store(self.em, self.ahead(op.src).low(self.em, place.width))
 
+    def _copy_bytes(self, to: str, at: str, size: str) -> None:
+        """Copy bytes of the packet, without taking them."""
+        copy = "p4_copy_behind" if self.behind else "p4_copy_padded"
+        self.em.do(f"{copy}({to}, {self.packet}, {at}, {size})")
+
     def verify(self, op: ir.Verify) -> None:
         code = self.x.data(op.error)
         with self.em.when(cexpr.negated(self.x.bool(op.condition))):
-            self.em.leave(f"parser_error(sw, p, at, {low_bits(self.em, code, 64).bare})")
+            self.em.leave(f"parser_error(sw, p, {self.taken}, {low_bits(self.em, code, 64).bare})")
 
     def advance(self, op: ir.Advance) -> None:
+        if op in self.taking:
+            return
         em, count = self.em, self.x.data(op.bits)
         bits = em.temp("uint64_t", low_bits(em, count, 64))
         if count.constant is None or count.constant % 8:
@@ -66,7 +99,7 @@ class _Operations(Statements):
         em = self.em
         point = self.point("extract", "", op.span)
         if not op.header.stack:
-            self._extract_header(self.x.named(op.header.name), op.length, point)
+            self._extract_header(self.x.named(op.header.name), op.length, point, there=op in self.taking)
             return
         stack = self.program.stacks[op.header.stack]
         index = em.temp("uint32_t", f"p->next[{stack.next}]")
@@ -75,7 +108,9 @@ class _Operations(Statements):
         self._extract_header(ref, op.length, point)
         em.do(f"p->next[{stack.next}] = {index} + 1")
 
-    def _extract_header(self, ref: HeaderRef, length: ir.Expr | None, point: int) -> None:
+    def _extract_header(
+        self, ref: HeaderRef, length: ir.Expr | None, point: int, *, there: bool = False
+    ) -> None:
         em = self.em
         if ref.metadata:
             raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be extracted")
@@ -83,8 +118,9 @@ class _Operations(Statements):
         size = ref.type.fixed_bytes
         if ref.type.varbit:
             self._extract_varbit(ref, ref.type.varbit, length)
-        else:
-            self.fail(f"!p4_extract({ref.base}, frame, &at, len, have, {size})", "PacketTooShort")
+        elif not there:
+            take = "p4_extract_behind" if self.behind else "p4_extract"
+            self.fail(f"!{take}({ref.base}, {self.packet}, &at, len, have, {size})", "PacketTooShort")
         ref.set_valid(em)
         varbytes = f"p->varbytes[{ref.slot}]" if ref.type.varbit else "0"
         em.note(f"TRACE(P4_TRACE_EXTRACT, {point}, {ref.slot}, {varbytes}, {ref.base}, {ref.type.nbytes})")
@@ -103,7 +139,7 @@ class _Operations(Statements):
             if ref.type.length is None:
                 raise JsonError(f"BMv2 JSON: header type {ref.type.name} needs a length to be extracted")
             self.fail(f"{size} > len - at", "PacketTooShort")
-            em.do(f"p4_copy_padded(buffer, frame, at, {size})")
+            self._copy_bytes("buffer", "at", str(size))
             em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
             own = Expressions(self.program, em, [
                 InHeader(f.width, f.signed, ref.base, f) for f in fields[:varbit.index]
@@ -116,7 +152,7 @@ class _Operations(Statements):
         self.fail(f"{bits} / 8 > len - at || {size} > len - at - {bits} / 8", "PacketTooShort")
         self.fail(f"{bits} > {varbit.width}", "HeaderTooShort")
         count = em.temp("uint32_t", f"(uint32_t){bits}")
-        em.do(f"p4_copy_padded(buffer, frame, at, {size} + {count} / 8)")
+        self._copy_bytes("buffer", "at", f"{size} + {count} / 8")
         em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
         em.do(f"p4_copy_bits({ref.base}, {varbit.bit}, buffer, {before}, {count})")
         em.do(f"p4_copy_bits({ref.base}, {varbit.bit + varbit.width}, buffer, {before} + {count}, {after})")
@@ -130,7 +166,7 @@ class _Operations(Statements):
         self.fail(f"{first + count} > len - at", "PacketTooShort")
         name = em.name()
         em.declare(f"uint8_t {name}[{count} + 8]")
-        em.do(f"p4_copy_padded({name}, frame, at + {first}, {count})")
+        self._copy_bytes(name, f"at + {first}", str(count))
         em.do(f"memset({name} + {count}, 0, 8)")
         return InHeader(expr.width, False, name, Field("", 0, expr.width, False, expr.offset % 8))
 
@@ -140,33 +176,70 @@ class _Operations(Statements):
 
 
 class ParserGenerator:
-    """Generates `static void run_<name>(p4_switch *sw, phv *p)`."""
+    """Generates `static void run_<name>(p4_switch *sw, phv *p)`, or what bytes in front of a frame need besides."""
 
     def __init__(self, program: Program, parser: ir.Parser, vset_keys: VsetKeys) -> None:
         self.program = program
         self.parser = parser
         self.em = Emitter(traced=program.traced)
-        self.operations = _Operations(program, self.em, (), "m")
+        self.looping = looping(parser.states)
+        self.front = self._front(program.path.in_front[parser.name]) if parser.name in program.path.in_front else None
+        self.operations = _Operations(program, self.em, self.front)
         self.vset_keys = vset_keys
         names = [state.name for state in parser.states]
         self.labels = {name: f"state_{label}" for name, label in zip(names, labels(names), strict=True)}
 
-    def function(self) -> str:
-        states = self.parser.states
-        self.looping = looping(states)
+    def text(self) -> str:
+        name, front = self.parser.name, self.front
+        if front is None:
+            self._body("wire_len")
+            return cnodes.function(f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p)", self.em.body)
+        self.em.declare(f"const uint32_t front_len = {0 if front.taking else front.size}")
+        self._body("wire_len + front_len")
+        place = [cnodes.Return(front.place)]
+        return "\n".join((
+            f"enum {{ {name}_front_bytes = {front.size}, {name}_front_read = {front.read} }};",
+            cnodes.function(f"P4_INLINE uint8_t *{name}_front(P4_UNUSED phv *p, P4_UNUSED uint8_t *spare)", place),
+            cnodes.function(
+                f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p, P4_UNUSED const uint8_t *front)", self.em.body
+            ),
+        ))  # fmt: skip
+
+    def _body(self, length: str) -> None:
         em = self.em
         em.declare("const p4_frame *frame = p->base.frame")
-        em.declare("const uint32_t len = frame->wire_len, have = frame->data_len")
+        em.declare(f"const uint32_t len = frame->{length}, have = frame->data_len")
         em.declare("uint32_t at = 0")
         if self.looping:
             em.declare(f"uint32_t steps = {_MAX_STEPS}")
         em.do(f"p->error = {self.program.errors['NoError']}")
         self._goto(self.parser.start)
-        for state in states:
+        for state in self.parser.states:
             self._state(state)
         em.label("done")
-        em.do("p->parsed = at")
-        return cnodes.function(f"static void run_{self.parser.name}(P4_UNUSED p4_switch *sw, phv *p)", em.body)
+        em.do(f"p->parsed = {self.operations.taken}")
+
+    def _front(self, size: int) -> Front:
+        """Return how the parser takes the `size` bytes in front.
+
+        They may be written to a header if the parser first of all extracts this one, and passes over the others.
+        """
+        untouched = Front(size, size, "spare", ())
+        first, *others = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)] or [None]
+        if not isinstance(first, ir.Extract) or first.header.stack or self.parser.start in self.looping:
+            return untouched
+        header = Expressions(self.program, self.em).named(first.header.name)
+        taken = read = header.type.fixed_bytes
+        if header.type.varbit or header.metadata or not 0 < taken <= size:
+            return untouched
+        taking: list[ir.Operation] = [first]
+        for op in others:
+            if taken < size and isinstance(op, ir.Advance) and isinstance(op.bits, ir.Const):
+                taken += op.bits.value // 8
+                taking.append(op)
+            elif not isinstance(op, ir.Assign) or isinstance(op.src, ir.Lookahead):
+                break
+        return Front(size, read, header.base, tuple(taking)) if taken == size else untouched
 
     def _goto(self, state: ir.Block | None) -> None:
         self.em.goto(self.labels[state.name] if state is not None and state.name else "done")

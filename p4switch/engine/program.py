@@ -26,6 +26,7 @@ from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
 from p4switch.ir.places import Place
 from p4switch.ir.printer import text as ir_text
+from p4switch.ir.unread import unread
 
 MAX_CELLS = 1 << 28
 _NAME_CHARS = 40  # of names in generated C
@@ -214,6 +215,7 @@ class Program:
     points: Points = field(default_factory=Points)
     traced: bool = False  # its pipeline tells what it does with each packet
     objects: list[Object] = field(default_factory=list)
+    unread: set[ir.Operation] = field(default_factory=set)  # operations of which nobody sees that they are left out
     _types: dict[types.Header, HeaderType] = field(default_factory=dict)
     _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
 
@@ -234,6 +236,9 @@ class Program:
             self.registers.setdefault(array.name, made)
         self._calculations = _calculations(nodes.calculations)
         self.objects = self._objects()
+        if not self.traced:
+            known = (self.intrinsic(each.name) for each in self.path.intrinsic.values())
+            self.unread = unread(nodes, {(found[0].name, found[1].name) for found in known if found is not None})
 
     def _place_headers(self) -> None:
         nodes = self.nodes

@@ -113,8 +113,10 @@ class Statements(ir.OperationVisitor[None]):
         return name
 
     def spelled_out(self, ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
-        """Yield operations, for a copy of a union those of its headers."""
+        """Yield operations but for those that nobody sees, for a copy of a union those of its headers."""
         for op in ops:
+            if op in self.program.unread:
+                continue
             if not isinstance(op, ir.CopyUnion):
                 yield op
                 continue

@@ -33,5 +33,5 @@ T2NA = Architecture(
 ARCHITECTURES.add(T2NA.name, T2NA)
 PACKET_PATHS.add(
     "t2na.Switch",
-    packet_path({"TOFINO": 2, "PORT_METADATA_BYTES": 24, "MIRROR_SESSIONS": 256}, states(WidePortState, 256)),
+    packet_path({"TOFINO": 2, "MIRROR_SESSIONS": 256}, (8 + 24, 28), states(WidePortState, 256)),
 )

@@ -56,8 +56,11 @@ TNA = Architecture(
 ARCHITECTURES.add(TNA.name, TNA)
 
 
-def packet_path(constants: Mapping[str, int], states: Mapping[str, State]) -> PacketPath:
-    """Return how packets go through a pipeline of the chip that these constants and states are of."""
+def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: Mapping[str, State]) -> PacketPath:
+    """Return how packets go through a pipeline of the chip that these constants and states are of.
+
+    `fronts` is how many bytes are in front of packets in ingress and in egress.
+    """
     return PacketPath(
         Path(__file__).parent / "c",
         parsers=("ingress_parser", "egress_parser"),
@@ -67,6 +70,7 @@ def packet_path(constants: Mapping[str, int], states: Mapping[str, State]) -> Pa
         externs=(EXTERNS,),
         drop_port=NO_PORT,
         named=True,
+        in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
         constants=constants,
         states=states,
     )
@@ -142,5 +146,5 @@ _INTRINSIC = {
 
 PACKET_PATHS.add(
     "tna.Switch",
-    packet_path({"TOFINO": 1, "PORT_METADATA_BYTES": 8, "MIRROR_SESSIONS": 1024}, states(PortState, 1024)),
+    packet_path({"TOFINO": 1, "MIRROR_SESSIONS": 1024}, (8 + 8, 27), states(PortState, 1024)),
 )

@@ -77,6 +77,25 @@ P4_INLINE int p4_extract(uint8_t *to, const p4_frame *frame, uint32_t *at, uint3
     return 1;
 }
 
+/* The same of a packet with `front_len` bytes in front of its frame. */
+P4_INLINE int p4_extract_behind(uint8_t *to, const uint8_t *front, uint32_t front_len, const p4_frame *frame, uint32_t *at,
+                                uint32_t len, uint32_t have, uint32_t size)
+{
+    if (*at + size <= front_len)
+        memcpy(to, front + *at, size);
+    else if (P4_LIKELY(*at >= front_len && (uint64_t)*at - front_len + size <= have))
+        memcpy(to, frame->data + (*at - front_len), size);
+    else if (size <= len - *at)
+        p4_copy_behind(to, front, front_len, frame, *at, size);
+    else
+        return 0;
+    *at += size;
+    return 1;
+}
+
+/* How far a parser is in the frame that is at `at` of a packet with bytes in front. */
+P4_INLINE uint32_t p4_taken(uint32_t at, uint32_t front_len) { return at > front_len ? at - front_len : 0; }
+
 static __attribute__((noinline, cold, unused)) void parser_error(P4_UNUSED p4_switch *sw, phv *p, uint32_t at, uint32_t error)
 {
     p->error = error;

@@ -141,34 +141,27 @@ P4_UNUSED static void forget_headers(phv *p)
     memset(p->next, 0, sizeof p->next);
 }
 
-/* `room` bytes that stay free, `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the
- * frame of p, which may become the result. */
-P4_INLINE p4_frame *deparse_behind(p4_switch *sw, phv *p, uint32_t room, uint32_t headers,
-                                   void (*write)(const phv *, uint8_t *))
+/* `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the frame of p, which may become the
+ * result. */
+P4_INLINE P4_UNUSED p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, void (*write)(const phv *, uint8_t *))
 {
     p4_frame *frame = p->base.frame;
     uint32_t payload = payload_len(p), parsed = p->parsed;
     uint32_t present = frame->data_len > parsed ? frame->data_len - parsed : 0;
-    const uint32_t before = room + headers;
-    if (P4_UNLIKELY(before + present > frame->cap)) {
-        p4_frame *larger = sw->env.frame_new(sw->env.ctx, before + present);
+    if (P4_UNLIKELY(headers + present > frame->cap)) {
+        p4_frame *larger = sw->env.frame_new(sw->env.ctx, headers + present);
         larger->tag = frame->tag;
-        memcpy(larger->data + before, frame->data + frame->data_len - present, present);
+        memcpy(larger->data + headers, frame->data + frame->data_len - present, present);
         sw->env.frame_free(sw->env.ctx, frame);
         frame = larger;
-    } else if (present && before != parsed) {
-        memmove(frame->data + before, frame->data + parsed, present);
+    } else if (present && headers != parsed) {
+        memmove(frame->data + headers, frame->data + parsed, present);
     }
-    write(p, frame->data + room);
-    frame->wire_len = before + payload;
-    frame->data_len = before + present;
+    write(p, frame->data);
+    frame->wire_len = headers + payload;
+    frame->data_len = headers + present;
     p->base.frame = NULL;
     return frame;
-}
-
-P4_INLINE P4_UNUSED p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, void (*write)(const phv *, uint8_t *))
-{
-    return deparse_behind(sw, p, 0, headers, write);
 }
 
 static void free_packet(p4_switch *sw, p4_packet *packet) { packet_delete(sw, (phv *)(void *)packet); }

@@ -474,6 +474,19 @@ P4_FUNCTION void p4_copy_padded(uint8_t *to, const p4_frame *frame, uint32_t at,
     memset(to + present, 0, n - present);
 }
 
+/* The same of a packet with `front_len` bytes in front of its frame. */
+P4_FUNCTION void p4_copy_behind(uint8_t *to, const uint8_t *front, uint32_t front_len, const p4_frame *frame, uint32_t at,
+                                uint32_t n)
+{
+    uint32_t before = at < front_len ? front_len - at : 0;
+    if (before > n)
+        before = n;
+    if (before)
+        memcpy(to, front + at, before);
+    if (before < n)
+        p4_copy_padded(to + before, frame, at + before - front_len, n - before);
+}
+
 /* --- stateful objects --------------------------------------------------------------------------------------------- */
 
 P4_INLINE void p4_count(p4_switch *sw, uint32_t array, uint64_t size, uint64_t index, uint32_t bytes)

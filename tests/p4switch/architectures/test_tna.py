@@ -16,6 +16,7 @@ from tests.p4switch.architectures.tofino import START, compiled, sent, switch, w
 BOTH = pytest.mark.parametrize("arch", ["tna", "t2na"])
 H = bytes([7, 1])
 REST = b"rest of the packet"
+FRONT = bytes([0, 1, *bytes(6), *range(0x81, 0x89)])  # of what comes by port 1 at time 0
 
 
 def state(name: str, arch: str = "tna", **members: int) -> bytes:
@@ -97,6 +98,25 @@ def test_the_port_and_its_metadata_are_in_front_of_a_packet(tmp_path: Path, arch
     made.object_write("$port", 300, state("port", arch, metadata=0x12AB34 << bits - 24))
     assert made.process(300, H + REST) == [(300, bytes([0x12, 0x34]) + REST)]
     assert made.process(301, H + REST) == [(301, bytes(2) + REST)]
+
+
+@pytest.mark.parametrize(
+    ("takes", "goes"),
+    [
+        ("packet.extract(hdr.note); packet.extract(hdr.wide); packet.extract(hdr.sum);", FRONT + H),
+        ("packet.extract(intrinsic); packet.extract(hdr.note); packet.extract(hdr.h); packet.extract(hdr.wide);",
+         FRONT[8:] + H),
+        ("packet.extract(intrinsic); packet.advance(72); packet.extract(hdr.extra);", H[1:]),
+        ("packet.advance(128); packet.extract(hdr.h);", H),
+        ("packet.advance(120); hdr.h = packet.lookahead<h_t>(); packet.advance(16);", FRONT[15:] + H),
+        ("packet.extract(intrinsic); hdr.h = packet.lookahead<h_t>(); packet.advance(64);", FRONT[8:10] + H),
+    ],
+)
+def test_a_parser_may_take_what_is_in_front_in_other_pieces(tmp_path: Path, takes: str, goes: bytes) -> None:
+    parser = f"state start {{ {takes} transition accept; }}"
+    made = switch(tmp_path, INGRESS_PARSER=parser)
+    made.object_write("$port", 1, state("port", metadata=int.from_bytes(FRONT[8:], "big")))
+    assert made.process(1, H + REST) == [(2, goes + REST)]
 
 
 @BOTH

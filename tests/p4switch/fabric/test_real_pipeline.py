@@ -11,6 +11,7 @@ from p4switch.compiler import compile_program
 from p4switch.engine import build, build_traced
 from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, plain
+from tests.p4switch.architectures import tofino
 
 PROGRAM = Path(__file__).parent / "everything.p4"
 UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DROP_EGRESS = range(1, 10)
@@ -105,3 +106,13 @@ def test_a_trace_tells_what_the_pipeline_did():
     assert found.count("transmit") == 3
     order = [found.index(event) for event in ("receive", "state ipv4", "enqueue", "transmit")]
     assert order == sorted(order)
+
+
+def test_a_frame_that_a_chip_drops_has_the_length_that_it_came_with(tmp_path: Path):
+    network = Fabric()
+    network.add_host(Host([(0, frame(0, 1, 500))]))
+    switch = tofino.switch(tmp_path, INGRESS="apply {}")
+    network.connect(0, 0, network.add_switch(switch), 1, rate_bps=100 * GBPS, delay_ns=0)
+    assert network.run() == "idle"
+    ports = columns(network.port_stats())
+    assert (sum(ports["drop_program_ingress"]), sum(ports["drop_bytes"])) == (1, 500)

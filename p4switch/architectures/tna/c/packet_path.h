@@ -1,12 +1,11 @@
 /* The way of a packet through the blocks of a pipeline of TNA or T2NA.
  *
- * Parsers find intrinsic metadata as bytes in front of the packet, which are put there and taken off again. From ingress
- * to egress go bytes alone.
+ * Parsers find intrinsic metadata as bytes in front of the packet. From ingress to egress go bytes alone.
  */
 
+#define PORT_METADATA_BYTES (ingress_parser_front_bytes - 8)
 #define FCS_BYTES 4 /* of a packet's length as a chip counts it */
 #define MAX_PRIORITY 7u
-#define INGRESS_PREFIX (8 + PORT_METADATA_BYTES)
 
 /* Ports of each pipe that lead to its ingress. */
 #if TOFINO == 1
@@ -49,14 +48,6 @@ static p4_frame *frame_widened(p4_switch *sw, p4_frame *frame, uint32_t n)
     return frame;
 }
 
-/* Takes n bytes off the front of a frame. */
-static void frame_narrow(p4_frame *frame, uint32_t n)
-{
-    frame->wire_len -= n;
-    frame->data_len -= n;
-    memmove(frame->data, frame->data + n, frame->data_len);
-}
-
 static void frame_truncate(p4_frame *frame, uint32_t most)
 {
     frame->wire_len = min32(frame->wire_len, most);
@@ -65,12 +56,17 @@ static void frame_truncate(p4_frame *frame, uint32_t most)
 
 static uint64_t nanoseconds(const p4_switch *sw, p4_tick now) { return now * sw->tick_ns; }
 
-static void write_ingress_prefix(p4_switch *sw, const phv *p, uint8_t *to)
+/* What is in front of a packet in ingress, as far as the program reads it; `data` is what it was resubmitted with. */
+static void write_ingress_front(p4_switch *sw, const phv *p, uint8_t *to, const uint8_t *data)
 {
     uint64_t head = (uint64_t)p->resubmitted << 15 | (p->ingress_port & 0x1ff);
     p4_st64(to, head << 48 | (nanoseconds(sw, p->now) & p4_mask64(48)));
-    if (P4_UNLIKELY(p->resubmitted))
-        return; /* its data is there */
+    if (ingress_parser_front_read <= 8)
+        return;
+    if (P4_UNLIKELY(p->resubmitted)) {
+        memcpy(to + 8, data, PORT_METADATA_BYTES);
+        return;
+    }
     const object_state_port *port = &port_cells(sw)[p->ingress_port & 0x1ff];
 #if TOFINO == 1
     p4_st64(to + 8, port->metadata);
@@ -83,22 +79,21 @@ static void write_ingress_prefix(p4_switch *sw, const phv *p, uint8_t *to)
 #define QUEUE_TIME_BYTES 4
 #if TOFINO == 1
 #define QUEUE_TIME_BITS 18
-#define EGRESS_PREFIX 27
 #else
 #define QUEUE_TIME_BITS 32
-#define EGRESS_PREFIX 28
 #endif
 #define DEPTH_MAX 0x7ffff
 
-static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, uint8_t *to)
+/* What is in front of a packet in egress. Each field is written alone, as it is read soon. */
+static void write_egress_front(p4_switch *sw, const phv *p, uint32_t length, uint8_t *to)
 {
     const p4_packet *base = &p->base;
     uint64_t waited = nanoseconds(sw, base->deq_time - base->enq_time);
-    memset(to, 0, EGRESS_PREFIX);
     p4_st16(to, base->egress_port & 0x1ff);
     p4_st32(to + 2, min32(base->enq_depth, DEPTH_MAX) << 8);
     p4_st32(to + 6, (uint32_t)(nanoseconds(sw, base->enq_time) & p4_mask64(QUEUE_TIME_BITS)));
     p4_st32(to + 10, min32(base->deq_depth, DEPTH_MAX) << 8);
+    to[14] = 0;
     p4_st32(to + 15, (uint32_t)(waited < p4_mask64(QUEUE_TIME_BITS) ? waited : p4_mask64(QUEUE_TIME_BITS)));
     p4_st16(to + 19, p->rid);
     to[21] = p->rid_first;
@@ -106,24 +101,17 @@ static void write_egress_prefix(p4_switch *sw, const phv *p, uint32_t length, ui
     to[23] = p->cos;
     to[24] = p->deflected;
     p4_st16(to + 25, length);
+#if TOFINO == 2
+    to[27] = 0;
+#endif
 }
 
 /* --- to the queues -------------------------------------------------------------------------------------------------- */
-
-/* A packet that waits has room for egress' prefix in front of its frame. */
-static uint32_t waiting_len(const phv *p) { return p->base.frame->wire_len - EGRESS_PREFIX; }
 
 /* Drops and frees p. */
 static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
 {
     packet_drop(sw, p, port, p->base.frame->wire_len, reason);
-    packet_delete(sw, p);
-}
-
-/* The same of one that was to wait. */
-static void drop_waiting(p4_switch *sw, phv *p, p4_drop_reason reason)
-{
-    packet_drop(sw, p, p->ingress_port, waiting_len(p), reason);
     packet_delete(sw, p);
 }
 
@@ -142,7 +130,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
     p->base.ingress_port = p->ingress_port;
-    p->base.len = waiting_len(p);
+    p->base.len = p->base.frame->wire_len;
     p->base.priority = min32(p->qid, MAX_PRIORITY);
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
     sw->env.enqueue(sw->env.ctx, &p->base);
@@ -222,7 +210,7 @@ static void send(p4_switch *sw, phv *p, const destinations *to)
         packet_delete(sw, p);
         return;
     }
-    drop_waiting(sw, p, to->group_a || to->group_b || to->cpu ? P4_DROP_NO_PORT : P4_DROP_PROGRAM_INGRESS);
+    drop(sw, p, p->ingress_port, to->group_a || to->group_b || to->cpu ? P4_DROP_NO_PORT : P4_DROP_PROGRAM_INGRESS);
 }
 
 /* --- mirrors -------------------------------------------------------------------------------------------------------- */
@@ -245,20 +233,20 @@ static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
 /* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. */
 static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n)
 {
-    frame = frame_widened(sw, frame, EGRESS_PREFIX + n);
-    write_chunks(frame->data + EGRESS_PREFIX, chunks, n);
+    frame = frame_widened(sw, frame, n);
+    write_chunks(frame->data, chunks, n);
     phv *q = successor(sw, p, frame);
     NEW_COPY(q);
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, id, q->copy, NULL, 0);
     sw->counts.cloned++;
     if (!may_hop(q)) {
-        drop_waiting(sw, q, P4_DROP_HOPS);
+        drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         return;
     }
     const object_state_mirror *session = id < MIRROR_SESSIONS ? &mirror_cells(sw)[id] : NULL;
     if (session && session->enabled) {
         if (session->max_bytes)
-            frame_truncate(frame, EGRESS_PREFIX + session->max_bytes);
+            frame_truncate(frame, session->max_bytes);
         q->qid = session->qid;
         q->color = session->color;
         q->cos = session->cos;
@@ -271,11 +259,11 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
     }
     const p4_group *group = p4_group_find(&sw->clones, id); /* P4Runtime's */
     if (!group || !group->count) {
-        drop_waiting(sw, q, P4_DROP_NO_PORT);
+        drop(sw, q, q->ingress_port, P4_DROP_NO_PORT);
         return;
     }
     if (group->truncate)
-        frame_truncate(frame, EGRESS_PREFIX + group->truncate);
+        frame_truncate(frame, group->truncate);
     for (uint32_t i = 0; i + 1 < group->count; i++)
         send_copy(sw, q, group->replicas[i].port, group->replicas[i].instance, 1);
     sw->counts.cloned += group->count - 1;
@@ -285,23 +273,14 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
 
 /* --- ingress -------------------------------------------------------------------------------------------------------- */
 
-/* The frame as it came. */
-static p4_frame *original(p4_switch *sw, const phv *p)
+/* Takes p, which `data` is in front of if it is resubmitted; what is left is to be resubmitted. Returns NULL where
+ * nothing is. */
+static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
 {
-    p4_frame *copy = frame_copy(sw, p->base.frame);
-    frame_narrow(copy, INGRESS_PREFIX);
-    return copy;
-}
-
-/* Takes p; what is left is to be resubmitted. Returns NULL where nothing is. */
-static phv *ingress_once(p4_switch *sw, phv *p)
-{
-    p4_frame *frame = p->base.frame;
-    p->ingress_len = frame->wire_len - INGRESS_PREFIX + FCS_BYTES;
-    write_ingress_prefix(sw, p, frame->data);
-    run_ingress_parser(sw, p);
-    if (p->parsed < INGRESS_PREFIX)
-        p->parsed = INGRESS_PREFIX;
+    uint8_t spare[ingress_parser_front_bytes], *front = ingress_parser_front(p, spare);
+    p->ingress_len = p->base.frame->wire_len + FCS_BYTES;
+    write_ingress_front(sw, p, front, data);
+    run_ingress_parser(sw, p, front);
     if (P4_UNLIKELY(p->error) && !has_ingress_parser_err) {
         drop(sw, p, p->ingress_port, P4_DROP_PROGRAM_INGRESS);
         return NULL;
@@ -332,7 +311,8 @@ static phv *ingress_once(p4_switch *sw, phv *p)
     }
     if (P4_UNLIKELY(get_ig_mirror_emitted(p)) && get_ingress_mirror_type(p) && !(dropped & DROP_MIRROR)) {
         const uint64_t chunks[] = CHUNKS(ig_mirror);
-        mirror(sw, p, original(sw, p), (uint32_t)get_ig_mirror_session(p), chunks, (uint32_t)get_ig_mirror_bytes(p));
+        mirror(sw, p, frame_copy(sw, p->base.frame), (uint32_t)get_ig_mirror_session(p), chunks,
+               (uint32_t)get_ig_mirror_bytes(p));
     }
     const int kept = !(dropped & DROP_PACKET);
     const destinations to = {
@@ -352,9 +332,8 @@ static phv *ingress_once(p4_switch *sw, phv *p)
         return NULL;
     }
     ingress_deparser_tell(sw, p);
-    frame = deparse_behind(sw, p, EGRESS_PREFIX, ingress_deparser_bytes(p), ingress_deparser_write);
     /* The same packet goes on: what egress has of its own was not touched. */
-    p->base.frame = frame;
+    p->base.frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
     p->parsed = p->length = p->error = 0;
     p->bypass = (uint8_t)get_bypass_egress(p);
     p->qid = (uint8_t)get_qid(p);
@@ -368,14 +347,12 @@ static phv *ingress_once(p4_switch *sw, phv *p)
 /* A packet whose frame is to be parsed; takes p. */
 static void ingress(p4_switch *sw, phv *p)
 {
-    p->base.frame = frame_widened(sw, p->base.frame, INGRESS_PREFIX);
-    while ((p = ingress_once(sw, p))) {
+    uint8_t data[PORT_METADATA_BYTES] = {0};
+    while ((p = ingress_once(sw, p, data))) {
         TRACE(P4_TRACE_RESUBMIT, P4_NO_POINT, 0, 0, NULL, 0);
-        p4_frame *frame = p->base.frame;
         const uint64_t chunks[8] = {get_resubmit_data0(p), get_resubmit_data1(p)};
-        memset(frame->data + 8, 0, PORT_METADATA_BYTES);
-        write_chunks(frame->data + 8, chunks, (uint32_t)get_resubmit_bytes(p));
-        phv *q = successor(sw, p, frame);
+        write_chunks(data, chunks, min32((uint32_t)get_resubmit_bytes(p), PORT_METADATA_BYTES));
+        phv *q = successor(sw, p, p->base.frame);
         q->resubmitted = 1;
         packet_release(p);
         p = q;
@@ -430,16 +407,18 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     uint32_t port = p->base.egress_port;
     p->now = now;
     if (p->bypass) {
-        frame_narrow(p->base.frame, EGRESS_PREFIX);
         leave(sw, p, p->base.frame, sent);
         return;
     }
-    p->ingress_len = waiting_len(p) + FCS_BYTES;
-    p4_frame *frame = p->base.frame;
-    write_egress_prefix(sw, p, p->ingress_len, frame->data);
-    run_egress_parser(sw, p);
-    if (p->parsed < EGRESS_PREFIX)
-        p->parsed = EGRESS_PREFIX;
+    uint8_t spare[egress_parser_front_bytes], *front = egress_parser_front(p, spare);
+    p->ingress_len = p->base.frame->wire_len + FCS_BYTES;
+    if (egress_parser_front_read == egress_parser_front_bytes) {
+        write_egress_front(sw, p, p->ingress_len, front);
+    } else {
+        write_egress_front(sw, p, p->ingress_len, spare);
+        memcpy(front, spare, egress_parser_front_read);
+    }
+    run_egress_parser(sw, p, front);
     set_egress_parser_err(p, parser_err(p));
     set_egress_global_tstamp(p, nanoseconds(sw, now));
     NOTE(p);
@@ -457,10 +436,9 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     const int mirrored = get_eg_mirror_emitted(p) && get_egress_mirror_written(p) && !(dropped & DROP_MIRROR);
     p4_frame *incoming = NULL;
     if (P4_UNLIKELY(mirrored) && TOFINO == 2 && !get_egress_mirror_io_select(p)) {
-        incoming = frame_copy(sw, frame);
-        frame_narrow(incoming, EGRESS_PREFIX);
+        incoming = frame_copy(sw, p->base.frame);
     }
-    frame = deparse(sw, p, egress_deparser_bytes(p), egress_deparser_write);
+    p4_frame *frame = deparse(sw, p, egress_deparser_bytes(p), egress_deparser_write);
     p->base.frame = frame;
     if (P4_UNLIKELY(mirrored)) {
         const uint64_t chunks[] = CHUNKS(eg_mirror);

@@ -96,7 +96,7 @@ class SubtractTaken(ir.ExternOperation):
         since = em.temp("uint32_t", to.x.low(self.position, 32))
         with em.when(f"{since} && {since} - 1 < at"):
             left = em.temp("uint32_t", place.low(em, 16))
-            to.store(place, em.temp("uint64_t", f"p4_csum_without({left}, frame, {since} - 1, at)"))
+            to.store(place, em.temp("uint64_t", f"p4_csum_without({left}, front, front_len, frame, {since} - 1, at)"))
 
     def run(self, machine: Machine) -> None:
         since = machine.value(self.position).number
