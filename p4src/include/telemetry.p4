@@ -30,7 +30,7 @@ struct headers_t {
 
 struct metadata_t {
     common_metadata_t common;
-    bit<4>            records_left;
+    COUNTER_FIELD(records_left)
 }
 
 #include "parser.p4"
@@ -38,6 +38,7 @@ struct metadata_t {
 parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
+    COUNTER_UNIT(records_left)
 
     state start {
         roce.apply(packet, hdr, meta, standard_metadata);
@@ -50,7 +51,7 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_int_shim {
         packet.extract(hdr.int_shim);
-        meta.records_left = hdr.int_shim.hop_count;
+        COUNT_FROM(records_left, hdr.int_shim.hop_count)
         transition select(hdr.int_shim.hop_count) {
             1 .. INT_MAX_HOPS - 1: parse_int_record;
             default: accept;
@@ -59,9 +60,9 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_int_record {
         packet.extract(hdr.int_records.next);
-        meta.records_left = meta.records_left - 1;
-        transition select(meta.records_left) {
-            0: accept;
+        COUNT_DOWN(records_left)
+        transition select(COUNTED(records_left)) {
+            COUNTED_TO_ZERO: accept;
             default: parse_int_record;
         }
     }

@@ -50,6 +50,14 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
 #define IS_MALFORMED (standard_metadata.malformed == 1)
 #define IS_SHORTER_THAN(length) (false)  // ingress does not know a packet's length
 
+// What a parser counts down with, at most from 15: its counter.
+#define COUNTER_FIELD(name)
+#define COUNTER_UNIT(name) ParserCounter() name;
+#define COUNT_FROM(name, value) name.set(value);
+#define COUNT_DOWN(name) name.decrement(1);
+#define COUNTED(name) name.is_zero()
+#define COUNTED_TO_ZERO true
+
 // Hash of a flow. The sum with the switch's salt is not linear, as a CRC is, so that switches one
 // behind the other do not split their flows alike when a selector hashes it again.
 control FlowHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> protocol, in bit<32> ports,

@@ -19,6 +19,14 @@ typedef bit<32> counter_index_t;
 #define IS_MALFORMED (standard_metadata.parser_error != error.NoError)
 #define IS_SHORTER_THAN(length) ((length) > standard_metadata.packet_length)
 
+// What a parser counts down with, at most from 15: a field of its metadata.
+#define COUNTER_FIELD(name) bit<4> name;
+#define COUNTER_UNIT(name)
+#define COUNT_FROM(name, value) meta.name = value;
+#define COUNT_DOWN(name) meta.name = meta.name - 1;
+#define COUNTED(name) meta.name
+#define COUNTED_TO_ZERO 0
+
 // Hash of a flow. CRCs are linear: a salt that is hashed beside the tuple shifts every hash by the
 // same constant, and switches one behind the other split their flows alike (polarization). The
 // product with an odd constant breaks that up.

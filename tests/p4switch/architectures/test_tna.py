@@ -136,6 +136,65 @@ def test_a_parser_error_drops_unless_the_program_looks(tmp_path: Path) -> None:
     assert sent(tmp_path, b"x", H, INGRESS=looks) == [[(2, bytes([2, 0]) + b"x")], [(2, bytes(2) + H)]]
 
 
+def counting(count: str, tests: str, rest: str = "") -> dict[str, str]:
+    """Return blocks of a program whose parser counts, and whose ingress tells what it decided by that."""
+    parser = (
+        f"ParserCounter() counter; {START} packet.extract(hdr.h); {count} transition select({tests}) {{"
+        f" true: yes; default: accept; }} }} state yes {{ hdr.note.setValid(); {rest} transition accept; }}"
+    )
+    return {"INGRESS_PARSER": parser}
+
+
+@pytest.mark.parametrize("arch", ["tna", "t2na"])
+@pytest.mark.parametrize(
+    ("count", "tests", "yes"),
+    [
+        ("counter.set(hdr.h.kind); counter.decrement(7);", "counter.is_zero()", True),
+        ("counter.set(hdr.h.kind); counter.decrement(8);", "counter.is_zero()", False),
+        ("counter.set(hdr.h.kind); counter.decrement(8);", "counter.is_negative()", True),
+        ("counter.set(hdr.h.kind); counter.decrement(7);", "counter.is_negative()", False),
+        ("counter.set(8w4); counter.increment(252);", "counter.is_zero()", True),
+        # 7 is 111 in binary: rotated by one bit 1000_0011, of which the two lowest bits and 253 are 0.
+        ("counter.set(hdr.h.kind, 255, 1, MASK, 253);", "counter.is_zero()", True),
+        ("counter.set(hdr.h.kind, 255, 0, MASK, 253);", "counter.is_negative()", False),
+    ],
+)
+def test_a_parser_counts(tmp_path: Path, arch: str, count: str, tests: str, yes: bool) -> None:
+    made = counting(count.replace("MASK", "1" if arch == "tna" else "3"), tests)
+    assert sent(tmp_path, H, arch=arch, **made) == [[(2, bytes(2) * yes + H)]]
+
+
+def test_a_parser_counts_headers_of_a_stack(tmp_path: Path) -> None:
+    parser = (
+        f"ParserCounter() left; {START} packet.extract(hdr.h); left.set(hdr.h.kind); transition more; }}"
+        " state more { transition select(left.is_zero()) { true: accept; false: another; } }"
+        " state another { packet.advance(8); left.decrement(1); transition more; }"
+    )
+    assert sent(tmp_path, bytes([3, 9]) + b"abcde", bytes([0, 9]) + b"abcde", INGRESS_PARSER=parser) == [
+        [(2, bytes([3, 9]) + b"de")],
+        [(2, bytes([0, 9]) + b"abcde")],
+    ]
+
+
+def test_a_field_over_the_maximum_is_an_error_of_the_parser(tmp_path: Path) -> None:
+    made = counting("counter.set(hdr.h.kind, 6, 0, 7, 0);", "counter.is_zero()")
+    assert sent(tmp_path, H, bytes([6, 1]), **made) == [[], [(2, bytes([6, 1]))]]
+    looks = "apply { tm.ucast_egress_port = 2; hdr.note.setValid(); hdr.note.note = parsed.parser_err[7:0]; }"
+    assert sent(tmp_path, H, INGRESS=looks, **made) == [[(2, bytes([4, 0]) + H)]]
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [
+        ("counter.set(true);", "a parser counter counts with numbers alone"),
+        ("counter.set(hdr.h.kind, hdr.h.value, 0, 7, 0);", "maximum, rotation, mask and addend"),
+    ],
+)
+def test_what_a_counter_does_not_take(tmp_path: Path, count: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compiled(tmp_path, **counting(count, "counter.is_zero()"))
+
+
 # Copies
 
 
