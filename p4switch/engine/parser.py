@@ -225,7 +225,8 @@ class ParserGenerator:
         They may be written to a header if the parser first of all extracts this one, and passes over the others.
         """
         untouched = Front(size, size, "spare", ())
-        first, *others = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)] or [None]
+        ops = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)]
+        first = ops[0] if ops else None
         if not isinstance(first, ir.Extract) or first.header.stack or self.parser.start in self.looping:
             return untouched
         header = Expressions(self.program, self.em).named(first.header.name)
@@ -233,7 +234,7 @@ class ParserGenerator:
         if header.type.varbit or header.metadata or not 0 < taken <= size:
             return untouched
         taking: list[ir.Operation] = [first]
-        for op in others:
+        for op in ops[1:]:
             if taken < size and isinstance(op, ir.Advance) and isinstance(op.bits, ir.Const):
                 taken += op.bits.value // 8
                 taking.append(op)

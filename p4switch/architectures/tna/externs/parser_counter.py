@@ -55,8 +55,8 @@ class ParserCounter(ExternType):
             by = rotation % _WIDTH
             right = fold.make(">>", _BYTE, low, fold.const(by, _BYTE))
             left = fold.make("<<", _BYTE, low, fold.const(_WIDTH - by, _BYTE))
-            turned = fold.make("|", _BYTE, right, left)
-            low = fold.make("+", _BYTE, fold.make("&", _BYTE, turned, fold.const(mask, _BYTE)), fold.const(added, _BYTE))
+            masked = fold.make("&", _BYTE, fold.make("|", _BYTE, right, left), fold.const(mask, _BYTE))
+            low = fold.make("+", _BYTE, masked, fold.const(added, _BYTE))
         to.emit(ir.Assign(_counter(extern, to), to.copies.saved(low), call.pos))
 
     def _add(self, op: str, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
