@@ -42,7 +42,7 @@ class LinkSample(NamedTuple):
 
 
 def link_reports(feedback: Feedback, path: Path) -> list[LinkReport]:
-    """Return what the links of the path report in an ACK.
+    """Return the reports of the path's links in an ACK.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class LinkHistory:
         self._before: dict[tuple[int, int], tuple[int, list[LinkReport]]] = {}  # and until when it can be compared
 
     def samples(self, feedback: Feedback) -> list[LinkSample]:
-        """Return what the links of the ACK's path have done since the last ACK that took it.
+        """Return the work of the links on the ACK's path since the last ACK that took it.
 
         Empty where there is nothing to compare with: the path is new, the ACK has no telemetry, its packet was
         overtaken by the last one, or so much time has passed that a counter may have wrapped.

@@ -358,20 +358,20 @@ class Results(Sequence[Result]):
         return f"<Results of {len(self)} runs in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """Return what the runs found, and their table: how a notebook shows them."""
+        """Return the findings of the runs and their table, as a notebook shows them."""
         html: str = self.table().to_html()
         return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in self.findings())}</ul>{html}"
 
 
 def _key(run: Result) -> dict[str, Any]:
-    """Return what distinguishes a run from others."""
+    """Return the values that distinguish a run from others."""
     summary = run.summary
     own = {"scenario": summary["scenario"], "variant": summary["variant"], "cc": run.cc, "lb": run.lb, "seed": run.seed}
     return {**own, **run.values}
 
 
 def _told_apart_by(run: Result) -> dict[str, Any]:
-    """Return what a run is selected by."""
+    """Return the values by which a run is selected."""
     return {**_key(run), "name": run.name}
 
 

@@ -58,7 +58,7 @@ class Mistakes:
 
 
 def raised_at(error: BaseException) -> str:
-    """Return what went wrong in foreign Python code, and where, in one line."""
+    """Return an error of foreign Python code and its place in one line."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {error.msg}"
     text = str(error).strip().splitlines()

@@ -78,7 +78,7 @@ def name_of(registry: Registry[Any], wanted: Reference) -> str:
 
 
 def named(registry: Registry[Any], text: str, folder: Path) -> str:
-    """Return what a plain name or a reference means, as a name.
+    """Return the registered name that a plain name or a reference means.
 
     Raises UserError.
     """

@@ -48,7 +48,7 @@ class LoggedProcess:
         return self._process.poll()
 
     def said(self) -> str:
-        """Return what it has written so far."""
+        """Return its output so far."""
         return self._log.read_text(errors="replace").strip()
 
     def last_line(self) -> str:

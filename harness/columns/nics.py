@@ -38,7 +38,7 @@ NICS = Table(
 
 
 def counts(stats: object) -> dict[str, int]:
-    """Return what one NIC has counted, of its `host_agents.messages.NicStats`."""
+    """Return the counts of one NIC, from its `host_agents.messages.NicStats`."""
     found: dict[str, int] = {}
     for column in NICS.columns:
         if isinstance(column.source, NicCounter):

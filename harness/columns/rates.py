@@ -44,5 +44,5 @@ def sampled() -> list[tuple[Column, Sampled]]:
 
 
 def getters() -> list[Callable[[object], float]]:
-    """Return what gets the value of each sampled column from a queue pair."""
+    """Return the functions that read each sampled column of a queue pair."""
     return [(methodcaller if source.method else attrgetter)(source.attribute) for _, source in sampled()]

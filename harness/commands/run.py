@@ -166,7 +166,7 @@ class _Options:
     coverage: bool
 
     def request(self) -> RunRequest:
-        """Return what they ask for. Raises UserError for options that do not go together."""
+        """Return the request of these options. Raises UserError where they conflict."""
         where = self._where()
         how = self._how()
         settings = self.settings if self.program is None else (*self.settings, f"program={self.program}")
@@ -214,7 +214,7 @@ class _Options:
         return How("mininet", self.compiler, self.switch or "builtin", self.dilation, self.pcap)
 
     def _trace(self) -> Tracing | None:
-        """Return what is traced of each run."""
+        """Return the selection of each run's packets that is traced."""
         limits: dict[str, Any] = {
             "packets": self.trace_packets,
             "from_ns": None if self.trace_from is None else quantity("--trace-from", self.trace_from, "ns"),

@@ -80,7 +80,7 @@ class Settings:
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
-    """Return what a program may know of one switch of a network."""
+    """Return one switch of a network as programs see it."""
     return SwitchView(
         device_id=switch.device_id,
         port_rates_bps={port: there.rate_bps for port, there in topology.ports[switch.name].items()},

@@ -103,7 +103,7 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 
 @lru_cache(maxsize=32)
 def compiled(what: Build, compiler: str = "builtin") -> Compiled:
-    """Return what the built-in compiler or p4c makes of a program.
+    """Return a program compiled by the built-in compiler or p4c.
 
     Raises UserError.
     """

@@ -30,7 +30,7 @@ class Rerouting:
         self._settings = settings
 
     def updates(self, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
-        """Return what makes a switch's entries those of a network without some links.
+        """Return the updates that make a switch's entries those of a network without some links.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
 def _completed(
     request: RunRequest, batch: Batch, taken: Mapping[int, Result], folder: Path, make: MakeWorld
 ) -> tuple[dict[int, Result], BaseException | None]:
-    """Return what `complete` does; progress is shown meanwhile."""
+    """Return the results of `complete`; progress is shown meanwhile."""
     runs, how, where = batch.runs, request.how, request.where
     folders = [folder / run.folder_name for run in runs]
     bar = request.prompt is None  # it would write over the prompt

@@ -182,7 +182,7 @@ def read_performance(path: Path) -> dict[str, Any]:
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Return what made a run."""
+    """Return the provenance of a run."""
     return _checked(path, Provenance, read_object(path))
 
 
@@ -302,7 +302,7 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
 
 
 def most_bytes() -> int:
-    """Return what a table may take in memory."""
+    """Return the largest size of a table in memory."""
     return min(_MOST_TABLE_BYTES, int(psutil.virtual_memory().available * _MOST_OF_MEMORY))
 
 

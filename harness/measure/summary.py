@@ -415,7 +415,7 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
 
 
 def not_kept_up(summary: Mapping[str, Any]) -> str | None:
-    """Return what to say of a run in real time whose machine did not keep up; None: it did, or time is virtual."""
+    """Return the warning that a run in real time was late; None: it was not, or time is virtual."""
     fidelity = summary.get("fidelity")
     if fidelity is None or fidelity["kept_up"]:
         return None
@@ -492,7 +492,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
 
 
 def _stuck(run: Run, recording: Recording) -> str:
-    """Return what is stuck in a run that ended without progress, the first few of each kind."""
+    """Return the first few stuck objects of each kind in a run that ended without progress."""
     if recording.ended == "deadlock":
         circle = next(event["queues"] for event in recording.pfc_events if event["kind"] == "deadlock")
         queues = [f"{node} port {port} priority {priority}" for node, port, priority in circle]
@@ -553,7 +553,7 @@ def _balance(ledger: Mapping[str, int]) -> str:
 
 
 def _pfc(ledger: Mapping[str, int]) -> str:
-    """Return what is wrong with the count of PFC frames, which are never dropped; "": nothing."""
+    """Return the mistake in the count of PFC frames, which are never dropped; "": none."""
     balance = ledger["pfc_balance"]
     if balance < 0:
         return f"{-balance} more PFC frames arrived than were sent"

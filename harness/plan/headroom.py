@@ -22,7 +22,7 @@ def headroom_bytes(run: Run, switch: str, there: Neighbour) -> int:
 
 
 def xoff_bytes(run: Run, switch: str, there: Neighbour) -> int | None:
-    """Return what a port may hold of a lossless priority before it is paused; None: a share of what is free."""
+    """Return a port's bytes of a lossless priority before a pause; None: a share of what is free."""
     settings = run.scenario.switch
     if settings.ingress_bytes is None:
         return settings.pfc.xoff_bytes if settings.pfc.enabled else None

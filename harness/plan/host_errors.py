@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def as_user_error(resolve: Callable[[], T]) -> T:
-    """Return what `resolve` returns. Raises UserError where it raises HostError."""
+    """Return the result of `resolve`. Raises UserError where it raises HostError."""
     try:
         return resolve()
     except HostError as error:

@@ -48,7 +48,7 @@ class Tracing:
         return _LAST_NS if self.until_ns is None else self.until_ns
 
     def empty(self, folder: Path, end_ns: int) -> str | None:
-        """Return what to say of an empty trace in the folder of a run that ended at `end_ns`; None: it has packets."""
+        """Return a note on a run's empty trace, which ended at `end_ns`; None: it has packets."""
         if (folder / TRACE_LINES).stat().st_size:
             return None
         span = ""
@@ -73,7 +73,7 @@ class How:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> How:
-        """Return what `asdict` has told."""
+        """Return the options that `asdict` has written."""
         trace = fields.get("trace")
         return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 

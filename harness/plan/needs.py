@@ -45,7 +45,7 @@ def agreement(scenario: Scenario, protocol: Protocol, program: Program, paramete
 
 
 def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Topology) -> Needs:
-    """Return what the switches and the NICs have to be for a protocol and its program's parameters."""
+    """Return the settings of switches and NICs that protocol and program need."""
     found: Needs = {}
     if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
         found["switch", "load_balancing"] = _SYMMETRIC
@@ -61,7 +61,7 @@ def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Top
 
 
 def without_limit(scenario: Scenario) -> Needs:
-    """Return what a switch without a limit on its buffer needs: nothing is lost in it, so PFC has nothing to do."""
+    """Return the settings for switches without a buffer limit, which need no PFC."""
     switch = scenario.switch
     return {("switch", "pfc", "enabled"): False} if switch.buffer_bytes is None else {}
 

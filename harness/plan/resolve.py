@@ -147,7 +147,7 @@ def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
 
 
 def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
-    """Return what a group's flows are sent with, in a run with this congestion control and load balancer."""
+    """Return protocol and load balancer of a group in a run with these two."""
     if group.parameters:
         assert group.cc is not None
         own = scenario.model_copy(update={"protocols": {**scenario.protocols, group.cc: group.parameters}})

@@ -25,7 +25,7 @@ _UNIT = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def normal(name: str) -> str:
-    """Return what names that mean the same have in common: `topology.Colour[]` and `topology.color`."""
+    """Return the common form of names such as `topology.Colour[]` and `topology.color`."""
     text = name.replace("[]", "").casefold()
     for pattern, one in _SPELLINGS:
         text = pattern.sub(one, text)

@@ -47,7 +47,7 @@ _QUEUE = worst_queue("queue_max_bytes")
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """Return what the runs of one scenario found: completion, queues and losses, and what limits the conclusion."""
+    """Return the findings of one scenario's runs: completion, queues, losses, and limits."""
     variants = comparison.variants
     sentences = [_completion(comparison), *_groups(comparison), _queues(variants), _losses(variants)]
     return [sentence for sentence in (*sentences, *_limits(comparison)) if sentence is not None]
@@ -62,7 +62,7 @@ def findings_of(results: Sequence[Result]) -> list[str]:
 
 
 def _measure(comparison: Comparison) -> _Measure:
-    """Return what the scenario is judged by: job completion, else slowdown where flows differ in size, else FCT."""
+    """Return the measure: job completion, else slowdown where sizes differ, else FCT."""
     for measure in _COMPLETION:
         if all(measure.value(result.summary) is not None for result in comparison.results):
             return measure
@@ -168,7 +168,7 @@ def _losses(variants: Sequence[Variant]) -> str:
 
 
 def _limits(comparison: Comparison) -> list[str]:
-    """Return what the numbers do not show: runs that are incomplete or failed a check, and a single seed."""
+    """Return the limits: runs that are incomplete or failed a check, and a single seed."""
     found = []
     runs = len(comparison.results)
     incomplete = sum(unfinished(result.summary) is not None for result in comparison.results)

@@ -318,7 +318,7 @@ class _Walk:
 
 
 def trace_bytes(run: Run, trace: Tracing) -> int:
-    """Return what `--trace` writes, where nothing is lost and no span of time is given.
+    """Return the bytes that `--trace` writes, where nothing is lost and no span of time is given.
 
     0 where it is not known before the run.
     """

@@ -300,7 +300,7 @@ def _told(stats: QpStats, counts: Iterable[str]) -> Counts:
 
 
 def _number(column: Column, value: float | None) -> float:
-    """Return what a sender tells of a column; NaN: it has no value."""
+    """Return a sender's value of a column; NaN: it has none."""
     if value is None:
         return math.nan
     return float(value) if column.type == "float64" else value

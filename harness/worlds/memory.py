@@ -87,7 +87,7 @@ class MemoryLimit:
 
 
 def _left_by_limits() -> int:
-    """Return what `ulimit -v` leaves this process, of addresses: what it has mapped counts, used or not.
+    """Return the address space that `ulimit -v` leaves; all mapped memory counts, used or not.
 
     Compiled hosts that get no memory abort the process, so a part stays free.
     """

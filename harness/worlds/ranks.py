@@ -199,7 +199,7 @@ class Ranks:
     # Runs, one after the other
 
     def lead(self, task: Any, build: Callable[[], _Made]) -> _Made:
-        """Return what the first rank builds for a run, when all have built theirs.
+        """Return the first rank's world of a run, when all have built theirs.
 
         Raises what any of them raises.
         """

@@ -18,7 +18,7 @@ _NOTHING: dict[str, int] = {}
 
 
 def packed(time_ns: int, host: int, event: Event, whole: bool) -> bytes:
-    """Return what a host reports at a time. `whole`: of a flow that has several ends."""
+    """Return the bytes of a host's report at a time. `whole`: of a flow that has several ends."""
     if not whole and isinstance(event, Delivered):
         return _HEAD.pack(time_ns, host, event.number, event.sequence, _DELIVERED)
     if not whole and isinstance(event, Completed):

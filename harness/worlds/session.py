@@ -169,7 +169,7 @@ class Session:
         return bool(flow.further_sources or flow.further_destinations)
 
     def details(self, has: Callable[[int], bool]) -> Details:
-        """Return what is known of flows here alone; `has`: whether a host is this worker's."""
+        """Return what only this worker knows of flows; `has`: whether a host is its own."""
         flows = ((record, record.flow) for record in self.records)
         own = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
         sent, delivered = self._columns.of_senders, self._columns.when_delivered

@@ -683,7 +683,7 @@ class VirtualWorld:
         )
 
     def _reports(self) -> list[HostReport]:
-        """Return what is known only now: the counts of unfinished flows, and bytes on the receivers' links."""
+        """Return the counts of unfinished flows and the bytes on receivers' links."""
         count = self._crew.agree(len(self._session.connections))
         numbers = range(FIRST_NUMBER, FIRST_NUMBER + count)
         on_wire = self._delivered_bytes(numbers)
@@ -698,7 +698,7 @@ class VirtualWorld:
         return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
 
     def _framing_bytes(self, addresses: Integers) -> Integers:
-        """Return what the links to these destinations charge for a frame; to a group, its members' on average."""
+        """Return the links' charge for a frame to destinations; to a group, the members' mean."""
         run = self.run_plan
         extra_bytes = [run.topology.uplink(host).extra_bytes for host in run.topology.hosts]
         own = {int(host.address): extra_bytes[host.index] for host in run.topology.hosts if extra_bytes[host.index]}
@@ -781,7 +781,7 @@ class VirtualWorld:
         return Decoder(self._traced)
 
     def _part(self) -> _Part:
-        """Return what this worker knows, at the end."""
+        """Return this worker's part of the recording, at the end."""
         totals: Counter[str] = Counter()
         for host, nic in enumerate(self.nics):
             if self._crew.has(host):

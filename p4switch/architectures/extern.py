@@ -79,7 +79,7 @@ class ExternType(Extern):
         """Add the object to the P4Info; for those with a `p4info`."""
 
     def bfrt_names(self, extern: ExternObject) -> list[tuple[int, str]]:
-        """Return what has an id in `bf-rt.json`: the highest byte of it, and the name."""
+        """Return the names that have an id in `bf-rt.json`, with the highest byte of the id."""
         return [(self.bfrt, extern.path)] if self.bfrt else []
 
     def publish(self, extern: ExternObject, schema: Schema) -> None:

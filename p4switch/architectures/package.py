@@ -91,7 +91,7 @@ class Package(ABC):
         raise UserError(f"nothing is proven of programs of '{type(self).__name__}'")
 
     def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
-        """Return what of the package has an id in `bf-rt.json`, besides objects: its highest byte, and the name."""
+        """Return the package's names with an id in `bf-rt.json`, and its highest byte."""
         return []
 
     def publish(self, blocks: list[Block], schema: Schema) -> None:

@@ -59,7 +59,7 @@ class Schema:
         self._actions = {a.preamble.id: a for a in p4info.actions}
 
     def build(self) -> Json:
-        """Return what the file has."""
+        """Return the content of `bf-rt.json`."""
         add = self._symbols.add
         shown = [t for t in self.lowered.tables if t.ir.name in self._infos]
         for table in shown:
@@ -267,5 +267,5 @@ def _pipe(lowered: Lowered) -> str:
 
 
 def build(lowered: Lowered, p4info: Any) -> Json | None:
-    """Return what `bf-rt.json` has of a program, None for packages that BfRuntime does not know."""
+    """Return a program's `bf-rt.json`, None for packages that BfRuntime does not know."""
     return Schema(lowered, p4info).build() if lowered.package.bfrt else None

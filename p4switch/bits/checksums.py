@@ -116,7 +116,7 @@ _OTHERS: dict[str, Callable[[bytes], int]] = {
 
 
 def hashed(algorithm: str, data: int, bits: int) -> int | None:
-    """Return what v1model's `algorithm` makes of `bits` bits, filled up with zeros to whole bytes; None: not known."""
+    """Return v1model's `algorithm` over `bits` bits, padded with zeros; None: not known."""
     octets = (data << -bits % 8).to_bytes(-(-bits // 8), "big")
     crc = crc_of(algorithm)
     if crc is not None:

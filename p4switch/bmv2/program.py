@@ -157,7 +157,7 @@ class _Reader:
         return lookahead(key.get("value")) if key.get("type") == "lookahead" else self._x.place(key)
 
     def _case(self, transition: schema.Transition, widths: Sequence[int]) -> list[tuple[int, int | None]] | str:
-        """Return what a transition takes: its value and mask have whole bytes for each key, the last key's lowest."""
+        """Return a transition's value and mask, whole bytes for each key, the last key lowest."""
         if transition.type == "default":
             return []
         if transition.type == "parse_vset":
@@ -276,7 +276,7 @@ class _Reader:
 
     @staticmethod
     def _match(where: str, key: ir.Key, json: Mapping[str, Json]) -> int | tuple[int, int]:
-        """Return what an entry has for a key."""
+        """Return an entry's value for a key."""
         kind = json.get("match_type")
         if kind != key.match_kind:
             raise JsonError(f"BMv2 JSON: {where}: key field {key.name} cannot have match_type {kind}")

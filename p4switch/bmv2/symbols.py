@@ -26,7 +26,7 @@ def unique(what: str, values: Iterable[str | int]) -> None:
 def found(
     what: str, name: str | int | None, known: Mapping[str, _Found] | Mapping[int, _Found], where: str = ""
 ) -> _Found:
-    """Return what is known by a name or a number. Raises JsonError, which begins with `where`, if nothing is."""
+    """Return the object of a name or a number. Raises JsonError, which names `where`."""
     if name not in known:
         raise JsonError(f"BMv2 JSON: {where}there is no {what} {name}")
     return known[name]  # type: ignore[index]

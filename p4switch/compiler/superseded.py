@@ -48,5 +48,5 @@ STANDARD_METADATA = {
 
 
 def instead(new: str | None) -> str:
-    """Return what to add to "there is no such thing" where `new` is there instead, and nothing without it."""
+    """Return the addition to "there is no such thing" that names `new`; empty without it."""
     return "" if new is None else f": write {new}"

@@ -62,7 +62,7 @@ def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
 
 
 def place_text(node: ast.Expr, facts: Facts) -> tuple[object, ...] | None:
-    """Return what is equal for two ways of writing the same place; None for what is not a place."""
+    """Return a key that two spellings of one place share; None for other expressions."""
     if isinstance(node, ast.Name) and isinstance(facts.decls[node], ast.Parameter | ast.VarDecl):
         return (id(facts.decls[node]),)
     if isinstance(node, ast.Member):

@@ -78,7 +78,7 @@ def watch(points: Points, switch: Switch) -> None:
 
 
 def take() -> Coverage:
-    """Return what the switches have counted since the last call."""
+    """Return the switches' counts since the last call."""
     total = Coverage()
     for watched in (_watched or {}).values():
         watched.take(total)

@@ -110,7 +110,7 @@ class Coverage:
 
     @classmethod
     def load(cls, path: Path, sources: Collection[str]) -> Coverage:
-        """Return what `save` has written, of a program that consists of the files `sources`.
+        """Return the coverage that `save` has written, of a program of the files `sources`.
 
         The file may be somebody else's, and reports show what is in the files that it names. Raises UserError for one
         that is no such file of this program.

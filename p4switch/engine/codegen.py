@@ -129,7 +129,7 @@ class Generator:
         )
 
     def _constants(self) -> str:
-        """Return what the C of the packet's path is told by name."""
+        """Return the definitions of constants and cells that the C of the packet's path uses."""
         out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
         for own, each in zip(self.path.states, self.program.objects, strict=False):
             out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")

@@ -152,7 +152,7 @@ class Program:
         )
 
     def _between(self, vertices: Sequence[Vertex]) -> set[Vertex]:
-        """Return what depends on one of `vertices` and has another depending on it."""
+        """Return the vertices that depend on one of `vertices` and on which another depends."""
         numbers = {self._number[v] for v in vertices}
         after = 0
         for n in numbers:

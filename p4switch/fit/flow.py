@@ -174,7 +174,7 @@ class Pipeline:
         return self._append(Vertex("operation", op, span, reads=reads, op=op, width=width, constant=constant))
 
     def _value(self, expr: ir.Expr, span: int | None) -> set[str]:
-        """Return what has to be read for `expr`; its operations become vertices of their own."""
+        """Return the reads of `expr`; its operations become vertices of their own."""
         if not isinstance(expr, ir.Op):
             return self._reads(expr)
         if expr.op in FREE:

@@ -32,7 +32,7 @@ def lines(fit: Fit) -> list[str]:
 
 
 def needs(fit: Fit) -> list[tuple[str, str]]:
-    """Return what the program needs and, after `of`, what the target has."""
+    """Return the program's need and, after `of`, the target's amount."""
     target, parser, phv = fit.target, fit.parser, fit.phv
     live = phv.header_bits + phv.metadata_bits
     result = [("stages", stages(fit) + _of(target.stages))]

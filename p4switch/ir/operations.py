@@ -462,7 +462,7 @@ class ExternOperation(Operation, abstract=True):
 
     @staticmethod
     def told(data: bytes) -> str:
-        """Return what a trace says of `data`, which the C of the operation told it (`Statements.tell`)."""
+        """Return the trace's text of `data`, which comes from the C (`Statements.tell`)."""
         return data.hex()
 
     @abstractmethod

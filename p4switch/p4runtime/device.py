@@ -363,7 +363,7 @@ class Device:
             raise batch_error("write", _errors(len(steps), errors, all_or_none))
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return what a function finds in the state, which nobody writes to meanwhile. Raises P4RuntimeError."""
+        """Return a function's result while nobody changes the state. Raises P4RuntimeError."""
         with self._control:
             return at(self._current())
 

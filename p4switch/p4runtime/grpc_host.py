@@ -68,7 +68,7 @@ class GrpcHost:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def work(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """Return what a worker has as the result of a call."""
+        """Return a worker's result of a call."""
         return await self._loop.run_in_executor(self._workers, function, *arguments)
 
     def unary(

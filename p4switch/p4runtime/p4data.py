@@ -146,7 +146,7 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
 
 
 def _resolve(spec: Message, types: Message) -> Message:
-    """Return what `type` declarations stand for; `leaves` has checked that there is an end."""
+    """Return the type behind `type` declarations; `leaves` has checked that there is an end."""
     while spec.WhichOneof("type_spec") == "new_type":
         new_type = types.new_types[spec.new_type.name]
         if new_type.WhichOneof("representation") != "original_type":

@@ -145,7 +145,7 @@ class Machine:
         return Scalar(number, variable)
 
     def undefined(self, bits: int) -> Scalar:
-        """Return what a test cannot set: another value in each environment."""
+        """Return an undefined value, which a test cannot set: another in each environment."""
         self._unknowns += 1
         values = unknown_values(self._unknowns, bits)
         if not self.symbolic:

@@ -246,7 +246,7 @@ class Search:
             self._vain[key] += 1
 
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
-        """Return what other decisions of the run could do to reach uncovered statements, by their positions."""
+        """Return alternatives to decisions that may reach uncovered statements, by position."""
         missing = self.code.all & ~self._covered & ~self._unreachable & ~chosen.own
         found: dict[int, Alternative] = {}
         for i, decision in enumerate(run.decisions):

@@ -75,7 +75,7 @@ class Walk(ABC):
 
     @staticmethod
     def marks() -> Any:
-        """Return what externs may ask for, with nothing asked for."""
+        """Return the inputs that externs may ask for, with nothing asked for yet."""
         return None
 
     @abstractmethod

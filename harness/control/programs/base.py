@@ -78,7 +78,7 @@ class SwitchView:
         return self.port_rates_bps[port] * self.port_base_rtts_ns.get(port, self.base_rtt_ns) / 8e9
 
     def overhead_bytes(self, port: int) -> int:
-        """Return what a frame costs on a port's link beyond its own bytes; negative: what does not count."""
+        """Return the bytes that a port's link charges beyond a frame's own; may be negative."""
         return self.frame_overhead_bytes + self.port_extra_bytes.get(port, 0)
 
     def link_bytes(self, frame_bytes: int, port: int) -> int:

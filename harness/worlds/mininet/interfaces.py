@@ -30,7 +30,7 @@ def interface_name(topology: Topology, node: str, port: int) -> str:
 
 
 def link_names(topology: Topology, link: Link) -> dict[str, Any]:
-    """Return what `Mininet.addLink` is told of a link's two ends."""
+    """Return the arguments of `Mininet.addLink` for a link's two ends."""
     return {
         "port1": mininet_port(topology, link.a, link.a_port),
         "port2": mininet_port(topology, link.b, link.b_port),

@@ -87,7 +87,7 @@ class SwitchReader:
             self._read(probe, end_ns)
 
     def count(self) -> Mapping[program_ledger.Kind, int]:
-        """Return what the program has counted by name, at the end of the run.
+        """Return the program's counts by name, at the end of the run.
 
         Raises UserError.
         """

@@ -117,7 +117,7 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         raise NotImplementedError
 
     def counted_so_far(self) -> Mapping[str, Any] | None:
-        """Return what it wrote at the last request; None: nothing yet."""
+        """Return the statistics that it wrote at the last request; None: nothing yet."""
         raise NotImplementedError
 
     @abstractmethod
@@ -125,7 +125,7 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         """Return the counters of the process, once it has ended: `Live.stats`, or the part that it reports."""
 
     def caveats(self) -> list[str]:
-        """Return what the user has to know about the run, because of this switch."""
+        """Return the caveats of a run with this switch."""
         return []
 
     # Common

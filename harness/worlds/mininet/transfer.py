@@ -134,7 +134,7 @@ def carry_out(
 def _shortfall(
     transfers: Sequence[Transfer], records: Sequence[FlowRecord], failed: Collection[int], timeout_s: float
 ) -> str:
-    """Return what kept the transfers from completion: a failed one, by its place in the list, or a slow one."""
+    """Return why transfers did not complete: a failed one, by its place, or a slow one."""
     missing = [place for place, r in enumerate(records) if min(r.delivered_ns, r.completed_ns) < 0]
     done = f"{len(records) - len(missing)} of {len(records)} transfers are done"
     if failed:

@@ -440,7 +440,7 @@ class MininetWorld:
 
 
 def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledger.Counters:
-    """Return what the switches that tell have counted so far."""
+    """Return the counts so far of the switches that report them."""
     asked_ns = time.monotonic_ns()
     telling = {name: switch for name, switch in switches.items() if switch.counts_meanwhile}
     for switch in telling.values():

@@ -81,7 +81,7 @@ def _fields(instance: str, /, **fields: str) -> Mapping[str, Intrinsic]:
 
 
 def _sent(own: str, instance: str, chunks: int) -> Mapping[str, Intrinsic]:
-    """Return what a deparser sends in front of a copy."""
+    """Return the intrinsic fields that a deparser writes in front of a copy."""
     names = ["emitted", "session", "bytes", *(f"data{i}" for i in range(chunks))]
     return {f"{own}_{name}": Intrinsic(f"{instance}.{name}") for name in names}
 

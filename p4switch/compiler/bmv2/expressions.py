@@ -112,7 +112,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
 
     @staticmethod
     def _read(stored: ir.Expr, t: types.Type) -> ir.Expr:
-        """Return what is stored as a value of type `t`."""
+        """Return a stored number as a value of type `t`."""
         return ir.Op("cast", (stored,), ir.BOOL) if isinstance(t, types.Bool) else stored
 
     def const(self, expr: ir.Const) -> ir.Expr:

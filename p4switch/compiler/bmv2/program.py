@@ -14,7 +14,7 @@ from p4switch.compiler.midend.whole import Lowered
 
 
 def fitted(lowered: Lowered) -> ir.Program:
-    """Return what the passes have left of `lowered` for BMv2 and the engine.
+    """Return the program for BMv2 and the engine, made of `lowered` after all other passes.
 
     Raises CompileError for what they cannot do.
     """

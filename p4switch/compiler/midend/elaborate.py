@@ -108,7 +108,7 @@ class Elaboration:
         return value
 
     def packet(self, param: ast.Parameter) -> ExternObject:
-        """Return what a `packet_in` or `packet_out` parameter of one of the package's blocks stands for."""
+        """Return the object of a block's `packet_in` or `packet_out` parameter."""
         t = self.low.type_of(param)
         assert isinstance(t, types.Extern)
         return ExternObject(t.decl, (), {}, "", param, [])

@@ -332,7 +332,7 @@ class Expressions:
 
 
 def _members(t: Type) -> Iterable[str]:
-    """Return what can stand after the dot of a value of this type."""
+    """Return the names that can stand after the dot of a value of this type."""
     if isinstance(t, types.Record):
         return [f.name for f in t.fields]
     if isinstance(t, types.AnonRecord):

@@ -191,7 +191,7 @@ class Hash(ExternType):
 
 
 def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
-    """Return what is hashed, as a list in the call has it: names, widths in bits, and which are constants."""
+    """Return the hashed fields in order: names, widths in bits, and which are constants."""
     given = schema.facts.bindings[call].bound[0]
     items: list[ast.Expr] = []
     if isinstance(given, ast.ListExpr):

@@ -53,7 +53,7 @@ def _colour_before(call: ast.Call, at: int, to: Lowering) -> tuple[ir.Expr, int]
 
 
 def _results(extern: ExternObject) -> tuple[int, int, int]:
-    """Return what a meter has instead of green, yellow and red."""
+    """Return a meter's values for green, yellow and red."""
     given = [extern.args.get(name, Ignored()) for name in ("green", "yellow", "red")]
     green, yellow, red = (
         each.value if isinstance(each, ir.Const) else colour for each, colour in zip(given, _COLOURS, strict=True)

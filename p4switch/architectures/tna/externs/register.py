@@ -119,7 +119,7 @@ class Register(ExternType):
 
 
 def _initial(extern: ExternObject, to: Lowering) -> int:
-    """Return what the cells of a register begin with."""
+    """Return the initial value of a register's cells."""
     given = extern.args.get("initial_value", Ignored())
     if isinstance(given, Ignored):
         return 0
