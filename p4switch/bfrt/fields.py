@@ -58,7 +58,7 @@ _NO_DEFAULT = object()
 
 
 def value_type(kind: str, default: Any = _NO_DEFAULT, **more: Any) -> Json:
-    """Return a type: `uint32`, `uint64`, `bool`, `string` or `bytes`."""
+    """Return a type: `uint8` to `uint64`, `bool`, `string` or `bytes`."""
     return {"type": kind, **({} if default is _NO_DEFAULT else {"default_value": default}), **more}
 
 

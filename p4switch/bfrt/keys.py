@@ -31,7 +31,7 @@ def number(value: bytes, width: int, where: str) -> int:
 def width_of(field: Json) -> int:
     """Return the bits of a field of `bf-rt.json`."""
     t = field["type"]
-    widths = {"bytes": t.get("width", 0), "uint32": 32, "uint64": 64, "bool": 1}
+    widths = {"bytes": t.get("width", 0), "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "bool": 1}
     return int(widths[t["type"]])
 
 

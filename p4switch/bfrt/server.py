@@ -18,6 +18,7 @@ import grpc
 
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.replication import FIXED_KINDS
 from p4switch.bfrt.schema import VERSION
 from p4switch.bfrt.tables import Tables
 from p4switch.p4runtime.device import Device
@@ -48,7 +49,7 @@ class BfRuntimeServer:
         self._name = name
         self._bf_rt = json.dumps(bf_rt).encode()
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
-        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
+        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed], FIXED_KINDS)
         self._streams: dict[int, tuple[Outgoing, bool]] = {}  # by client: and whether it wants digests
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 

@@ -178,6 +178,11 @@ class Table(ABC):
             if field.WhichOneof("value") != "bool_val":
                 invalid(f"{where}: expected a bool")
             return int(field.bool_val)
+        if "choices" in info["type"]:
+            choices = info["type"]["choices"]
+            if field.str_val not in choices:
+                invalid(f"{where}: {field.str_val!r}; expected one of {', '.join(choices)}")
+            return int(choices.index(field.str_val))
         if field.WhichOneof("value") != "stream":
             invalid(f"{where}: expected bytes")
         return number(field.stream, width_of(info), where)
@@ -203,6 +208,8 @@ class Table(ABC):
         field = data.fields.add(field_id=ident)
         if info["type"]["type"] == "bool":
             field.bool_val = bool(value)
+        elif info["type"]["type"] == "string":
+            field.str_val = info["type"]["choices"][value]
         else:
             field.stream = value.to_bytes(size(width_of(info)), "big")
 
@@ -901,8 +908,12 @@ KINDS: Mapping[str, type[Table]] = {
 class Tables:
     """The tables of a program's `bf-rt.json`, over a device that runs it with this P4Info, and fixed ones."""
 
-    def __init__(self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = ()) -> None:
+    def __init__(
+        self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = (), more: Mapping[str, type[Table]] | None = None
+    ) -> None:
+        """Create the tables; `more` are kinds besides `KINDS`, for fixed tables."""
         self._p4info = p4info
+        kinds_of = {**KINDS, **(more or {})}
         every = [*bf_rt["tables"], *fixed]
         self._infos: dict[int, Json] = {t["id"]: t for t in every}
         ids = dict(_p4_ids(p4info))
@@ -911,7 +922,7 @@ class Tables:
             if info["table_type"] == "Selector":
                 profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
                 ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
-        kinds = ((info, KINDS.get(info["table_type"])) for info in every)
+        kinds = ((info, kinds_of.get(info["table_type"])) for info in every)
         self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
         self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
         self._checked: Any = None

@@ -594,6 +594,7 @@ def _carry_over(old: State, new: State) -> None:
         for entity in old.read(query):
             if entity is not None:
                 _put(new, entity)
+    new.replication.trees.carry_over(old.replication.trees)
     new.tables.forget_initial_entries(old.tables)
     for entry in old.tables.carried():
         _put(new, p4runtime_pb2.Entity(table_entry=entry))

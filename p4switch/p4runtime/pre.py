@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import already_exists, invalid, not_found, precondition, unimplemented
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from p4switch.p4runtime.ports import Ports
 from p4switch.p4runtime.profiles import Undo
+from p4switch.p4runtime.trees import Trees
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
@@ -26,6 +27,8 @@ class ReplicationStore:
         self._ports = ports
         self._groups: dict[int, Message] = {}
         self._sessions: dict[int, Message] = {}
+        self.trees = Trees(switch.multicast_set)
+        """Groups that another controller builds of nodes; they are none of P4Runtime's, and have other ids."""
 
     def write(self, kind: int, message: Message) -> Undo:
         """Write a group or session and return how to undo it."""
@@ -43,6 +46,8 @@ class ReplicationStore:
         where = f"{name} {ident}"
         if not 0 < ident <= most:
             invalid(f"{where}: expected an id from 1 to {most}")
+        if entries is self._groups and ident in self.trees.trees:
+            precondition(f"{where} is a tree of nodes, which P4Runtime cannot change")
         old = entries.get(ident)
         if kind == p4runtime_pb2.Update.INSERT and old is not None:
             already_exists(f"{where} exists")
@@ -55,6 +60,10 @@ class ReplicationStore:
             new.CopyFrom(entry)
         self._set(entries, ident, new)
         return lambda: self._set(entries, ident, old)
+
+    def has_group(self, ident: int) -> bool:
+        """Return whether P4Runtime has a multicast group of that id."""
+        return ident in self._groups
 
     def _check(self, entry: Message, where: str) -> None:
         seen = set()

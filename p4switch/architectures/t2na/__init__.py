@@ -17,6 +17,8 @@ PACKAGES: Registry[type[Package]] = Registry(
     "package", group="p4cc.t2na_packages", package="p4switch.architectures.t2na.package", base=Package
 )
 
+_SESSIONS = 256
+
 T2NA = Architecture(
     "t2na",
     Path(__file__).parent,
@@ -26,12 +28,12 @@ T2NA = Architecture(
     {"__TARGET_TOFINO__": "2", **COMPILER},
     PROPERTIES,
     MATCH_KINDS,
-    tuple(fixed_tables("tf2")),
+    tuple(fixed_tables("tf2", _SESSIONS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=4, first=8, count=64),
 )
 ARCHITECTURES.add(T2NA.name, T2NA)
 PACKET_PATHS.add(
     "t2na.Switch",
-    packet_path({"TOFINO": 2, "MIRROR_SESSIONS": 256}, (8 + 24, 28), states(WidePortState, 256)),
+    packet_path({"TOFINO": 2, "MIRROR_SESSIONS": _SESSIONS}, (8 + 24, 28), states(WidePortState, _SESSIONS)),
 )

@@ -22,6 +22,8 @@ NO_PORT = 0x1FF
 MIRROR_CHUNKS = 8
 """Fields of 64 bits for what is in front of a mirrored packet."""
 
+_SESSIONS = 1024
+
 EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.tna_externs", package="p4switch.architectures.tna.externs", base=Extern
 )
@@ -49,7 +51,7 @@ TNA = Architecture(
     {"__TARGET_TOFINO__": "1", **COMPILER},
     PROPERTIES,
     MATCH_KINDS,
-    tuple(fixed_tables("tf1")),
+    tuple(fixed_tables("tf1", _SESSIONS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1),
 )
@@ -146,5 +148,5 @@ _INTRINSIC = {
 
 PACKET_PATHS.add(
     "tna.Switch",
-    packet_path({"TOFINO": 1, "MIRROR_SESSIONS": 1024}, (8 + 8, 27), states(PortState, 1024)),
+    packet_path({"TOFINO": 1, "MIRROR_SESSIONS": _SESSIONS}, (8 + 8, 27), states(PortState, _SESSIONS)),
 )

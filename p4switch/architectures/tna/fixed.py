@@ -5,11 +5,13 @@ from __future__ import annotations
 from p4switch.bfrt.fields import Json, Table, data_field, value_type
 
 _DEVICE_CONFIGURATION = 0xFF060001
+_MIRROR = 0xFF040001
+_PRE = 0xFF020001
 _PORTS = 288
 
 
-def fixed_tables(chip: str) -> list[Json]:
-    """Return the tables of a chip (`tf1`, `tf2`) as `bf-rt.json` has tables.
+def fixed_tables(chip: str, sessions: int) -> list[Json]:
+    """Return the tables of a chip (`tf1`, `tf2`) with so many mirror sessions as `bf-rt.json` has tables.
 
     The built-in switch is one pipeline for the ports of all of them.
     """
@@ -20,4 +22,58 @@ def fixed_tables(chip: str) -> list[Json]:
         (4, "num_max_ports", value_type("uint32", _PORTS)),
     ):
         table.singleton(data_field(number, name, t), read_only=True)
-    return [table.as_json()]
+    return [each.as_json() for each in (table, _mirror(sessions), *_replication())]
+
+
+def _mirror(sessions: int) -> Table:
+    """Return the table of mirror sessions, without those that coalesce packets."""
+    table = Table("$mirror.cfg", _MIRROR, "MirrorCfg", sessions, [])
+    table.key(1, "$sid", value_type("uint16"))
+    table.actions = [{"id": 2, "name": "$normal", "action_scope": "TableAndDefault", "annotations": [], "data": []}]
+    number, short, flag = value_type("uint32"), value_type("uint16"), value_type("bool")
+    fields = (
+        ("session_enable", flag), ("direction", value_type("string", choices=["INGRESS", "EGRESS", "BOTH"])),
+        ("ucast_egress_port", number), ("ucast_egress_port_valid", flag), ("egress_port_queue", number),
+        ("ingress_cos", number), ("packet_color", value_type("string", choices=["GREEN", "YELLOW", "RED"])),
+        ("level1_mcast_hash", number), ("level2_mcast_hash", number), ("mcast_grp_a", short),
+        ("mcast_grp_a_valid", flag), ("mcast_grp_b", short), ("mcast_grp_b_valid", flag), ("mcast_l1_xid", short),
+        ("mcast_l2_xid", short), ("mcast_rid", short), ("icos_for_copy_to_cpu", number), ("copy_to_cpu", flag),
+        ("max_pkt_len", short),
+    )  # fmt: skip
+    for ident, (name, t) in enumerate(fields, start=5):
+        table.singleton(data_field(ident, f"${name}", t))
+    return table
+
+
+def _replication() -> list[Table]:
+    """Return the tables of multicast groups, and of what they are made of."""
+    number, short, flag, byte = (value_type(kind) for kind in ("uint32", "uint16", "bool", "uint8"))
+    made = []
+    for at, (name, size, key, key_type, fields) in enumerate(
+        (
+            ("mgid", 1 << 16, "MGID", short, (
+                ("*MULTICAST_NODE_ID", number), ("*MULTICAST_NODE_L1_XID_VALID", flag),
+                ("*MULTICAST_NODE_L1_XID", short), ("*MULTICAST_ECMP_ID", number),
+                ("*MULTICAST_ECMP_L1_XID_VALID", flag), ("*MULTICAST_ECMP_L1_XID", short),
+            )),
+            ("node", 1 << 24, "MULTICAST_NODE_ID", number, (
+                ("MULTICAST_RID", short), ("*MULTICAST_LAG_ID", byte), ("*DEV_PORT", number),
+            )),
+            ("ecmp", 1 << 24, "MULTICAST_ECMP_ID", number, (("*MULTICAST_NODE_ID", number),)),
+            ("lag", 255, "MULTICAST_LAG_ID", byte, (
+                ("*DEV_PORT", number), ("MULTICAST_LAG_REMOTE_MSB_COUNT", number),
+                ("MULTICAST_LAG_REMOTE_LSB_COUNT", number),
+            )),
+            ("prune", _PORTS, "MULTICAST_L2_XID", short, (("*DEV_PORT", number),)),
+            ("port", _PORTS, "DEV_PORT", number, (
+                ("MULTICAST_BACKUP_PORT", number), ("MULTICAST_FORWARD_STATE", flag),
+                ("MULTICAST_CLEAR_FAST_FAILOVER", flag), ("COPY_TO_CPU_PORT_ENABLE", flag),
+            )),
+        )
+    ):  # fmt: skip
+        table = Table(f"$pre.{name}", _PRE + at, f"Pre{name.capitalize()}", size, [])
+        table.key(1, f"${key}", key_type)
+        for ident, (field, t) in enumerate(fields, start=1):
+            table.singleton(data_field(ident, f"${field.lstrip('*')}", t, repeated=field.startswith("*")))
+        made.append(table)
+    return made

@@ -21,12 +21,16 @@ class WidePortState(PortState):
 
 
 class MirrorState(ExternType):
-    """A mirror session: the whole destination, and how many bytes a copy has at most (0: all of them)."""
+    """A mirror session: the whole destination, and how many bytes a copy has at most (0: all of them).
+
+    `direction` is 1 for ingress, 2 for egress and 3 for both, and nothing is looked at by it; 0 is that of a session
+    that BfRuntime does not have.
+    """
 
     cell = (
         ("enabled", 8), ("unicast", 8), ("port", 16), ("group_a", 16), ("group_b", 16), ("rid", 16),
         ("level1_xid", 16), ("level2_xid", 16), ("hash1", 16), ("hash2", 16), ("max_bytes", 16), ("qid", 8),
-        ("color", 8), ("cos", 8), ("copy_to_cpu", 8),
+        ("color", 8), ("cos", 8), ("copy_to_cpu", 8), ("direction", 8),
     )  # fmt: skip
 
 

@@ -120,6 +120,10 @@ class Client:
                 made.bool_arr_val.val.extend(value)
             elif isinstance(value, list):
                 made.int_arr_val.val.extend(value)
+            elif field["type"]["type"] == "bool":
+                made.bool_val = value
+            elif isinstance(value, str):
+                made.str_val = value
             else:
                 made.stream = value.to_bytes(_size(field), "big")
         return entry
@@ -170,14 +174,14 @@ class Client:
             name = next(f["name"] for f in fields if f["id"] == field.field_id)
             kind = field.WhichOneof("value")
             value = getattr(field, kind)
-            numbers = {"stream": lambda v: int.from_bytes(v, "big"), "str_val": str}
+            numbers = {"stream": lambda v: int.from_bytes(v, "big"), "str_val": str, "bool_val": bool}
             told[name] = numbers.get(kind, lambda v: list(v.val))(value)
         return told
 
 
 def _size(field: dict[str, Any]) -> int:
     t = field["type"]
-    widths = {"uint32": 32, "uint64": 64, "bool": 8}
+    widths = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "bool": 8}
     return -(-(t["width"] if t["type"] == "bytes" else widths[t["type"]]) // 8)
 
 
@@ -200,7 +204,8 @@ class Bench:
             self.device, "127.0.0.1:0", "program", program.bf_rt, program.p4info, TNA.fixed_tables
         )
         self.server.start()
-        self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
+        tables = [*program.bf_rt["tables"], *TNA.fixed_tables]
+        self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})
 
     def _build(self, program: ir.Program) -> Any:
         self.switch = load().Switch(str(build(program)))

@@ -80,12 +80,16 @@ def test_the_program_begins_anew_with_its_own_config(bench: Bench, client: Clien
     assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+PRE = ("mgid", "node", "ecmp", "lag", "prune", "port")
+
+
 def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> None:
     made = client.call(
         "GetForwardingPipelineConfig", PB.GetForwardingPipelineConfigRequest(), PB.GetForwardingPipelineConfigResponse
     )
-    (table,) = json.loads(made.non_p4_config.bfruntime_info)["tables"]
+    table, *copies = json.loads(made.non_p4_config.bfruntime_info)["tables"]
     client.tables["device"] = table
+    assert [each["name"] for each in copies] == ["$mirror.cfg", *(f"$pre.{name}" for name in PRE)]
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
 

@@ -1,0 +1,444 @@
+"""Fixed tables of BfRuntime for copies of packets: mirror sessions, and multicast groups with what they are made of.
+
+Sessions, ports that are pruned, and the port for copies to the CPU are states of the packet's path, as they are to
+P4Runtime. Groups are trees (`ReplicationStore.trees`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables import Table
+from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.trees import Lag, Node, Tree
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_Update = bfruntime_pb2.Update
+_EVERY = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
+_REMOVES = bfruntime_pb2.TableModIncFlag.Type.Value("MOD_INC_DELETE")
+_T = TypeVar("_T")
+
+
+class FixedTable(Table):
+    """A table whose entries are numbers, each with fields by name."""
+
+    takes = _EVERY
+
+    def _names(self, data: Message) -> dict[str, Message]:
+        """Return the fields of data by their names without the dollar. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        return {self._data[ident]["name"][1:]: f for ident, f in self._given(data, self._data).items()}
+
+    def _field(self, name: str) -> dict[str, Any]:
+        return next(info for info in self._data.values() if info["name"] == f"${name}")
+
+    def _value(self, given: Mapping[str, Message], name: str, default: int) -> int:
+        return self._number(given[name], self._field(name)) if name in given else default
+
+    def _list(self, given: Mapping[str, Message], name: str, default: Iterable[int]) -> tuple[int, ...]:
+        """Return a list of numbers or bools, `default` where it is not given."""
+        if name not in given:
+            return tuple(default)
+        field = given[name]
+        is_bool = self._field(name)["type"]["type"] == "bool"
+        wanted = "bool_arr_val" if is_bool else "int_arr_val"
+        if field.WhichOneof("value") != wanted:
+            invalid(f"{self.name}: ${name}: expected a list of {'bools' if is_bool else 'numbers'}")
+        return tuple(int(each) for each in getattr(field, wanted).val)
+
+    def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
+        """Return an entry with fields by their names."""
+        made = self._entry(index)
+        for name, value in fields.items():
+            info = self._field(name)
+            if isinstance(value, int):
+                self._put(made.data, info["id"], value)
+                continue
+            field = made.data.fields.add(field_id=info["id"])
+            if info["type"]["type"] == "bool":
+                field.bool_arr_val.val.extend(map(bool, value))
+            else:
+                field.int_arr_val.val.extend(value)
+        return made
+
+    def _check_exists(self, kind: int, there: bool) -> None:
+        """Refuse to add what there is, and to change what there is not."""
+        if kind == _Update.INSERT and there:
+            already_exists(f"{self.name}: the entry exists")
+        if kind in (_Update.MODIFY, _Update.MODIFY_INC, _Update.DELETE) and not there:
+            not_found(f"{self.name}: the entry does not exist")
+
+    @abstractmethod
+    def _indices(self, state: State) -> list[int]:
+        """Return the keys of the entries that there are."""
+
+    @abstractmethod
+    def _remove(self, index: int, state: State) -> Undo:
+        """Delete an entry that there is."""
+
+    @abstractmethod
+    def _found(self, index: int, state: State) -> Message:
+        """Return an entry that there is."""
+
+    def clear(self, state: State) -> Undo:
+        """Delete all entries."""
+        return _all(self._remove(index, state) for index in self._indices(state))
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the entry that is asked for, or all."""
+        if entry.is_default_entry:
+            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+        wanted = [self._index(entry)] if entry.WhichOneof("value") == "key" else None
+        return [self._found(index, state) for index in self._indices(state) if wanted is None or index in wanted]
+
+
+def _all(steps: Iterable[Undo]) -> Undo:
+    """Take steps, all or none, and return how to undo them."""
+    undos: list[Undo] = []
+
+    def undo() -> None:
+        for each in reversed(undos):
+            each()
+
+    try:
+        undos.extend(steps)
+    except P4RuntimeError:
+        undo()
+        raise
+    return undo
+
+
+class PathTable(FixedTable):
+    """Table over the cells of a state of the packet's path."""
+
+    state: ClassVar[str]
+
+    def _cell(self, index: int, state: State) -> dict[str, int]:
+        return state.path.members(self.state, index)
+
+    def _store(self, index: int, members: Mapping[str, int], state: State) -> Undo:
+        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self.state, index, members))
+        return state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
+
+    def _size(self, state: State) -> int:
+        return state.path.find(self.state)[1].size
+
+    def _remove(self, index: int, state: State) -> Undo:
+        return self._store(index, {}, state)
+
+
+class MirrorTable(PathTable):
+    """Mirror sessions: the whole destination of copies. One exists once it has a direction."""
+
+    state = "$mirror"
+    _NORMAL = 2
+    _SAME: ClassVar[Mapping[str, str]] = {
+        "session_enable": "enabled",
+        "ucast_egress_port": "port",
+        "ucast_egress_port_valid": "unicast",
+        "egress_port_queue": "qid",
+        "ingress_cos": "cos",
+        "packet_color": "color",
+        "level1_mcast_hash": "hash1",
+        "level2_mcast_hash": "hash2",
+        "mcast_l1_xid": "level1_xid",
+        "mcast_l2_xid": "level2_xid",
+        "mcast_rid": "rid",
+        "copy_to_cpu": "copy_to_cpu",
+        "max_pkt_len": "max_bytes",
+    }
+    """The member of a session for each field that is one."""
+    _MOST: ClassVar[Mapping[str, int]] = {"port": 511, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
+
+    def _indices(self, state: State) -> list[int]:
+        return [index for index in range(self._size(state)) if self._cell(index, state)["direction"]]
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the fields of a session; what is not given stays, or is 0 in a new one."""
+        index = self._index(entry)
+        cell = self._cell(index, state)
+        self._check_exists(kind, bool(cell["direction"]))
+        if kind == _Update.DELETE:
+            return self._remove(index, state)
+        if entry.data.action_id != self._NORMAL:
+            invalid(f"{self.name}: action {entry.data.action_id}; expected {self._NORMAL}, '$normal'")
+        given = self._names(entry.data)
+        if "direction" in given:
+            cell["direction"] = self._value(given, "direction", 0) + 1
+        if not cell["direction"]:
+            invalid(f"{self.name}: $direction is missing")
+        for name, member in self._SAME.items():
+            cell[member] = self._value(given, name, cell[member])
+            most = self._MOST.get(member)
+            if most is not None and cell[member] > most:
+                invalid(f"{self.name}: ${name}: {cell[member]}; expected at most {most}")
+        for group in ("group_a", "group_b"):
+            number = self._value(given, f"mcast_grp_{group[-1]}", cell[group])
+            valid = self._value(given, f"mcast_grp_{group[-1]}_valid", int(bool(cell[group])))
+            cell[group] = number if valid else 0
+        if self._value(given, "icos_for_copy_to_cpu", 0):
+            unimplemented(f"{self.name}: $icos_for_copy_to_cpu is not supported")
+        return self._store(index, cell, state)
+
+    def _found(self, index: int, state: State) -> Message:
+        cell = self._cell(index, state)
+        fields = {name: cell[member] for name, member in self._SAME.items()}
+        for letter in "ab":
+            fields[f"mcast_grp_{letter}"] = cell[f"group_{letter}"]
+            fields[f"mcast_grp_{letter}_valid"] = int(bool(cell[f"group_{letter}"]))
+        made = self._told(index, direction=cell["direction"] - 1, icos_for_copy_to_cpu=0, **fields)
+        made.data.action_id = self._NORMAL
+        return made
+
+
+class PruneTable(PathTable):
+    """Ports to which packets with a level-2 exclusion id are not sent. Every id has some, or none."""
+
+    state = "$prune"
+
+    def _indices(self, state: State) -> list[int]:
+        return [index for index in range(self._size(state)) if self._cell(index, state)["ports"]]
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the ports of an id."""
+        index = self._index(entry)
+        if kind == _Update.DELETE:
+            return self._remove(index, state)
+        ports = self._list(self._names(entry.data), "DEV_PORT", ())
+        return self._store(index, {"ports": sum(1 << port for port in set(_ports(self.name, ports)))}, state)
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the id that is asked for, or those with ports."""
+        if entry.WhichOneof("value") == "key":
+            return [self._found(self._index(entry), state)]
+        return super().find(entry, state)
+
+    def _found(self, index: int, state: State) -> Message:
+        ports = self._cell(index, state)["ports"]
+        return self._told(index, DEV_PORT=[port for port in range(ports.bit_length()) if ports >> port & 1])
+
+
+class CpuPortTable(PathTable):
+    """Ports: which of them copies to the CPU go to. Backup ports are refused."""
+
+    state = "$device"
+
+    def _indices(self, state: State) -> list[int]:
+        device = self._cell(0, state)
+        return [device["cpu_port"]] if device["cpu_enabled"] else []
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Make a port that of the CPU, or none."""
+        (port,) = _ports(self.name, [self._index(entry)])
+        if kind == _Update.DELETE:
+            return self._remove(port, state)
+        given = self._names(entry.data)
+        for name in given.keys() - {"COPY_TO_CPU_PORT_ENABLE"}:
+            unimplemented(f"{self.name}: ${name} is not supported")
+        was = int(port in self._indices(state))
+        if not self._value(given, "COPY_TO_CPU_PORT_ENABLE", was):
+            return self._remove(port, state)
+        return self._store(0, {"cpu_port": port, "cpu_enabled": 1}, state)
+
+    def _remove(self, index: int, state: State) -> Undo:
+        return super()._remove(0, state) if index in self._indices(state) else lambda: None
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the port that is asked for, or the one of the CPU."""
+        if entry.WhichOneof("value") == "key":
+            return [self._found(self._index(entry), state)]
+        return super().find(entry, state)
+
+    def _found(self, index: int, state: State) -> Message:
+        return self._told(index, COPY_TO_CPU_PORT_ENABLE=int(index in self._indices(state)))
+
+
+_MAX_PORT = 511
+
+
+def _ports(table: str, ports: Iterable[int]) -> list[int]:
+    found = list(ports)
+    for port in found:
+        if port > _MAX_PORT:
+            invalid(f"{table}: port {port}; expected at most {_MAX_PORT}")
+    return found
+
+
+class TreeTable(FixedTable):
+    """Part of multicast groups, in a dictionary of the trees."""
+
+    part: ClassVar[str]
+    """The dictionary's name."""
+
+    def _there(self, state: State) -> dict[int, Any]:
+        found: dict[int, Any] = getattr(state.replication.trees, self.part)
+        return found
+
+    def _indices(self, state: State) -> list[int]:
+        return sorted(self._there(state))
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a part; what is not given stays, or is empty in a new one."""
+        index, there = self._index(entry), self._there(state)
+        self._check_exists(kind, index in there)
+        if kind == _Update.DELETE:
+            return self._remove(index, state)
+        made = self._made(there.get(index), self._names(entry.data))
+        if kind == _Update.MODIFY_INC:
+            removes = entry.table_flags.mod_del or entry.table_mod_inc_flag.type == _REMOVES
+            made = self._changed(there[index], made, removes)
+        return self._set(state)(index, made)
+
+    def _remove(self, index: int, state: State) -> Undo:
+        return self._set(state)(index, None)
+
+    @abstractmethod
+    def _set(self, state: State) -> Callable[[int, Any], Undo]:
+        """Return what sets a part."""
+
+    @abstractmethod
+    def _made(self, old: Any, given: Mapping[str, Message]) -> Any:
+        """Return the part with what is given, and the rest of an old one."""
+
+    def _changed(self, old: Any, given: Any, removes: bool) -> Any:
+        """Return the old part with the links of the given one added or removed."""
+        raise NotImplementedError
+
+    def _links(self, old: tuple[_T, ...], given: tuple[_T, ...], removes: bool, same: Callable[[_T], int]) -> Any:
+        if not removes:
+            return (*old, *given)
+        gone = {same(link) for link in given}
+        missing = gone - {same(link) for link in old}
+        if missing:
+            not_found(f"{self.name}: {min(missing)} is not in the entry")
+        return tuple(link for link in old if same(link) not in gone)
+
+
+class GroupTable(TreeTable):
+    """Multicast groups, by their nodes and ECMPs, which may have an exclusion id there."""
+
+    part = "trees"
+    takes = _EVERY | {_Update.MODIFY_INC}
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a group; MODIFY_INC adds nodes and ECMPs, or takes them away."""
+        if state.replication.has_group(index := self._index(entry)):
+            already_exists(f"{self.name}: group {index} is P4Runtime's")
+        return super().write_entry(kind, entry, state)
+
+    def _set(self, state: State) -> Callable[[int, Any], Undo]:
+        return state.replication.trees.set_tree
+
+    def _made(self, old: Tree | None, given: Mapping[str, Message]) -> Tree:
+        before = old or Tree()
+        return Tree(
+            self._given_links(given, "MULTICAST_NODE", before.nodes),
+            self._given_links(given, "MULTICAST_ECMP", before.ecmps),
+        )
+
+    def _given_links(
+        self, given: Mapping[str, Message], what: str, old: tuple[tuple[int, int | None], ...]
+    ) -> tuple[tuple[int, int | None], ...]:
+        names = f"{what}_ID", f"{what}_L1_XID_VALID", f"{what}_L1_XID"
+        if not any(name in given for name in names):
+            return old
+        ids, valid, xids = (self._list(given, name, ()) for name in names)
+        if not len(ids) == len(valid) == len(xids):
+            counts = f"{len(ids)}, {len(valid)} and {len(xids)}"
+            invalid(f"{self.name}: {counts} in the lists of {what.lower()}s; expected as many in each")
+        return tuple((i, xid if has else None) for i, has, xid in zip(ids, valid, xids, strict=True))
+
+    def _changed(self, old: Tree, given: Tree, removes: bool) -> Tree:
+        nodes = () if given.nodes is old.nodes else given.nodes
+        ecmps = () if given.ecmps is old.ecmps else given.ecmps
+        return Tree(
+            self._links(old.nodes, nodes, removes, lambda link: link[0]),
+            self._links(old.ecmps, ecmps, removes, lambda link: link[0]),
+        )
+
+    def _found(self, index: int, state: State) -> Message:
+        tree, fields = self._there(state)[index], {}
+        for what, links in (("MULTICAST_NODE", tree.nodes), ("MULTICAST_ECMP", tree.ecmps)):
+            fields[f"{what}_ID"] = [ident for ident, _ in links]
+            fields[f"{what}_L1_XID_VALID"] = [int(xid is not None) for _, xid in links]
+            fields[f"{what}_L1_XID"] = [xid or 0 for _, xid in links]
+        return self._told(index, **fields)
+
+
+class NodeTable(TreeTable):
+    """Nodes: a replication id, ports, and LAGs."""
+
+    part = "nodes"
+
+    def _set(self, state: State) -> Callable[[int, Any], Undo]:
+        return state.replication.trees.set_node
+
+    def _made(self, old: Node | None, given: Mapping[str, Message]) -> Node:
+        before = old or Node(0, ())
+        ports = _ports(self.name, self._list(given, "DEV_PORT", before.ports))
+        lags = self._list(given, "MULTICAST_LAG_ID", before.lags)
+        return Node(self._value(given, "MULTICAST_RID", before.rid), tuple(dict.fromkeys(ports)), lags)
+
+    def _found(self, index: int, state: State) -> Message:
+        node = self._there(state)[index]
+        return self._told(index, MULTICAST_RID=node.rid, MULTICAST_LAG_ID=node.lags, DEV_PORT=node.ports)
+
+
+class EcmpTable(TreeTable):
+    """ECMPs: nodes of which the level-1 hash chooses one."""
+
+    part = "ecmps"
+    takes = _EVERY | {_Update.MODIFY_INC}
+
+    def _set(self, state: State) -> Callable[[int, Any], Undo]:
+        return state.replication.trees.set_ecmp
+
+    def _made(self, old: tuple[int, ...] | None, given: Mapping[str, Message]) -> tuple[int, ...]:
+        return self._list(given, "MULTICAST_NODE_ID", old or ())
+
+    def _changed(self, old: tuple[int, ...], given: tuple[int, ...], removes: bool) -> tuple[int, ...]:
+        found: tuple[int, ...] = self._links(old, given, removes, int)
+        return found
+
+    def _found(self, index: int, state: State) -> Message:
+        return self._told(index, MULTICAST_NODE_ID=self._there(state)[index])
+
+
+class LagTable(TreeTable):
+    """LAGs: ports of which the level-2 hash chooses one, some of which may be another device's."""
+
+    part = "lags"
+
+    def _set(self, state: State) -> Callable[[int, Any], Undo]:
+        return state.replication.trees.set_lag
+
+    def _made(self, old: Lag | None, given: Mapping[str, Message]) -> Lag:
+        before = old or Lag(())
+        return Lag(
+            tuple(dict.fromkeys(_ports(self.name, self._list(given, "DEV_PORT", before.ports)))),
+            self._value(given, "MULTICAST_LAG_REMOTE_MSB_COUNT", before.left),
+            self._value(given, "MULTICAST_LAG_REMOTE_LSB_COUNT", before.right),
+        )
+
+    def _found(self, index: int, state: State) -> Message:
+        lag = self._there(state)[index]
+        return self._told(
+            index, DEV_PORT=lag.ports, MULTICAST_LAG_REMOTE_MSB_COUNT=lag.left, MULTICAST_LAG_REMOTE_LSB_COUNT=lag.right
+        )
+
+
+FIXED_KINDS: Mapping[str, type[Table]] = {
+    "MirrorCfg": MirrorTable,
+    "PreMgid": GroupTable,
+    "PreNode": NodeTable,
+    "PreEcmp": EcmpTable,
+    "PreLag": LagTable,
+    "PrePrune": PruneTable,
+    "PrePort": CpuPortTable,
+}
