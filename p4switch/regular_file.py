@@ -30,14 +30,17 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a regular file to read it.
 
     Some files of /proc call themselves regular, and have whoever reads them wait; here that is an error of the reading.
-    Raises UserError for a link, a pipe, a socket, a device or a folder, and OSError.
+    Raises UserError for a link, a pipe, a socket, a device, a folder or a missing permission, and OSError.
     """
-    expect_regular(path, path.lstat())  # to open a device may be an act in itself
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        expect_regular(path, path.lstat())  # something else by now
-        raise
+        expect_regular(path, path.lstat())  # to open a device may be an act in itself
+        try:
+            number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            expect_regular(path, path.lstat())  # something else by now
+            raise
+    except PermissionError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
     try:
         expect_regular(path, os.fstat(number))
     except UserError:

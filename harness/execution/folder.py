@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +11,10 @@ import click
 
 from harness import interruption
 from harness.measure import provenance
-from harness.measure.output_folder import NO_ROOM, unused
+from harness.measure.output_folder import machine_error, unused
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
-# Errors of the machine, not of p4cc.
-_OF_THE_SYSTEM = NO_ROOM | {errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 # What is written on several runs, beside them: a command that goes on makes it anew, or has none.
 REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
 
@@ -26,7 +22,7 @@ REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.cs
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
 
-    Each error is one line. What the system or the user caused, such as a full disk, is named by its reason; for a
+    Each error is one line. What the machine or the user caused, such as a full disk, is named by its reason; for a
     defect, `report-error.txt` has the traceback. A signal ends the report alone: the runs are done, and mpiexec may
     send one long after it was known that a rank had died.
     """
@@ -39,8 +35,8 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     except UserError as error:
         return [f"{prefix}: {error}"]
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
-            return [f"{prefix}: {os.strerror(error.errno)}"]
+        if (machine_reason := machine_error(error)) is not None:
+            return [f"{prefix}: {machine_reason}"]
         with contextlib.suppress(OSError):
             (folder / ERROR_FILE).write_text(traceback.format_exc(), encoding="utf-8")
         reason = next(iter(str(error).splitlines()), "")

@@ -10,10 +10,8 @@ Each function raises UserError that names the file, and what is wrong in it.
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +27,7 @@ from harness.plan import scenario
 from p4switch import regular_file
 from p4switch.errors import UserError, validate
 from p4switch.printable import hidden
-from p4switch.regular_file import read_regular
+from p4switch.regular_file import open_regular, read_regular
 
 TABLE = ".parquet"
 MOST_JSON_BYTES = 64 << 20
@@ -282,19 +280,18 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
     """Return a table; text in the columns `categories` is read as categories. `rows`: how many there have to be."""
     expect_regular(path)
     try:
-        with pq.ParquetFile(path) as file:
-            _expect_size(path, file, rows)
-            texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
-        # All text is read as numbers of texts, whose size is known then, however often a text is repeated.
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            table = file.read().replace_schema_metadata(None)
+        with open_regular(path) as content:
+            with pq.ParquetFile(content) as file:
+                _expect_size(path, file, rows)
+                texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+            # All text is read as numbers of texts, whose size is known then, however often a text is repeated.
+            with pq.ParquetFile(content, read_dictionary=texts) as file:
+                table = file.read().replace_schema_metadata(None)
         _expect_texts(path, table, [name for name in texts if name not in categories])
         for i, name in enumerate(table.column_names):
             if name in texts and name not in categories:
                 table = table.set_column(i, name, table.column(i).cast(pa.large_string()))
         made: pd.DataFrame = table.to_pandas()
-    except PermissionError:
-        raise UserError(f"{path}: {os.strerror(errno.EACCES)}") from None
     except (pa.ArrowException, OSError, MemoryError) as error:
         told = next(iter(str(error).splitlines()), type(error).__name__)
         raise UserError(f"{path}: damaged: {told:.200}; {_AS_WRITTEN}") from None

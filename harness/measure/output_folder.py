@@ -31,7 +31,8 @@ from p4switch.errors import UserError
 from p4switch.processes import SignalsWait
 from p4switch.regular_file import open_regular
 
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})  # errors of a disk that is full
+# Errors of a disk, such as one that is full.
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
@@ -147,11 +148,19 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
     shutil.rmtree(aside)
 
 
+def machine_error(error: BaseException) -> str | None:
+    """Return the reason of an error that the machine causes, such as a full disk; None for any other error."""
+    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+        return os.strerror(error.errno)
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return None
+
+
 def for_user(target: Path, error: BaseException) -> BaseException:
-    """Return a UserError if `error` means that there is no room left; else `error`."""
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return _refused(target, error)
-    return error
+    """Return a UserError if the machine causes `error`; else `error`."""
+    reason = machine_error(error)
+    return error if reason is None else UserError(f"output folder {str(target)!r}: {reason}")
 
 
 def copy_content(source: Path, target: Path) -> None:
@@ -173,7 +182,7 @@ def copy_content(source: Path, target: Path) -> None:
                 with open_regular(path) as file, (target / below / name).open("xb") as copy:
                     shutil.copyfileobj(file, copy)
         except OSError as error:
-            if for_user(target, error) is not error:
+            if error.errno in _OF_THE_DISK:
                 raise
             raise UserError(f"{source / below}: cannot be copied: {error.strerror}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -62,6 +63,18 @@ def test_what_becomes_a_link_after_it_was_looked_at_is_not_followed(
 
     monkeypatch.setattr(os, "open", late)
     with pytest.raises(UserError, match="x: a link; expected a regular file"):
+        open_regular(path)
+
+
+@pytest.mark.parametrize("call", ["lstat", "open"])
+def test_a_missing_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    path = tmp_path / "x"
+    path.touch()
+    monkeypatch.setattr(Path if call == "lstat" else os, call, refuse)
+    with pytest.raises(UserError, match=r"x: Permission denied$"):
         open_regular(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -268,12 +269,12 @@ def test_files_are_regular(run: Path, made: Path, tmp_path: Path, name: str, kin
 
 
 def test_a_table_without_permission_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("Failed to open local file")
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     table = tmp_path / "flows.parquet"
     table.touch()
-    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(UserError, match=r"flows\.parquet: Permission denied$"):
         folder_values.read_table(table, [])
 

@@ -115,10 +115,24 @@ def test_a_signal_waits_until_the_folder_has_its_name(
     assert clean() == []
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"output folder .*out': No space left"), new_folder(tmp_path / "out"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS])
+def test_an_error_of_the_disk_is_named(tmp_path: Path, number: int) -> None:
+    reason = os.strerror(number)
+    with pytest.raises(UserError, match=rf"output folder .*out': {reason}$"), new_folder(tmp_path / "out"):
+        raise OSError(number, reason)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_permission_is_named_with_its_file(tmp_path: Path) -> None:
+    error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/flows.parquet")
+    with pytest.raises(UserError, match=r"out': /flows\.parquet: Permission denied$"), new_folder(tmp_path / "out"):
+        raise error
+
+
+def test_a_missing_permission_without_a_file_may_be_a_defect(tmp_path: Path) -> None:
+    error = PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    with pytest.raises(PermissionError), new_folder(tmp_path / "out"):
+        raise error
 
 
 def test_a_name_that_is_taken_meanwhile(tmp_path: Path) -> None:
