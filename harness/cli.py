@@ -111,9 +111,9 @@ def _carry_out(args: Sequence[str] | None) -> None:
             _fail(f"{error.strerror}; expected more file descriptors: ulimit -n", 1)
         if (full := out_of_memory(error)) is not None:
             _fail(str(full), 2)
-        if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
+        if not isinstance(error, ModuleNotFoundError) or not (explanation := missing(error)):
             raise
-        _fail(told, 2)
+        _fail(explanation, 2)
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:

@@ -62,8 +62,8 @@ def passed_on(error: BaseException, who: str = "") -> Exception:
     error = out_of_memory(error) or error
     kind: type[Exception] = RuntimeError
     text = "".join(traceback.format_exception(error))
-    for told in (UserError, DeadWorkerError, CheckError):
-        if isinstance(error, told):
-            kind, text = told, str(error)
+    for known in (UserError, DeadWorkerError, CheckError):
+        if isinstance(error, known):
+            kind, text = known, str(error)
             break
     return kind(f"{who}: {text[-_MOST_TOLD:]}" if who else text[-_MOST_TOLD:])

@@ -164,8 +164,8 @@ def _glossary() -> str:
 
 def _claims() -> str:
     rows = ((name, claim.text, claim.source) for name, claim in claims().items())
-    told = "Whether each holds here is in [Reproduction of the papers](../papers/README.md)."
-    return "\n".join(["# What the papers claim", "", told, "", *_table(("id", "claim", "source"), rows), ""])
+    introduction = "Whether each holds here is in [Reproduction of the papers](../papers/README.md)."
+    return "\n".join(["# What the papers claim", "", introduction, "", *_table(("id", "claim", "source"), rows), ""])
 
 
 def _commands(group: click.Group) -> str:
@@ -187,9 +187,9 @@ def _api() -> str:
         names = getattr(module, "__all__", ())
         if not names or module.__name__.rpartition(".")[2].startswith("_"):
             continue
-        told = (inspect.getdoc(module) or "").partition("\n")[0]
+        summary = (inspect.getdoc(module) or "").partition("\n")[0]
         rows = ((f"`{name}`", _first_line(getattr(module, name))) for name in names)
-        lines += [f"## {module.__name__}", "", told, "", *_table(("name", "what"), rows), ""]
+        lines += [f"## {module.__name__}", "", summary, "", *_table(("name", "what"), rows), ""]
     return "\n".join(lines)
 
 

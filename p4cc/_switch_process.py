@@ -161,8 +161,8 @@ class SwitchOnWires:
 
 def _receive(end: socket.socket) -> bytes:
     """Return a frame with its VLAN tag, which the kernel strips and reports separately."""
-    frame, told, _, _ = end.recvmsg(1 << 16, socket.CMSG_SPACE(_TAG.size))
-    for level, kind, data in told:
+    frame, ancillary, _, _ = end.recvmsg(1 << 16, socket.CMSG_SPACE(_TAG.size))
+    for level, kind, data in ancillary:
         if (level, kind) == (_SOL_PACKET, _AUXDATA):
             status, tag, ethertype = _TAG.unpack(data)
             if status & _VLAN_VALID:

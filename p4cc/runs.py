@@ -313,7 +313,7 @@ def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDi
 
 def _checked(found: Results, strict: bool) -> Results:
     failed = [*found.failed, *(f"{run.name}: {run.unfinished}" for run in found if run.unfinished)]
-    failed += [f"{run.name}: {told}" for run in found if (told := not_kept_up(run.summary))]
+    failed += [f"{run.name}: {doubt}" for run in found if (doubt := not_kept_up(run.summary))]
     if failed and strict:
         raise CheckError("; ".join(failed))
     for line in failed:

@@ -224,8 +224,8 @@ class Switch(Control):
         port, frame, now = _arguments(packet, now, named)
         if self._wires is not None:
             left = self._wires.send(port, frame)
-            told = Trace(self._wires.told(len(left)))
-            return Packets(_with_layouts(left, told), lambda: told)
+            trace = Trace(self._wires.told(len(left)))
+            return Packets(_with_layouts(left, trace), lambda: trace)
         before = self._switch.passed()
         sent = self._switch.process(port, frame, now)
         raw = self._switch.traced()[0]

@@ -119,10 +119,10 @@ def _run(command: Sequence[str], name: str) -> str:
     if done.returncode == -signal.SIGXCPU or (done.returncode and _OUT_OF_TIME in done.stdout):
         raise BuildError(f"{name}: the C compiler took over {_CPU_S} s of CPU time")
     if done.returncode:
-        told = done.stdout.splitlines()
-        lines = [line for line in told if _FULL in line]
-        lines += [line for line in told if "error" in line or "fatal" in line]
-        reason = (lines or told or [f"status {done.returncode}"])[0]
+        output = done.stdout.splitlines()
+        lines = [line for line in output if _FULL in line]
+        lines += [line for line in output if "error" in line or "fatal" in line]
+        reason = (lines or output or [f"status {done.returncode}"])[0]
         if "stdio.h" in reason or "stdint.h" in reason or "stddef.h" in reason:
             reason += "; on Debian and Ubuntu: apt-get install libc6-dev"
         raise BuildError(f"{name}: the C compiler failed: {reason}")

@@ -115,13 +115,13 @@ def _out_of_range(text: str, example: str, where: str) -> UserError:
 
 def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:
     """Return a line for each doubtful link rate: what it says, and what was probably meant."""
-    told = []
+    remarks = []
     for key, value in tables.items():
         place = f"{where}.{key}" if where else key
         if isinstance(value, Mapping):
-            told += doubts(value, place)
+            remarks += doubts(value, place)
         elif key.endswith("rate_bps") and isinstance(value, int | float) and 0 < value < SLOWEST_BPS:
             unit = "Gb/s" if value < 10_000 else "Mb/s"
             meant = value if value < 10_000 else value / 1000
-            told.append(f"{place}: {value:g} b/s is slow for a link; '{meant:g} {unit}' was probably meant")
-    return told
+            remarks.append(f"{place}: {value:g} b/s is slow for a link; '{meant:g} {unit}' was probably meant")
+    return remarks

@@ -71,5 +71,5 @@ class GraphMl(ListedTopology):
         except UserError as error:
             raise UserError(f"topology.file: {error}") from None
         except (ParseError, nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError) as error:
-            told = str(error).splitlines() or [type(error).__name__]
-            raise UserError(f"{where}: not a GraphML file: {told[0]:.120}") from None
+            reasons = str(error).splitlines() or [type(error).__name__]
+            raise UserError(f"{where}: not a GraphML file: {reasons[0]:.120}") from None

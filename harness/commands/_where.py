@@ -37,8 +37,8 @@ def where_options(usual: str) -> Callable[[_Command], _Command]:
         file = click.Path(path_type=Path)
         for option, text in reversed(_TLS.items()):
             command = click.option(option, type=file, metavar="FILE", help=text)(command)
-        told = "Of a Dask cluster, instead of local processes."
-        command = click.option("--scheduler", metavar="tls://HOST:PORT", help=told)(command)
+        help_text = "Of a Dask cluster, instead of local processes."
+        command = click.option("--scheduler", metavar="tls://HOST:PORT", help=help_text)(command)
         jobs = f"Local processes, for a run each. Default: {usual}."
         return click.option("--jobs", type=click.IntRange(1), metavar="N", help=jobs)(command)
 

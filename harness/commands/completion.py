@@ -40,5 +40,5 @@ def command(context: click.Context, shell: str | None, install: bool) -> None:
         target.write_text(script, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{target}: {error.strerror}") from None
-    told = "; put 'fpath+=~/.zfunc; autoload -Uz compinit; compinit' into ~/.zshrc" if name == "zsh" else ""
-    click.echo(f"{target}: written; a new {name} completes p4cc{told}")
+    hint = "; put 'fpath+=~/.zfunc; autoload -Uz compinit; compinit' into ~/.zshrc" if name == "zsh" else ""
+    click.echo(f"{target}: written; a new {name} completes p4cc{hint}")

@@ -53,10 +53,10 @@ def _differ(
             differ = True
             tell(f"{key}: only in {folders[key not in ones]}")
             continue
-        told = list(_compared(ones[key], others[key], most))
-        differ = differ or bool(told)
-        tell(f"{key}: {'differs' if told else 'the same'}")
-        for line in [*told, *differences([ones[key].provenance, others[key].provenance])]:
+        differing = list(_compared(ones[key], others[key], most))
+        differ = differ or bool(differing)
+        tell(f"{key}: {'differs' if differing else 'the same'}")
+        for line in [*differing, *differences([ones[key].provenance, others[key].provenance])]:
             tell(f"  {line}")
     return differ
 

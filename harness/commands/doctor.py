@@ -88,8 +88,8 @@ def _cache() -> Finding:
             "build products",
             fix="set P4CC_CACHE to a folder that can be written to",
         )
-    told = f"; {len(damaged)} damaged, which will be made anew" if damaged else ""
-    return Finding("cache folder", True, f"{root}{told}", "build products")
+    remark = f"; {len(damaged)} damaged, which will be made anew" if damaged else ""
+    return Finding("cache folder", True, f"{root}{remark}", "build products")
 
 
 def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
@@ -109,12 +109,12 @@ def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
 def _version(path: str) -> str | None:
     """Return the version that a program reports, in one line; None: it does not run."""
     try:
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+        finished = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if told.returncode:
+    if finished.returncode:
         return None
-    lines = (line.strip() for line in (told.stdout + told.stderr).splitlines())
+    lines = (line.strip() for line in (finished.stdout + finished.stderr).splitlines())
     return next((line for line in lines if re.search(r"\d\.\d", line)), "unknown version")
 
 

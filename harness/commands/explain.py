@@ -62,8 +62,8 @@ def _not_found(name: str, known: Iterable[Entry]) -> str:
             return f"{name!r} is no key and no column; `p4cc list {kind} {name}` tells of it"
     names = {part for one in (*known, *words()) for part in (one.plain, one.plain.rpartition(".")[2])}
     near = nearest(_plain(name), names, _ALIKE)
-    told = "expected a key, a column, a variable or a word: see `p4cc explain switch` or `flows`, and `p4cc list`"
-    return f"nothing is called {name!r}; {f'did you mean {near!r}?' if near is not None else told}"
+    expected = "expected a key, a column, a variable or a word: see `p4cc explain switch` or `flows`, and `p4cc list`"
+    return f"nothing is called {name!r}; {f'did you mean {near!r}?' if near is not None else expected}"
 
 
 def _plain(name: str) -> str:

@@ -93,10 +93,10 @@ def version(path: str) -> tuple[int, int, int]:
 
     Raises UserError if it reports none.
     """
-    told = _ask(path, "--version")
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
+    version_text = _ask(path, "--version")
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", version_text)
     if found is None:
-        raise UserError(f"{path} --version: expected a version, got {told.strip()[:80]!r}")
+        raise UserError(f"{path} --version: expected a version, got {version_text.strip()[:80]!r}")
     return int(found[1]), int(found[2]), int(found[3])
 
 

@@ -69,8 +69,8 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
     where = f"@{annotation.name} of counter {array.name!r}"
     words = [expression.string_value for expression in annotation.expression_list.expressions]
     if not words or words[0] not in PIPELINES:
-        told = repr(words[0]) if words else "nothing"
-        raise UserError(f"{where}: {told} comes first; expected one of {', '.join(map(repr, PIPELINES))}")
+        first_word = repr(words[0]) if words else "nothing"
+        raise UserError(f"{where}: {first_word} comes first; expected one of {', '.join(map(repr, PIPELINES))}")
     if "packets" not in array.values:
         raise UserError(f"{where}: it counts {', '.join(array.values)}; expected packets")
     pipeline, *names = words

@@ -173,7 +173,7 @@ def _failures(summaries: Mapping[str, Mapping[str, Any]], strict: bool) -> list[
     for name, summary in summaries.items():
         checks = (f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"])
         failed += [f"{name}: {text}" for text in checks]
-        doubtful = [told for told in (unfinished(summary), left_behind(summary), not_kept_up(summary)) if told]
+        doubtful = [doubt for doubt in (unfinished(summary), left_behind(summary), not_kept_up(summary)) if doubt]
         doubtful += summary.get("fidelity", {}).get("caveats", [])
         (failed if strict else warnings).extend(f"{name}: {text}" for text in doubtful)
     for text in warnings[:_MOST_WARNINGS]:

@@ -23,8 +23,8 @@ def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
     from harness.execution.runners import one_by_one
 
     portable, folder = wanted
-    told = How.of(how)
-    for _ in one_by_one([(portable.run(), folder, lambda: None)], maker(told), told):
+    options = How.of(how)
+    for _ in one_by_one([(portable.run(), folder, lambda: None)], maker(options), options):
         pass
 
 

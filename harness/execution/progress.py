@@ -88,8 +88,8 @@ class RunProgress:
         if share < _LEAST_SHARE:
             return ""
         of_all = (self._over + share) / self._runs
-        told = f", {share:.0%}, {_duration(self._run_since_s, share)}"
-        return told if self._runs == 1 else f"{told} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
+        shown = f", {share:.0%}, {_duration(self._run_since_s, share)}"
+        return shown if self._runs == 1 else f"{shown} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
 
     def end(self, label: str, line: str) -> None:
         """End a run."""

@@ -55,14 +55,14 @@ def at_once(
 
     Each is written to a new folder. Close the iterator if it is not used up. Raises as `pool.distribute` does.
     """
-    told, names = asdict(how), [folder.name for _, folder in runs]
+    options, names = asdict(how), [folder.name for _, folder in runs]
     if isinstance(where, Cluster):
-        sent = pool.distribute(partial(pool_task.files, how=told), [run for run, _ in runs], where, names)
+        sent = pool.distribute(partial(pool_task.files, how=options), [run for run, _ in runs], where, names)
         with closing(sent) as made:
             for i, files in made:
                 yield i, results.write(runs[i][1], files)
         return
     wanted = [(run, folder.resolve()) for run, folder in runs]
-    with closing(pool.distribute(partial(pool_task.write, how=told), wanted, where, names)) as done:
+    with closing(pool.distribute(partial(pool_task.write, how=options), wanted, where, names)) as done:
         for i, _ in done:
             yield i, results.load(runs[i][1])

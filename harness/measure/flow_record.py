@@ -62,14 +62,14 @@ def _joined(column: Column, values: Sequence[float]) -> float:
 
 def received(source: Receiver, column: Column, parts: Iterable[Counts]) -> float:
     """Return the value of a column that receivers fill, of the counts that each of them has told."""
-    told = list(parts)
-    if not told:
+    counted = list(parts)
+    if not counted:
         return _unknown(column)
     join = max if column.parts is Joining.MAX else sum
-    count = join(part[source.count] for part in told)
+    count = join(part[source.count] for part in counted)
     if source.over is None:
         return count
-    over = sum(part[source.over] for part in told)
+    over = sum(part[source.over] for part in counted)
     return count / over if over else math.nan
 
 

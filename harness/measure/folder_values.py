@@ -293,8 +293,8 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
                 table = table.set_column(i, name, table.column(i).cast(pa.large_string()))
         made: pd.DataFrame = table.to_pandas()
     except (pa.ArrowException, OSError, MemoryError) as error:
-        told = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{path}: damaged: {told:.200}; {_AS_WRITTEN}") from None
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"{path}: damaged: {reason:.200}; {_AS_WRITTEN}") from None
     return made
 
 

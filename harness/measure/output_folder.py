@@ -94,9 +94,9 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
             reserve.free()
             with SignalsWait():
                 _discard(scratch, made)
-            told = for_user(target, error)
-            if told is not error:
-                raise told from None
+            for_the_user = for_user(target, error)
+            if for_the_user is not error:
+                raise for_the_user from None
             raise
 
 

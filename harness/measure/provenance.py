@@ -69,10 +69,10 @@ def commit(folder: Path) -> str | None:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         command = ["git", "-C", str(folder), *arguments]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=True)
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip()
+    return finished.stdout.strip()
 
 
 @cache

@@ -44,9 +44,9 @@ class Series:
         """Return the values of the place whose columns have these values; empty if there is none."""
         columns = tuple(place)
         if columns not in self._rows:
-            told = zip(*(self.places[column].tolist() for column in columns), strict=True)
+            places = zip(*(self.places[column].tolist() for column in columns), strict=True)
             rows = self._rows[columns] = {}
-            for row, values in enumerate(told):
+            for row, values in enumerate(places):
                 rows.setdefault(values, row)
         found = self._rows[columns].get(tuple(place.values()))
         return np.empty(0, np.int64) if found is None else self.values[:, found]

@@ -69,13 +69,13 @@ def files(
     pieces = {} if run.attack is None else {"pieces": messages}
     over_time = {name: series.table() for name, series in recording.series.items()}
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
-    told = provenance.of_run(made_of or inputs(run), asdict(how or How()), run.seed)
+    origin = provenance.of_run(made_of or inputs(run), asdict(how or How()), run.seed)
     name, _ = named("topology", run.scenario.topology)
     return {
         **{f"{name}{TABLE}": _parquet(table) for name, table in tables.items()},
         **({_NETWORK: edges.written(run.topology).encode()} if _is_from_file(name) else {}),
         "scenario.toml": resolved_text(run),
-        _PROVENANCE: _json(told),
+        _PROVENANCE: _json(origin),
         "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance_of(recording)),
     }
@@ -122,9 +122,9 @@ def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
     The run may be another machine's; the command is this process's.
     """
     folder.mkdir()
-    told = {"command": "", **json.loads(contents[_PROVENANCE])}
-    told["command"] = provenance.command_line()
-    for name, content in {**contents, _PROVENANCE: _json(told)}.items():
+    origin = {"command": "", **json.loads(contents[_PROVENANCE])}
+    origin["command"] = provenance.command_line()
+    for name, content in {**contents, _PROVENANCE: _json(origin)}.items():
         (folder / name).write_bytes(content)
     return load(folder)
 
@@ -140,9 +140,9 @@ class Result:
 
     def serves(self, made_of: Mapping[str, Any], how: How) -> bool:
         """Return whether a run of these inputs, made this way, would give the folder's contents."""
-        told = self.provenance
-        same = all(told.get(key) == value for key, value in made_of.items())
-        return same and how.is_served_by(told.get("how"), self.folder)
+        origin = self.provenance
+        same = all(origin.get(key) == value for key, value in made_of.items())
+        return same and how.is_served_by(origin.get("how"), self.folder)
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -225,13 +225,13 @@ class Result:
 
         The folder names them, and may be somebody else's: `extensions.load_known`.
         """
-        told = []
+        warnings = []
         for file in self._scenario[1].extensions:
             try:
                 extensions.load_known(Path(file))
             except UserError as error:
-                told.append(f"figures left out: {error}")
-        return told
+                warnings.append(f"figures left out: {error}")
+        return warnings
 
     @property
     def rate_interval_ns(self) -> int:

@@ -127,12 +127,12 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
     found: dict[str, Any] = {}
     for role in ROLES:
         own = flows[flows["role"] == role]
-        carried = later["qp"].isin(messages.loc[messages["role"] == role, "qp"])
+        of_role = later["qp"].isin(messages.loc[messages["role"] == role, "qp"])
         found[f"{role}s"] = {
             "flows": len(own),
             "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
             "pieces": int((messages["role"] == role).sum()),
-            "throughput_bps": float(later.loc[carried, "throughput_bps"].sum() / intervals) if intervals else None,
+            "throughput_bps": float(later.loc[of_role, "throughput_bps"].sum() / intervals) if intervals else None,
             "flow_rate_bps": distribution(_flow_rates_bps(own))["mean"],
             "fct_ns": distribution(own["fct_ns"]),
             "slowdown": distribution(own["slowdown"]),
@@ -235,16 +235,16 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     if members:
         flows = flows.assign(destination=flows["destination"].map(lambda name: members.get(name, [name])))
         flows = flows.explode("destination")
-    senders: dict[str, list[_Carried]] = {}
+    senders: dict[str, list[_ArrivingFlow]] = {}
     ends_ns = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, recording.end_ns)
     columns = (flows["destination"], flows["source"], flows["qp"], flows["size_bytes"], flows["start_ns"], ends_ns)
     for destination, *rest in zip(*(column.tolist() for column in columns), strict=True):
-        senders.setdefault(destination, []).append(_Carried(*rest))
-    for name, carried in sorted(senders.items()):
+        senders.setdefault(destination, []).append(_ArrivingFlow(*rest))
+    for name, arriving in sorted(senders.items()):
         there = run.topology.uplink(run.topology.host_by_name[name])
-        work_ns = _union_ns(_spans(run, carried, name, there))
-        carried_bytes = sum(wire_bytes[qp] for qp in {flow.qp for flow in carried})
-        busy = carried_bytes * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
+        work_ns = _union_ns(_spans(run, arriving, name, there))
+        arriving_bytes = sum(wire_bytes[qp] for qp in {flow.qp for flow in arriving})
+        busy = arriving_bytes * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
         if busiest is None or busy > busiest["busy"]:
             busiest = {"switch": there.node, "port": there.port, "leads_to": name, "busy": busy}
     if busiest is None:
@@ -273,7 +273,7 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     start_ns = int(flows["start_ns"].min())
     end_ns = int(flows["delivered_ns"].max()) if (flows["delivered_ns"] >= 0).all() else recording.end_ns
     found = []
-    for row, (node, port, told) in enumerate(
+    for row, (node, port, max_bytes) in enumerate(
         zip(stats["node"].tolist(), stats["port"].tolist(), stats["max_bytes"].tolist(), strict=True)
     ):
         name = recording.node_names[node]
@@ -281,7 +281,7 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         if there is None:
             continue
         # -1: not told
-        most_bytes = told if told >= 0 else int(_samples(run, recording, name, port, flows).max(initial=0))
+        most_bytes = max_bytes if max_bytes >= 0 else int(_samples(run, recording, name, port, flows).max(initial=0))
         found.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
     congested = sum(-negative_ns > over_ns for negative_ns, *_ in found)
     worst = []
@@ -315,7 +315,7 @@ def _paused_ns(recording: Recording, node: int, port: int) -> int:
     return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
 
 
-class _Carried(NamedTuple):
+class _ArrivingFlow(NamedTuple):
     """A flow to a host: `end_ns` is when it was delivered, or the run's end."""
 
     source: str
@@ -325,13 +325,15 @@ class _Carried(NamedTuple):
     end_ns: int
 
 
-def _spans(run: Run, carried: Sequence[_Carried], destination: str, last_link: Neighbour) -> list[tuple[int, int]]:
+def _spans(
+    run: Run, arriving: Sequence[_ArrivingFlow], destination: str, last_link: Neighbour
+) -> list[tuple[int, int]]:
     """Return for each flow to one host its possible time on the host's link, from the first byte to the last."""
     host = run.topology.host_by_name
     mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
     on_the_way: dict[tuple[str, int], int] = {}
     spans = []
-    for flow in carried:
+    for flow in arriving:
         first = (flow.source, min(flow.size_bytes, mtu_bytes))
         if first not in on_the_way:
             before = path(run.topology, host[flow.source], host[destination])[:-1]
@@ -374,8 +376,8 @@ def delivered(summary: Mapping[str, Any]) -> str:
     operations = summary["workload"].get("operations")
     parts = []
     if summary["flows"] or operations is None:
-        arrived, told = summary["flows_delivered"], _acknowledged(summary)
-        apart = f" delivered, {told} acknowledged" if told != arrived else ""
+        arrived, acknowledged = summary["flows_delivered"], _acknowledged(summary)
+        apart = f" delivered, {acknowledged} acknowledged" if acknowledged != arrived else ""
         parts.append(f"{arrived}/{summary['flows']} flows{apart}")
     if operations is not None:
         parts.append(f"{operations:,}/{operations + summary['workload']['unanswered']:,} operations")
@@ -386,8 +388,8 @@ def delivered(summary: Mapping[str, Any]) -> str:
 
 def _acknowledged(summary: Mapping[str, Any]) -> int:
     """Return how many flows were acknowledged; in older results without this number, how many were delivered."""
-    told = summary.get("flows_acknowledged")
-    return int(summary["flows_delivered"] if told is None else told)
+    acknowledged = summary.get("flows_acknowledged")
+    return int(summary["flows_delivered"] if acknowledged is None else acknowledged)
 
 
 def dropped(drops: Mapping[str, int], program: str) -> str:
@@ -446,12 +448,12 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
     failed = recording.nic_totals["retries_exceeded"]
     arrived, acknowledged = int((flows["delivered_ns"] >= 0).sum()), len(flows) - left
-    told = f" ({arrived} delivered, {acknowledged} acknowledged)" if arrived > acknowledged else ""
+    details = f" ({arrived} delivered, {acknowledged} acknowledged)" if arrived > acknowledged else ""
     if left and run.scenario.groups:
         by_name = {name: int((own["completed_ns"] < 0).sum()) for name, own in _groups(run, flows).items()}
-        told += f" ({', '.join(f'{name}: {count}' for name, count in by_name.items() if count)})"
+        details += f" ({', '.join(f'{name}: {count}' for name, count in by_name.items() if count)})"
     if left and (drops := dropped(_drops(conservation), run.program.name)):
-        told += f" (dropped: {drops})"
+        details += f" (dropped: {drops})"
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
@@ -466,7 +468,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "name": "flows finish",
             "holds": left == at_work == 0 or (wished and not failed),
             "detail": (
-                f"{left} of {len(flows)} flows did not finish{told}"
+                f"{left} of {len(flows)} flows did not finish{details}"
                 f"{f', nor did the collectives of {at_work} hosts' * (at_work > 0)}; "
                 f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
                 f"the run ended: {recording.ended}{_stuck(run, recording)}"
@@ -510,8 +512,8 @@ def _stuck(run: Run, recording: Recording) -> str:
     rows = zip(stats["depth_bytes"].tolist(), stats["node"].tolist(), stats["port"].tolist(), strict=True)
     waiting = sorted(((depth, node, port) for depth, node, port in rows if depth), reverse=True)
     queues = [f"{depth} bytes at {recording.node_names[node]} port {port}" for depth, node, port in waiting]
-    told = [_first(things) for things in (flows, queues) if things]
-    return "; ".join([f": nothing has moved since {recording.still_since_ns / 1e3:,.0f} µs", *told])
+    examples = [_first(things) for things in (flows, queues) if things]
+    return "; ".join([f": nothing has moved since {recording.still_since_ns / 1e3:,.0f} µs", *examples])
 
 
 def _first(things: Sequence[str]) -> str:

@@ -39,9 +39,10 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
         first, last = statement.lineno, statement.end_lineno or statement.lineno
         while first - 1 in alone:
             first -= 1
-        told = " ".join(words[line] for line in range(first, last + 1) if line in words and words[line][:4] != "fmt:")
-        if told:
-            found[statement.target.id] = told
+        lines = [words[line] for line in range(first, last + 1) if line in words]
+        comment = " ".join(line for line in lines if line[:4] != "fmt:")
+        if comment:
+            found[statement.target.id] = comment
     return found
 
 

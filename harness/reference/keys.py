@@ -84,16 +84,16 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
         default = None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
         if below is None or several or default is None:  # a table that is always there has nothing of its own to say
             owner, meaning = _said(model, name)
-            told = schema["properties"][name]
+            declared = schema["properties"][name]
             yield Key(
                 name=dotted,
                 of=of,
                 meaning=meaning,
-                type=_type(told, schema),
+                type=_type(declared, schema),
                 unit=UNITS.get(name.rpartition("_")[2], ""),
                 required=field.is_required(),
                 default=to_jsonable_python(default),
-                range=", ".join(dict.fromkeys(_limits(told))),
+                range=", ".join(dict.fromkeys(_limits(declared))),
                 source=f"{owner.__module__}.{owner.__qualname__}",
             )
         if below is not None:

@@ -22,14 +22,14 @@ _WHOLE = ((np.uint8, "u1"), (np.uint16, "u2"), (np.uint32, "u4"))
 
 def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Return the packed arrays; whole non-negative numbers take as few bytes as they need, all others 8 or 4."""
-    told: dict[str, tuple[str, int, int]] = {}
+    index: dict[str, tuple[str, int, int]] = {}
     body = bytearray()
     for name, values in arrays.items():
         kind, raw = _raw(np.ascontiguousarray(values).ravel())
-        told[name] = (kind, len(body), values.size)
+        index[name] = (kind, len(body), values.size)
         body += raw
         body += bytes(-len(body) % _ALIGNED)
-    text = json.dumps({**head, "arrays": told}, separators=(",", ":")).encode()
+    text = json.dumps({**head, "arrays": index}, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 4) % _ALIGNED)
     return gzip.compress(len(text).to_bytes(4, "little") + text + bytes(body), compresslevel=6, mtime=0)
 

@@ -75,8 +75,8 @@ def packets(path: Path, network: Network) -> Trace | None:
             try:
                 follower.note(json.loads(line))
             except (ValueError, LookupError, TypeError, AttributeError) as error:
-                told = f"line {number}: {type(error).__name__}: {error}"
-                raise UserError(f"{path}: damaged: {told}; expected what p4cc run --trace writes") from None
+                reason = f"line {number}: {type(error).__name__}: {error}"
+                raise UserError(f"{path}: damaged: {reason}; expected what p4cc run --trace writes") from None
     return follower.trace()
 
 

@@ -120,10 +120,10 @@ def _groups(comparison: Comparison) -> list[str]:
     for variant in comparison.variants:
         names = dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ()))
         means = {name: over_seeds(variant, At(f"groups.{name}.fct_ns.mean")) for name in names}
-        told = [f"{_FCT.written(mean)} in {name}" for name, mean in means.items() if mean is not None]
-        if len(told) > 1:
+        means_by_name = [f"{_FCT.written(mean)} in {name}" for name, mean in means.items() if mean is not None]
+        if len(means_by_name) > 1:
             whose = f" with {_named(variant)}" if len(comparison.variants) > 1 else ""
-            found.append(f"The mean flow completion time{whose} is {_listed(told)}.")
+            found.append(f"The mean flow completion time{whose} is {_listed(means_by_name)}.")
     return found
 
 
@@ -158,10 +158,10 @@ def _losses(variants: Sequence[Variant]) -> str:
         drops = sum(sum(result.summary["drops"].values()) for result in variant.results)
         pauses = sum(result.summary["pfc"]["pauses_sent"] for result in variant.results)
         all_drops += drops
-        told = [f"{drops:,} packets dropped"] * (drops > 0) + [f"{pauses:,} PFC pauses"] * (pauses > 0)
-        if told:
+        events = [f"{drops:,} packets dropped"] * (drops > 0) + [f"{pauses:,} PFC pauses"] * (pauses > 0)
+        if events:
             runs = f" in {len(variant.results)} runs" if len(variant.results) > 1 else ""
-            counts.append(f"{_named(variant)}: {', '.join(told)}{runs}")
+            counts.append(f"{_named(variant)}: {', '.join(events)}{runs}")
     if not counts:
         return "No packet was dropped, and no link was paused."
     return f"{'; '.join(counts)}.{'' if all_drops else ' No packet was dropped.'}"

@@ -70,8 +70,8 @@ def parts(variants: Sequence[Variant]) -> list[Part]:
         names = list(dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ())))
         whose = flows["group"].where(flows["group"].isin(names), WORKLOAD) if names else None
         for group, name in enumerate(names):
-            told = name if len(variants) == 1 else f"{variant.name}: {name}"
-            found.append(Part(told, flows[whose == name], variant, group))
+            label = name if len(variants) == 1 else f"{variant.name}: {name}"
+            found.append(Part(label, flows[whose == name], variant, group))
         if not names:
             found.append(Part(variant.name, flows, variant))
     return found

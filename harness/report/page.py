@@ -144,13 +144,13 @@ def _written(row: _Row, value: Estimate | None) -> str:
     spread = f"{half:,.{digits}f}"
     low, high = value.mean - (value.half_width or 0.0), value.mean + (value.half_width or 0.0)
     if float(spread.replace(",", "")) == 0:
-        told = text
+        shown = text
     elif (row.least is not None and low < row.least) or (row.most is not None and high > row.most):
         low, high = max(low, row.least if row.least is not None else low), min(high, row.most or high)
-        told = f"{text} ({low * row.scale:,.{digits}f} to {high * row.scale:,.{digits}f})"
+        shown = f"{text} ({low * row.scale:,.{digits}f} to {high * row.scale:,.{digits}f})"
     else:
-        told = f"{text} ± {spread}"
-    return told if value.partly is None else f"{told} ({value.partly[0]} of {value.partly[1]} seeds)"
+        shown = f"{text} ± {spread}"
+    return shown if value.partly is None else f"{shown} ({value.partly[0]} of {value.partly[1]} seeds)"
 
 
 def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
@@ -184,8 +184,8 @@ def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[C
         cells = []
         for variant, value in zip(variants, values, strict=True):
             number = paper.get(variant.name, {}).get(row.figure.key) if isinstance(row.figure, At) else None
-            told = None if number is None or value is None else number.written(row.scale)
-            cells.append(Cell(_written(row, value), value is not None and value is leader, told))
+            difference = None if number is None or value is None else number.written(row.scale)
+            cells.append(Cell(_written(row, value), value is not None and value is leader, difference))
         rows.append((row.name, cells))
     return rows
 
@@ -223,8 +223,8 @@ def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[
             left_out.append((name, str(error)))
             continue
         if small is not None:
-            told = f"{name} ({small.remark})" if small.remark else name
-            found.append((told, base64.b64encode(small.data).decode()))
+            caption = f"{name} ({small.remark})" if small.remark else name
+            found.append((caption, base64.b64encode(small.data).decode()))
     return found, left_out
 
 
@@ -249,11 +249,13 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "replays": replays,
         "not_replayed": not_replayed,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
-        "too_slow": [(r, told) for r in comparison.results if (told := not_kept_up(r.summary))],
-        "caveats": [(r, told) for r in comparison.results for told in r.summary.get("fidelity", {}).get("caveats", [])],
+        "too_slow": [(r, doubt) for r in comparison.results if (doubt := not_kept_up(r.summary))],
+        "caveats": [
+            (r, caveat) for r in comparison.results for caveat in r.summary.get("fidelity", {}).get("caveats", [])
+        ],
         "agreement": agreement_lines(comparison.results),
-        "left_behind": [(r, told) for r in comparison.results if (told := left_behind(r.summary))],
-        "unfinished": [(r, told) for r in comparison.results if (told := unfinished(r.summary))],
+        "left_behind": [(r, doubt) for r in comparison.results if (doubt := left_behind(r.summary))],
+        "unfinished": [(r, doubt) for r in comparison.results if (doubt := unfinished(r.summary))],
     }
 
 

@@ -236,8 +236,8 @@ def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
     [] is all ranks.
     """
     try:
-        told = [group for part in ast.literal_eval(text) for group in json.loads(part)]
-        found = {str(group["pg_name"]): group["ranks"] for group in told}
+        listed = [group for part in ast.literal_eval(text) for group in json.loads(part)]
+        found = {str(group["pg_name"]): group["ranks"] for group in listed}
         if not all(isinstance(each, list) and all(type(one) is int for one in each) for each in found.values()):
             raise ValueError
     except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError):
@@ -281,29 +281,32 @@ class _Reader:
         self.schedule.check(f"workload.file: {files[0]}")
 
     def _add(self, where: str, rank: int, node: Any, collectives: _Collectives) -> None:
-        told = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
+        attributes = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
         schedule, time_ns = self.schedule, node.duration_micros * 1000
         if time_ns >= MAX_TIME_NS:
             raise UserError(
                 f"{where}: duration_micros {node.duration_micros}; expected less than {MAX_TIME_NS // 1000}"
             )
-        on_processor = bool(told.get("is_cpu_op"))
+        on_processor = bool(attributes.get("is_cpu_op"))
         if _GROUPS_OF_PYTORCH in node.name and node.inputs.values and not self._given:
             self._groups[rank].update(_listed(where, node.inputs.values, schedule.ranks))
         if node.type == _COMPUTE or (on_processor and node.type in (_SEND, _RECEIVE, _COLLECTIVE)):
             made = schedule.calc(rank, time_ns, processor=0 if on_processor else 1)
         elif node.type == _SEND:
             made = schedule.send(
-                rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(where, told)
+                rank,
+                _number(where, attributes, "comm_dst"),
+                _number(where, attributes, "comm_size"),
+                tag=_tag(where, attributes),
             )
         elif node.type == _RECEIVE:
-            made = schedule.recv(rank, _number(where, told, "comm_src"), tag=_tag(where, told))
+            made = schedule.recv(rank, _number(where, attributes, "comm_src"), tag=_tag(where, attributes))
         elif node.type == _COLLECTIVE:
-            kind = _number(where, told, "comm_type")
+            kind = _number(where, attributes, "comm_type")
             if kind not in _COLLECTIVES:
                 raise UserError(f"{where}: collective {kind}; expected one of {', '.join(map(str, _COLLECTIVES))}")
-            size_bytes = 1 if kind == _BARRIER else _number(where, told, "comm_size")
-            name, group = self._group(where, rank, told)
+            size_bytes = 1 if kind == _BARRIER else _number(where, attributes, "comm_size")
+            name, group = self._group(where, rank, attributes)
             if _COLLECTIVES[kind] in _OF_EACH:
                 size_bytes *= len(group)
             made, end = schedule.calc(rank, 0), schedule.calc(rank, 0)
@@ -351,10 +354,10 @@ class _Reader:
         """Add the collectives of one group: the n-th of each member are one, with a tag of its own in the trace."""
         for number, each in enumerate(zip(*members, strict=False)):
             if len({what for _, _, what in each}) > 1:
-                told = "; ".join(
+                kinds = "; ".join(
                     f"rank {rank} {what[0]} of {what[1]}" for rank, (_, _, what) in zip(group, each, strict=True)
                 )
-                raise UserError(f"workload.file: collective {number} of a group is not the same for all: {told}")
+                raise UserError(f"workload.file: collective {number} of a group is not the same for all: {kinds}")
             collective, size_bytes = each[0][2]
             after = {rank: [begin] for rank, (begin, _, _) in zip(group, each, strict=True)}
             ends = add(self.schedule, collective, algorithm, group, size_bytes, after, next(tags))

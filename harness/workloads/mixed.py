@@ -132,8 +132,8 @@ class Mixed(Traffic):
 
     @property
     def flow_bytes(self) -> int | None:
-        told = [part.traffic.flow_bytes for part in self._parts]
-        return None if None in told else sum(size for size in told if size is not None)
+        sizes = [part.traffic.flow_bytes for part in self._parts]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         part, own = self._own.get(id(flow), (None, flow))

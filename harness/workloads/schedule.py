@@ -102,8 +102,8 @@ class Schedule:
             open_ends[channel] += 1 if one.kind == "send" else -1
         for (source, destination, tag), more in open_ends.items():
             if more:
-                told = f"{more} more sends than receives" if more > 0 else f"{-more} more receives than sends"
-                raise UserError(f"{where}: {_from(source)} to rank {destination}, {_tag(tag)}: {told}")
+                surplus = f"{more} more sends than receives" if more > 0 else f"{-more} more receives than sends"
+                raise UserError(f"{where}: {_from(source)} to rank {destination}, {_tag(tag)}: {surplus}")
         expect_flows("file", sum(one.kind == "send" for one in self.operations))
         sorter = TopologicalSorter({i: (*one.requires, *one.follows) for i, one in enumerate(self.operations)})
         try:
@@ -248,8 +248,8 @@ class ScheduleTraffic(Traffic):
         waiting = sorted(
             number for channels in self._waiting.values() for receives in channels.values() for _, number in receives
         )
-        told = [self._operations[number] for number in waiting[:_TOLD]]
-        lines = [f"rank {one.rank} waits for ever for a message {_from(one.peer)}, {_tag(one.tag)}" for one in told]
+        shown = [self._operations[number] for number in waiting[:_TOLD]]
+        lines = [f"rank {one.rank} waits for ever for a message {_from(one.peer)}, {_tag(one.tag)}" for one in shown]
         return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
     def summary(self) -> dict[str, Any]:

@@ -148,18 +148,18 @@ def command(
     from p4switch.daemon.process import SwitchProcess
 
     settings = read(traffic) if traffic else TrafficSettings()
-    told = [] if tell is None else [tell]
+    listeners = [] if tell is None else [tell]
     if pcap is not None:
-        told.append(Captures(pcap, dict(interfaces), settings.tick_ns))
+        listeners.append(Captures(pcap, dict(interfaces), settings.tick_ns))
 
     def trace(event: Event) -> None:
-        for one in told:
+        for one in listeners:
             one(event)
 
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr, bfrt_address=bfrt,
         traffic=settings, seed=seed, drop_port=drop_port, stats_file=stats, changes_file=changes, send=send,
-        trace=trace if told else None,
+        trace=trace if listeners else None,
     )
     if program is not None and program.suffix == ".p4":
         process.load_source(program, include, define, arch)

@@ -237,8 +237,8 @@ class SwitchProcess:
 
     def _write_stats(self) -> None:
         if self._stats_file is not None:
-            told = {"monotonic_ns": time.monotonic_ns(), **self.live.stats()}
-            write_files({self._stats_file: json.dumps(told).encode()})
+            counters = {"monotonic_ns": time.monotonic_ns(), **self.live.stats()}
+            write_files({self._stats_file: json.dumps(counters).encode()})
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT; SIGHUP reads the file of link changes, SIGUSR1 writes statistics."""
