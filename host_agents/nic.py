@@ -11,7 +11,7 @@ from mypy_extensions import i64
 from host_agents import wire
 from host_agents.address_set import AddressSet
 from host_agents.assignments import CollectiveConfig
-from host_agents.cc.base import Host, NotificationPoint, Outlet, Path, Traffic
+from host_agents.cc.base import Host, NotificationOutlet, NotificationPoint, Path
 from host_agents.collective.engine import Engine
 from host_agents.collective.packets import QPN as COLLECTIVE_QPN
 from host_agents.config import SCOPE_QP, NicConfig
@@ -119,7 +119,7 @@ class Nic(Port):
         if not point.listens:  # one serves all queue pairs
             if self._silent is None:
                 self._silent = point
-                point.bind(Outlet(self.host, Traffic()))
+                point.bind(NotificationOutlet(self.host))
             point = self._silent
         frames = Frames(
             self.address,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from host_agents.cc.base import Host, Outlet, ReactionPoint, Traffic
-from host_agents.errors import HostError
+from host_agents.cc.base import Host, NotificationOutlet, ReactionOutlet, ReactionPoint, Traffic
 from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
 from host_agents.messages import Connection
@@ -26,7 +25,7 @@ class SenderTraffic(Traffic):
         return oldest
 
 
-class SenderOutlet(Outlet):
+class SenderOutlet(ReactionOutlet):
     """Speaks through the first of the queue pairs that are open; without any, nobody hears."""
 
     def __init__(self, host: Host, traffic: Traffic, port: Port) -> None:
@@ -87,10 +86,6 @@ class SenderOutlet(Outlet):
     def count_malformed(self) -> None:
         self._port.stats.malformed += 1
 
-    def count_held_pull(self) -> None:
-        if self.senders:
-            self.senders[0].stats.pulls_held += 1
-
     def set_rto(self, rto_ns: int) -> None:
         for sender in self.senders:
             sender.rto_ns = rto_ns
@@ -104,11 +99,11 @@ class SenderOutlet(Outlet):
             limiter.wake(self._port.now_ns)
 
 
-class ReceiverOutlet(Outlet):
+class ReceiverOutlet(NotificationOutlet):
     """Outlet of a notification point, which needs nothing of a sending half: most ends only receive."""
 
     def __init__(self, host: Host, connection: Connection, frames: Frames, port: Port, data_priority: int) -> None:
-        super().__init__(host, Traffic())
+        super().__init__(host)
         self.is_open = True
         self._connection = connection
         self._frames = frames
@@ -147,25 +142,12 @@ class ReceiverOutlet(Outlet):
             self._connection.stats.cnps_sent += 1
             self._port.send_control(self._frames.cnp(self._connection.data_entropy()))
 
-    def send_again(self, place: int) -> None:
-        raise _no_data("send_again")
-
-    def set_priority(self, priority: int) -> None:
-        raise _no_data("set_priority")
-
-    def may_retry(self, now_ns: int) -> bool:
-        raise _no_data("may_retry")
-
     def count_malformed(self) -> None:
         self._port.stats.malformed += 1
 
     def count_held_pull(self) -> None:
         if self.is_open:
             self._connection.stats.pulls_held += 1
-
-
-def _no_data(call: str) -> HostError:
-    return HostError(f"a notification point called outlet.{call}: it sends no data; only reaction points may call it")
 
 
 class Group:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
@@ -85,7 +85,7 @@ class Accurate(ReactionPoint):
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._heartbeat = self.timer()
         limit = self.parameters.clock_error_ns

@@ -217,14 +217,13 @@ class Host:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Outlet:
-    """The voice of a point: control packets to its peer, and word to those who obey its rate and window.
+    """Control packets of a point to its peer, and counters of its NIC.
 
-    A shared reaction point speaks through the first of its queue pairs that is open. This base class says nothing.
+    This base class sends nothing.
     """
 
-    def __init__(self, host: Host, traffic: Traffic) -> None:
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self.traffic = traffic
 
     def qpn(self) -> int:
         """Return the number of the speaking queue pair."""
@@ -279,31 +278,39 @@ class Outlet:
     def send_cnp(self) -> None:
         """Send a congestion notification packet to the peer (annex A17.9.3)."""
 
+    def count_malformed(self) -> None:
+        """Count a control packet with impossible contents as malformed."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReactionOutlet(Outlet):
+    """Outlet of a reaction point, which tells the queue pairs that share it what they are to send.
+
+    Control packets leave through the first of these queue pairs that is open. This base class sends nothing.
+    """
+
+    def __init__(self, host: Host, traffic: Traffic) -> None:
+        super().__init__(host)
+        self.traffic = traffic
+
     def send_again(self, place: int) -> None:
         """Send data packets again from this place on, in order of first sending, since they have not arrived.
 
-        The protocol knows it, so it counts neither as a NAK nor as a time-out. Raises HostError for a notification
-        point.
+        The protocol knows it, so it counts neither as a NAK nor as a time-out.
         """
 
     def set_priority(self, priority: int) -> None:
         """Set the class in which data packets wait and leave from now on; -1: the NIC's.
 
-        Requires `own_headers`. Raises HostError for a notification point.
+        Requires `own_headers`.
         """
 
     def may_retry(self, now_ns: int) -> bool:
         """Count a request of the protocol that was not answered in time; return whether it may be repeated.
 
-        False means that the retries are used up: the connection has ended. Raises HostError for a notification point.
+        False means that the retries are used up: the connection has ended.
         """
         return True
-
-    def count_malformed(self) -> None:
-        """Count a control packet with impossible contents as malformed."""
-
-    def count_held_pull(self) -> None:
-        """Count credit that was held back because earlier packets did not arrive."""
 
     def set_rto(self, rto_ns: int) -> None:
         """Have the transport wait so long for an acknowledgement from now on; else it is as the NIC says."""
@@ -315,24 +322,28 @@ class Outlet:
         """Resume sending, since `may_send` may have become true."""
 
 
-_nowhere: Final = Outlet(Host(), Traffic())  # until `bind`
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NotificationOutlet(Outlet):
+    """Outlet of a notification point, which sends no data. This base class sends nothing."""
+
+    def count_held_pull(self) -> None:
+        """Count credit that was held back because earlier packets did not arrive."""
+
+
+# The outlets of points until `bind`.
+_no_reaction_outlet: Final = ReactionOutlet(Host(), Traffic())
+_no_notification_outlet: Final = NotificationOutlet(_no_reaction_outlet.host)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Point(TimerOwner):
-    """Common base of both points: a path, and, once bound, a host, an outlet and timers."""
+    """Common base of both points: a path, and, once an outlet is bound, a host and timers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.outlet = _nowhere
-        self.host = _nowhere.host
+        self.host = _no_reaction_outlet.host
         self.closed = False
         self._timers: list[Timer] = []
-
-    def bind(self, outlet: Outlet) -> None:
-        """Bind the point to its outlet; called once, before anything else."""
-        self.outlet = outlet
-        self.host = outlet.host
 
     def timer(self, kind: int = 0) -> Timer:
         """Return a new timer that calls this object's `on_timer`; requires `bind`."""
@@ -353,6 +364,7 @@ class ReactionPoint(Point):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self.outlet = _no_reaction_outlet
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
@@ -368,9 +380,10 @@ class ReactionPoint(Point):
         """True if it uses more than rate and window: headers of its own, or messages that travel alone."""
         return self.own_headers or self.alone_bytes >= 0
 
-    def bind(self, outlet: Outlet) -> None:
-        """Bind the point to its outlet, and to the traffic of its queue pairs."""
-        super().bind(outlet)
+    def bind(self, outlet: ReactionOutlet) -> None:
+        """Bind the point to its outlet and the traffic of its queue pairs; called once, before anything else."""
+        self.outlet = outlet
+        self.host = outlet.host
         self.traffic = outlet.traffic
 
     def on_start(self, now_ns: int) -> None:
@@ -577,11 +590,17 @@ class NotificationPoint(Point):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self.outlet = _no_notification_outlet
         self.listens = True  # to packets and messages; set when it is made
         self.pulling = False  # in the pull pacer's ring
         self.pulls_ahead = False  # it has turns for more than it owes when nobody owes anything; set when it is made
         self.idling = False  # in the pull pacer's ring of those
         self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
+
+    def bind(self, outlet: NotificationOutlet) -> None:
+        """Bind the point to its outlet; called once, before anything else."""
+        self.outlet = outlet
+        self.host = outlet.host
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """Handle a data packet of this QP, in order or not.

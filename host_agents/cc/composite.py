@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionPoint, Trimmed
+from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionOutlet, ReactionPoint, Trimmed
 from host_agents.errors import HostError
 
 
@@ -32,7 +32,7 @@ class CompositeReactionPoint(ReactionPoint):
             part.whole = self
         self.follow()
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         for part in self.parts:
             part.bind(outlet)

@@ -25,7 +25,15 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import (
+    UNLIMITED,
+    NotificationOutlet,
+    NotificationPoint,
+    Outlet,
+    Path,
+    ReactionOutlet,
+    ReactionPoint,
+)
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
@@ -366,7 +374,7 @@ class DartReceiver(NotificationPoint):
         self._life = -1  # of the sender, in which its message is counted; -1: there is none
         self._announced: dict[int, int] = {}  # messages that were counted when they were announced: in which life
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         senders = self.host.part(f"Dart's senders, partition {outlet.partition_key():#06x}", self._make)
         assert isinstance(senders, ActiveSenders)
@@ -481,7 +489,7 @@ class Dart(CompositeReactionPoint):
         self._listed = False  # in the source queue
         self._queue = SourceQueue(path.line_rate_bps)
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         queue = self.host.part("Dart's source queue", self._make_queue)
         assert isinstance(queue, SourceQueue)

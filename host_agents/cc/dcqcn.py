@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.fifo import Fifo
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
@@ -110,7 +110,7 @@ class Dcqcn(ReactionPoint):
         self._alpha_cnp = False  # a CNP since the last one
         self._cut_ns = NEVER  # the next moment at which a cut may be made
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._cut_timer = self.timer(CUT)
         self._increase_timer = self.timer(INCREASE)
@@ -219,7 +219,7 @@ class CnpSender(NotificationPoint):
         self._by_port = parameters.cnp_limit == PORT
         self._gap = CnpGap()
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         if self._by_port:
             shared = self.host.part("cnp gap", CnpGap)

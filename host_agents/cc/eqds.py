@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
@@ -93,7 +93,7 @@ class Eqds(CompositeReactionPoint):
         self._trimmed_bytes = 0  # what NACKs told of, in full packets: the receiver pulls it again by itself
         self._heard_ns = 0  # when the last pull came, or the last RTS left
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._retry = self.timer()
 
@@ -209,7 +209,7 @@ class EqdsReceiver(NotificationPoint):
         self._held = False  # back by the window
         self._turn_bytes = int(float(path.link_bytes(path.wire_bytes)) / parameters.pull_rate)
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         self._pacer = pull_pacer(self.host, self.path)
 

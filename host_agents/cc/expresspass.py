@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
@@ -89,7 +89,7 @@ class ExpressPass(ReactionPoint):
         self._most_credits = parameters.burst_credits
         self._heard_ns = 0
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._retry = self.timer()
 
@@ -213,7 +213,7 @@ class ExpressPassReceiver(NotificationPoint):
         self._entropy = FIRST_ENTROPY  # of the packet that came last: credits go on its path
         self._heard_ns = 0  # when a request came last, or data
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
         meter = self.host.part("credit meter", self._make_meter)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from host_agents.cc.base import Feedback, Outlet, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionOutlet, ReactionPoint
 from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
@@ -40,7 +40,7 @@ class Infiniband(ReactionPoint):
         self._timer_ns = parameters.ccti_timer * TIMER_UNIT_NS
         self._apply()
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
 

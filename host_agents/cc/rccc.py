@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.oversubscription import Oversubscription
 from host_agents.config import SCOPE_QP
@@ -126,7 +126,7 @@ class Rccc(CompositeReactionPoint):
         self._pulled_ns = 0  # when the last pull came
         self._bytes_per_ns = _FASTER * path.line_rate_bps / 8e9
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         senders = self.host.part("RCCC senders", Senders)
         assert isinstance(senders, Senders)
@@ -277,7 +277,7 @@ class RcccReceiver(NotificationPoint):
         self._ratio = parameters.oversubscription
         self._control: Oversubscription | None = None
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         self._pacer = pull_pacer(self.host, self.path)
         if self._ratio > 1.0:

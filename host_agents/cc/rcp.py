@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
@@ -58,7 +58,7 @@ class Rcp(ReactionPoint):
         self._busy = 0  # queue pairs with something to send, or to be acknowledged
         self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
 

@@ -26,7 +26,7 @@ from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.cc.one_rc import (
     DATA_PRIORITY,
     SPECULATIVE,
@@ -216,7 +216,7 @@ class Sperc(ReactionPoint):
         """Number of the flow's speculative packets that passed; None: no response has reported it."""
         return None if self._speculation is None else self._speculation.passed
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
         if self.parameters.own_link:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from host_agents.cc.base import Outlet, Path, ReactionPoint
+from host_agents.cc.base import Path, ReactionOutlet, ReactionPoint
 from host_agents.config import DATAGRAM, NicConfig
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
@@ -33,7 +33,7 @@ class Udp(ReactionPoint):
             self.rate_bps = min(parameters.rate_bps, path.line_rate_bps)
         self._silent = False
 
-    def bind(self, outlet: Outlet) -> None:
+    def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._switch = self.timer()
 

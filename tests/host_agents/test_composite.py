@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_agents.cc.base import UNLIMITED, Feedback, Host, Outlet, Path, ReactionPoint, Traffic
+from host_agents.cc.base import UNLIMITED, Feedback, Host, Path, ReactionOutlet, ReactionPoint, Traffic
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.errors import HostError
 from host_agents.registry import resolve
@@ -10,7 +10,7 @@ from host_agents.registry import resolve
 PATH = Path(100e9, 8_000, 1000, 1058, 80)
 
 
-class Recorder(Outlet):
+class Recorder(ReactionOutlet):
     """Keeps what is said."""
 
     def __init__(self):

@@ -9,7 +9,7 @@ import pytest
 
 from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
-from host_agents.cc.base import Host, Outlet, Path, Traffic
+from host_agents.cc.base import Host, NotificationOutlet, Path, ReactionOutlet, Traffic
 from host_agents.cc.dart import (
     ACK,
     LOOK_AHEAD,
@@ -43,17 +43,16 @@ BDP_BYTES = RATE_BPS * RTT_NS / 8e9
 ADDRESSES = tuple(parse_address(f"10.0.0.{i + 1}") for i in range(40))
 
 
-class Voice(Outlet):
-    """Outlet of a queue pair with the NIC at `address`, which remembers what was sent."""
+class Recorder(NotificationOutlet):
+    """Outlet of a receiver to the NIC at `address`, which records what is sent."""
 
-    def __init__(self, host: Host, address: int, traffic: Traffic | None = None, partition: int = 0xFFFF) -> None:
-        super().__init__(host, traffic or Traffic())
+    def __init__(self, host: Host, address: int, partition: int = 0xFFFF) -> None:
+        super().__init__(host)
         self.address = address
         self.partition = partition
         self.cnps = 0
         self.malformed = 0
         self.notices: list[dict[str, int]] = []
-        self.opened = 0
 
     def peer_address(self) -> int:
         return self.address
@@ -67,9 +66,6 @@ class Voice(Outlet):
     def count_malformed(self) -> None:
         self.malformed += 1
 
-    def window_opened(self) -> None:
-        self.opened += 1
-
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         assert packet is NOTICE
         self.notices.append(SHARE_HEADER.decode(body))
@@ -82,15 +78,15 @@ class Receiver:
         self.parameters = parameters or DartParameters()
         self.host = Host(timers=TimerQueue(), nics=ADDRESSES)
         self.points: dict[tuple[int, int], DartReceiver] = {}
-        self.voices: dict[tuple[int, int], Voice] = {}
+        self.outlets: dict[tuple[int, int], Recorder] = {}
         self.now_ns = 0
 
     def point(self, sender: int, qp: int = 0, partition: int = 0xFFFF) -> DartReceiver:
         found = self.points.get((sender, qp))
         if found is None:
             found = DartReceiver(self.parameters, PATH)
-            self.voices[sender, qp] = Voice(self.host, ADDRESSES[sender - 1], partition=partition)
-            found.bind(self.voices[sender, qp])
+            self.outlets[sender, qp] = Recorder(self.host, ADDRESSES[sender - 1], partition=partition)
+            found.bind(self.outlets[sender, qp])
             self.points[sender, qp] = found
         return found
 
@@ -180,17 +176,17 @@ def test_figure_5() -> None:
     at_rate(receiver, 1.0)
     assert receiver.packet(1, marked=True, gap=PACKET_NS) == 2
     assert receiver.told(1)["state"] == RECEIVER_CONGESTION
-    assert receiver.voices[1, 0].cnps == 0
+    assert receiver.outlets[1, 0].cnps == 0
     at_rate(receiver, 0.8)
     assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1
     assert receiver.told(1)["state"] == NON_RECEIVER_CONGESTION
-    assert receiver.voices[1, 0].cnps == 1
+    assert receiver.outlets[1, 0].cnps == 1
     at_rate(receiver, 1.0)
     receiver.packet(2, last=True, gap=PACKET_NS)
     receiver.now_ns += 50_000
     at_rate(receiver, 1.0)
     assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1  # one sender
-    assert receiver.voices[1, 0].cnps == 2
+    assert receiver.outlets[1, 0].cnps == 2
     receiver.packet(2, first=True, gap=RTT_NS - 1)
     assert receiver.told(2) == {**receiver.told(2), "state": NON_RECEIVER_CONGESTION, "n": 1}
     assert receiver.packet(2, gap=1) == 2
@@ -212,7 +208,7 @@ def test_short_frames_are_measured_with_what_their_link_takes_for_each(share: fl
     """Preamble, gap and FCS are a quarter of the time of a frame of 100 bytes."""
     framed = Path(RATE_BPS, RTT_NS, 1460, WIRE_BYTES, 80, frame_overhead_bytes=24)
     point = DartReceiver(DartParameters(), framed)
-    point.bind(Voice(Host(timers=TimerQueue(), nics=ADDRESSES), ADDRESSES[0]))
+    point.bind(Recorder(Host(timers=TimerQueue(), nics=ADDRESSES), ADDRESSES[0]))
     header = wire.header(1, 2, 3, wire.SEND_MIDDLE, 4, after_bth_bytes=100 - 58)
     gap_ns = round((100 + 24) * 8e9 / RATE_BPS / share)
     for i in range(12):
@@ -239,7 +235,7 @@ def test_cnps_go_out_once_in_50_us_to_each_sender() -> None:
     for _ in range(100):
         for sender in (1, 2):
             receiver.packet(sender, marked=True, gap=2_000)
-    assert [receiver.voices[sender, 0].cnps for sender in (1, 2)] == [8, 8]
+    assert [receiver.outlets[sender, 0].cnps for sender in (1, 2)] == [8, 8]
 
 
 def test_without_apportioning_every_mark_is_passed_on() -> None:
@@ -248,7 +244,7 @@ def test_without_apportioning_every_mark_is_passed_on() -> None:
         receiver.packet(sender, first=True)
     at_rate(receiver, 1.0)
     assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1
-    assert receiver.voices[1, 0].cnps == 1
+    assert receiver.outlets[1, 0].cnps == 1
 
 
 def test_the_version_counts_changes_for_one_sender() -> None:
@@ -297,7 +293,7 @@ def test_all_that_are_counted_and_have_a_queue_pair_are_told_once() -> None:
     receiver.point(2)
     receiver.look_ahead(1, 5, (1, 2, 3))
     receiver.look_ahead(2, 5, (1, 2, 3))
-    told = {sender: [notice["n"] for notice in voice.notices] for (sender, _), voice in receiver.voices.items()}
+    told = {sender: [notice["n"] for notice in outlet.notices] for (sender, _), outlet in receiver.outlets.items()}
     assert told == {9: [4], 2: [4], 1: [4]}
 
 
@@ -306,7 +302,7 @@ def test_advert_to_active_tells_only_those_that_send_something_else() -> None:
     receiver.packet(9, first=True)
     receiver.packet(2, first=True, qp=1)
     receiver.look_ahead(1, 5, (1, 2, 3))
-    assert [len(receiver.voices[key].notices) for key in ((9, 0), (2, 1), (1, 0))] == [1, 1, 0]
+    assert [len(receiver.outlets[key].notices) for key in ((9, 0), (2, 1), (1, 0))] == [1, 1, 0]
 
 
 def test_a_sender_of_two_incasts_is_counted_until_both_are_over() -> None:
@@ -454,9 +450,9 @@ def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_ch
     receiver = Receiver()
     receiver.packet(9, first=True)
     receiver.look_ahead(1, 5, members)
-    assert receiver.voices[1, 0].malformed == 1
+    assert receiver.outlets[1, 0].malformed == 1
     assert receiver.senders.n == 1
-    assert receiver.voices[9, 0].notices == []
+    assert receiver.outlets[9, 0].notices == []
 
 
 def test_advert_on_change_tells_who_is_wrong_by_more_than_a_factor_of_two_a_base_rtt_after_the_last() -> None:
@@ -464,12 +460,12 @@ def test_advert_on_change_tells_who_is_wrong_by_more_than_a_factor_of_two_a_base
     receiver.packet(1, first=True)
     receiver.packet(2, first=True, gap=RTT_NS)
     receiver.packet(3, first=True)
-    assert [notice["n"] for notice in receiver.voices[1, 0].notices] == [3]
+    assert [notice["n"] for notice in receiver.outlets[1, 0].notices] == [3]
     for sender in range(4, 10):
         receiver.packet(sender, first=True)
-    assert len(receiver.voices[1, 0].notices) == 1
+    assert len(receiver.outlets[1, 0].notices) == 1
     receiver.packet(10, first=True, gap=RTT_NS)
-    assert [notice["n"] for notice in receiver.voices[1, 0].notices] == [3, 10]
+    assert [notice["n"] for notice in receiver.outlets[1, 0].notices] == [3, 10]
 
 
 # Property n.
@@ -585,11 +581,11 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
 # The sender
 
 
-def sender(parameters: DartParameters | None = None, host: Host | None = None) -> tuple[Dart, Voice]:
+def sender(parameters: DartParameters | None = None, host: Host | None = None) -> tuple[Dart, TimerQueue]:
     point = Dart(parameters or DartParameters(fall_back=False), PATH, [])
-    voice = Voice(host or Host(timers=TimerQueue()), ADDRESSES[0])
-    point.bind(voice)
-    return point, voice
+    host = host or Host(timers=TimerQueue())
+    point.bind(ReactionOutlet(host, Traffic()))
+    return point, host.timers
 
 
 def tell(point: Dart, packet: Packet, now_ns: int = 0, **values: int) -> None:
@@ -656,8 +652,7 @@ def test_a_message_starts_at_line_rate_with_one_bdp_before_the_first_ack() -> No
 
 
 def test_a_notice_binds_who_has_not_started_and_lapses_unless_an_ack_confirms_it() -> None:
-    point, voice = sender()
-    timers = voice.host.timers
+    point, timers = sender()
     tell(point, NOTICE, version=1, n=10)
     point.on_start(0)
     assert point.rate_bps == 1 * GBPS
@@ -682,7 +677,7 @@ def test_a_window_of_a_share_holds_what_links_charge_in_a_base_rtt() -> None:
     """Windows count frames alone, shares are of what links charge, with preamble and gap."""
     path = Path(RATE_BPS, PATH.base_rtt_ns, PATH.mtu_bytes, WIRE_BYTES, PATH.cell_bytes, frame_overhead_bytes=24)
     point = Dart(DartParameters(share_as="window", fall_back=False), path, [])
-    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    point.bind(ReactionOutlet(Host(timers=TimerQueue()), Traffic()))
     tell(point, ACK, version=1, n=4)
     packets = point.window_bytes / WIRE_BYTES
     assert packets * path.link_bytes(WIRE_BYTES) == pytest.approx(BDP_BYTES / 4)
@@ -691,7 +686,7 @@ def test_a_window_of_a_share_holds_what_links_charge_in_a_base_rtt() -> None:
 def test_the_fall_backs_rate_counts_where_it_is_the_lesser() -> None:
     point = resolve("dart").reaction_point(PATH)
     assert isinstance(point, Dart)
-    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    point.bind(ReactionOutlet(Host(timers=TimerQueue()), Traffic()))
     point.on_cnp(0)
     assert point.rate_bps == 5 * GBPS
     tell(point, ACK, version=1, n=1, state=NON_RECEIVER_CONGESTION)
@@ -702,7 +697,7 @@ def test_the_fall_backs_rate_counts_where_it_is_the_lesser() -> None:
 
 def test_as_printed_no_window_no_drain_no_waiting() -> None:
     point = resolve("dart-paper").reaction_point(PATH)
-    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    point.bind(ReactionOutlet(Host(timers=TimerQueue()), Traffic()))
     point.on_start(0)
     assert point.window_bytes > 1e15
     assert point.alone_bytes == -1

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from host_agents import wire
-from host_agents.cc.base import Host, Outlet, Path, Traffic
+from host_agents.cc.base import Host, NotificationOutlet, Path, ReactionOutlet, Traffic
 from host_agents.cc.expresspass import (
     CREDIT,
     CREDIT_BYTES,
@@ -25,15 +25,23 @@ PATH = Path(10e9, 100_000, 1460, WIRE_BYTES, 80)
 CREDIT_NS = (WIRE_BYTES + CREDIT_BYTES) * 8 / 10
 
 
-class Voice(Outlet):
+class Requests(ReactionOutlet):
     def __init__(self) -> None:
         super().__init__(Host(timers=TimerQueue(), rto_ns=1_000_000), Traffic())
-        self.said: list[tuple[int, int]] = []  # opcode, number or whether it is the end
+        self.said: list[tuple[int, int]] = []  # opcode, whether it is the end
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        self.said.append((packet.opcode, packet.get("stop", body, 0)))
+
+
+class Credits(NotificationOutlet):
+    def __init__(self) -> None:
+        super().__init__(Host(timers=TimerQueue()))
+        self.said: list[tuple[int, int]] = []  # opcode, number
         self.sizes: list[int] = []  # of what followed the BTH
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
-        name = "number" if packet is CREDIT else "stop"
-        self.said.append((packet.opcode, packet.get(name, body, 0)))
+        self.said.append((packet.opcode, packet.get("number", body, 0)))
         self.sizes.append(len(body))
 
 
@@ -49,12 +57,12 @@ def data(number: int) -> bytes:
     return bytes(header)
 
 
-def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceiver, Voice]:
+def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceiver, Credits]:
     values = {"jitter": 0.0, "credit_spread_bytes": 0, **parameters}
     point = ExpressPassReceiver(ExpressPassParameters(**values), path)  # type: ignore[arg-type]
-    voice = Voice()
-    point.bind(voice)
-    return point, voice
+    outlet = Credits()
+    point.bind(outlet)
+    return point, outlet
 
 
 def test_algorithm_1() -> None:
@@ -86,14 +94,14 @@ def test_the_weight_has_a_least_and_a_most() -> None:
 
 
 def test_credits_leave_at_the_rate_from_request_to_stop() -> None:
-    point, voice = receiver(initial_rate=0.5)
-    timers = voice.host.timers
+    point, outlet = receiver(initial_rate=0.5)
+    timers = outlet.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
     times = [0]
     for _ in range(4):
         times.append(timers.first_ns)
         timers.serve_first()
-    assert voice.said == [(CREDIT.opcode, i + 1) for i in range(5)]
+    assert outlet.said == [(CREDIT.opcode, i + 1) for i in range(5)]
     assert [b - a for a, b in itertools.pairwise(times)] == [round(2 * CREDIT_NS)] * 4
     point.on_control(times[-1], *control(CREDIT_REQUEST, stop=1))
     assert timers.first_ns == NEVER
@@ -101,8 +109,8 @@ def test_credits_leave_at_the_rate_from_request_to_stop() -> None:
 
 def test_what_data_tells_of_credits_is_what_was_lost() -> None:
     """Data comes for 1, 2, 5 and 10 of ten credits: six are lost. So the rate falls after the update period."""
-    point, voice = receiver(initial_rate=1.0, update_base_rtts=0.2)
-    timers = voice.host.timers
+    point, outlet = receiver(initial_rate=1.0, update_base_rtts=0.2)
+    timers = outlet.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
     for _ in range(9):
         timers.serve_first()
@@ -127,24 +135,25 @@ def test_a_larger_credit_takes_more_of_the_link() -> None:
 
 @pytest.mark.parametrize("overhead_bytes", [0, 24])
 def test_a_link_that_charges_framing_carries_fewer_packets_and_credits(overhead_bytes: int) -> None:
-    point, voice = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), overhead_bytes), initial_rate=1.0)
+    point, outlet = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), overhead_bytes), initial_rate=1.0)
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
-    assert voice.host.timers.first_ns == round((WIRE_BYTES + CREDIT_BYTES + 2 * overhead_bytes) * 8 / 10)
+    assert outlet.host.timers.first_ns == round((WIRE_BYTES + CREDIT_BYTES + 2 * overhead_bytes) * 8 / 10)
 
 
 def test_of_a_link_that_charges_flits_a_credit_takes_one() -> None:
     """Four to twelve of its 62 to 70 bytes would be left; all credits take the same."""
-    point, voice = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), -58), initial_rate=1.0, credit_spread_bytes=8)
+    path = Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), -58)
+    point, outlet = receiver(path, initial_rate=1.0, credit_spread_bytes=8)
     for _ in range(3):
         point.on_control(0, *control(CREDIT_REQUEST, stop=0))
-        assert voice.host.timers.first_ns == round((WIRE_BYTES - 58 + 16) * 8 / 10)
+        assert outlet.host.timers.first_ns == round((WIRE_BYTES - 58 + 16) * 8 / 10)
         point.on_control(0, *control(CREDIT_REQUEST, stop=1))
 
 
 def test_gaps_and_sizes_of_credits_are_random() -> None:
     """10% more or less, and up to eight bytes: else credits of several flows come in step."""
-    point, voice = receiver(initial_rate=1.0, jitter=0.1, credit_spread_bytes=8, update_base_rtts=1e3)
-    timers = voice.host.timers
+    point, outlet = receiver(initial_rate=1.0, jitter=0.1, credit_spread_bytes=8, update_base_rtts=1e3)
+    timers = outlet.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
     times = [0]
     for _ in range(300):
@@ -154,7 +163,7 @@ def test_gaps_and_sizes_of_credits_are_random() -> None:
     gaps = [(b - a) / mean_ns for a, b in itertools.pairwise(times)]
     assert min(gaps) == pytest.approx(0.9, abs=0.01)
     assert max(gaps) == pytest.approx(1.1, abs=0.01)
-    assert set(voice.sizes[1:]) == set(range(CREDIT.size_bytes, CREDIT.size_bytes + 9))
+    assert set(outlet.sizes[1:]) == set(range(CREDIT.size_bytes, CREDIT.size_bytes + 9))
 
 
 def test_a_rate_is_never_below_a_credit_in_an_update_period() -> None:
@@ -185,40 +194,40 @@ def test_as_simulated_a_full_link_is_the_most_and_a_loss_counts_by_what_came() -
 
 def test_a_credit_draws_one_packet() -> None:
     point = ExpressPass(ExpressPassParameters(), PATH)
-    voice = Voice()
-    point.bind(voice)
-    voice.traffic.waiting_bytes = 2 * WIRE_BYTES
+    outlet = Requests()
+    point.bind(outlet)
+    outlet.traffic.waiting_bytes = 2 * WIRE_BYTES
     point.on_start(0)
-    assert voice.said == [(CREDIT_REQUEST.opcode, 0)]
+    assert outlet.said == [(CREDIT_REQUEST.opcode, 0)]
     assert not point.may_send(0)
     for number in (70, 71):
         point.on_control(10, *control(CREDIT, number=number))
         assert point.may_send(0)
         assert point.data_headers(10, data(0), 0, 3_000, False, False)[wire.BECN] == number & 0x3F
-        voice.traffic.waiting_bytes -= WIRE_BYTES
+        outlet.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(10, WIRE_BYTES)
         assert not point.may_send(0)
-    assert voice.said[1:] == [(CREDIT_REQUEST.opcode, 1)]
+    assert outlet.said[1:] == [(CREDIT_REQUEST.opcode, 1)]
     point.on_control(20, *control(CREDIT, number=72))  # the receiver has not heard of the end
-    assert (point.credits_wasted, voice.said[2:]) == (1, [(CREDIT_REQUEST.opcode, 1)])
+    assert (point.credits_wasted, outlet.said[2:]) == (1, [(CREDIT_REQUEST.opcode, 1)])
 
 
 def test_who_hears_nothing_asks_again() -> None:
     point = ExpressPass(ExpressPassParameters(), PATH)
-    voice = Voice()
-    point.bind(voice)
-    voice.traffic.waiting_bytes = WIRE_BYTES
+    outlet = Requests()
+    point.bind(outlet)
+    outlet.traffic.waiting_bytes = WIRE_BYTES
     point.on_start(0)
-    assert voice.host.timers.first_ns == 1_000_000
-    voice.host.timers.serve_first()
-    assert voice.said == [(CREDIT_REQUEST.opcode, 0)] * 2
+    assert outlet.host.timers.first_ns == 1_000_000
+    outlet.host.timers.serve_first()
+    assert outlet.said == [(CREDIT_REQUEST.opcode, 0)] * 2
 
 
 def test_credits_wait_for_their_packets_as_many_as_links_let_through_at_once() -> None:
     """The link is taken, or paused: each draws its own packet later. Those beyond eight, and those left, are wasted."""
-    point, voice = ExpressPass(ExpressPassParameters(), PATH), Voice()
-    point.bind(voice)
-    voice.traffic.waiting_bytes = 7 * WIRE_BYTES
+    point, outlet = ExpressPass(ExpressPassParameters(), PATH), Requests()
+    point.bind(outlet)
+    outlet.traffic.waiting_bytes = 7 * WIRE_BYTES
     point.on_post(0)
     for number in range(1, 11):
         point.on_control(10, *control(CREDIT, number=number))
@@ -226,7 +235,7 @@ def test_credits_wait_for_their_packets_as_many_as_links_let_through_at_once() -
     drawn = []
     while point.may_send(0):
         drawn.append(point.data_headers(20, data(0), 0, 3_000, False, False)[wire.BECN])
-        voice.traffic.waiting_bytes -= WIRE_BYTES
+        outlet.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(20, WIRE_BYTES)
     assert drawn == [1, 2, 3, 4, 5, 6, 7]
     assert point.credits_wasted == 3

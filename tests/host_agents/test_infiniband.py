@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from host_agents.cc.base import Feedback, Host, Outlet, Path, Traffic
+from host_agents.cc.base import Feedback, Host, Path, ReactionOutlet, Traffic
 from host_agents.cc.infiniband import Infiniband, InfinibandParameters
 from host_agents.timers import NEVER, TimerQueue
 
@@ -15,7 +15,7 @@ TIMER_NS = 150 * 1024
 def made(parameters: InfinibandParameters | None = None) -> tuple[Infiniband, TimerQueue]:
     timers = TimerQueue()
     point = Infiniband(parameters or InfinibandParameters(), Path(LINE_BPS, 10_000, 4096, 4154, 80))
-    point.bind(Outlet(Host(timers=timers), Traffic()))
+    point.bind(ReactionOutlet(Host(timers=timers), Traffic()))
     return point, timers
 
 

@@ -661,11 +661,11 @@ def listening_end():
     return b.open_qp("10.0.0.2", 1, 1, protocol=dataclasses.replace(b.protocol, info=info)), b
 
 
-@pytest.mark.parametrize("call", ["send_again", "set_priority", "may_retry"])
-def test_a_notification_point_that_asks_for_what_senders_do_is_told_so(call):
-    outlet = listening_end()[0].notification_point.outlet
-    with pytest.raises(HostError, match=f"a notification point called outlet.{call}: it sends no data"):
-        getattr(outlet, call)(0)
+@pytest.mark.parametrize("name", ["send_again", "set_priority", "may_retry", "set_rto", "traffic"])
+def test_only_the_outlet_of_a_reaction_point_has_what_is_for_senders(name):
+    qp, _ = listening_end()
+    assert hasattr(qp.reaction_point.outlet, name)
+    assert not hasattr(qp.notification_point.outlet, name)
 
 
 def test_a_closed_queue_pair_gets_no_sending_half_by_its_notification_point():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, Host, Outlet, Path, Traffic
+from host_agents.cc.base import UNLIMITED, Host, NotificationOutlet, Path, ReactionOutlet, Traffic
 from host_agents.cc.rcp import RATE, Rcp, RcpParameters, RcpReceiver
 from host_agents.packets import Packet
 from host_agents.timers import TimerQueue
@@ -13,7 +13,7 @@ RTT_NS = 8_000
 PATH = Path(LINE_BPS, RTT_NS, 1460, 1518, 80)
 
 
-class Voice(Outlet):
+class Questions(ReactionOutlet):
     def __init__(self, host: Host) -> None:
         super().__init__(host, Traffic())
         self.said: list[tuple[int, dict[str, int]]] = []
@@ -23,12 +23,22 @@ class Voice(Outlet):
         self.said.append((psn, RATE.decode(body, 0)))
 
 
-def made() -> tuple[Rcp, Voice, TimerQueue]:
+class Answers(NotificationOutlet):
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.said: list[tuple[int, dict[str, int]]] = []
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        assert packet is RATE
+        self.said.append((psn, RATE.decode(body, 0)))
+
+
+def made() -> tuple[Rcp, Questions, TimerQueue]:
     timers = TimerQueue()
-    voice = Voice(Host(timers=timers))
+    outlet = Questions(Host(timers=timers))
     point = Rcp(RcpParameters(), PATH)
-    point.bind(voice)
-    return point, voice, timers
+    point.bind(outlet)
+    return point, outlet, timers
 
 
 def response(psn: int, rate_kbps: int) -> tuple[bytes, int]:
@@ -38,9 +48,9 @@ def response(psn: int, rate_kbps: int) -> tuple[bytes, int]:
 
 
 def test_nothing_leaves_before_the_first_response() -> None:
-    point, voice, _ = made()
+    point, outlet, _ = made()
     point.on_start(0)
-    assert voice.said == [(1, {"response": 0, "reserved": 0, "rate": 10_000_000})]
+    assert outlet.said == [(1, {"response": 0, "reserved": 0, "rate": 10_000_000})]
     assert not point.may_send(0)
     point.on_control(10, RATE.opcode, *response(1, 4_000_000))
     assert point.may_send(0)
@@ -67,7 +77,7 @@ def test_a_response_to_what_was_not_sent_is_none() -> None:
 
 
 def test_a_question_each_quarter_of_an_rtt_while_there_is_something_to_send() -> None:
-    point, voice, timers = made()
+    point, outlet, timers = made()
     point.on_start(0)
     point.on_start(5)  # another queue pair: the same burst
     asked = []
@@ -79,7 +89,7 @@ def test_a_question_each_quarter_of_an_rtt_while_there_is_something_to_send() ->
     assert timers.first_ns == 10_000
     point.on_idle(9_500)
     assert timers.first_ns > 1 << 60
-    assert [psn for psn, _ in voice.said] == [1, 2, 3, 4, 5]
+    assert [psn for psn, _ in outlet.said] == [1, 2, 3, 4, 5]
     point.on_start(20_000)  # another burst: what was told before does not hold
     point.on_control(20_001, RATE.opcode, *response(5, 1_000_000))
     assert not point.may_send(0)
@@ -87,7 +97,7 @@ def test_a_question_each_quarter_of_an_rtt_while_there_is_something_to_send() ->
 
 def test_the_destination_sends_it_back() -> None:
     point = RcpReceiver(PATH)
-    voice = Voice(Host())
-    point.bind(voice)
+    outlet = Answers(Host())
+    point.bind(outlet)
     point.on_control(5, RATE.opcode, *response(7, 3))
-    assert voice.said == [(7, {"response": 1, "reserved": 0, "rate": 3})]
+    assert outlet.said == [(7, {"response": 1, "reserved": 0, "rate": 3})]
