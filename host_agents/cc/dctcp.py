@@ -24,34 +24,51 @@ class DctcpParameters:
     min_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
 
 
+class MarkedShare:
+    """Marked share of the acknowledged bytes, averaged over windows of data (RFC 8257, 3.3)."""
+
+    def __init__(self, gain: float, initial_alpha: float) -> None:
+        self.alpha = initial_alpha
+        self._gain = gain
+        self._window_order = 0  # an ACK of a packet sent from here on ends the observation window
+        self._acked_bytes = 0
+        self._marked_bytes = 0
+
+    def on_ack(self, feedback: Feedback, sent_packets: int) -> None:
+        """Count an ACK, and update `alpha` if it ends the window; the next one begins after `sent_packets`."""
+        self._acked_bytes += feedback.acked_bytes
+        if feedback.marked:
+            self._marked_bytes += feedback.acked_bytes
+        if feedback.order < self._window_order:
+            return
+        if self._acked_bytes > 0:
+            share = float(self._marked_bytes) / float(self._acked_bytes)
+            self.alpha = (1.0 - self._gain) * self.alpha + self._gain * share
+        self._acked_bytes = 0
+        self._marked_bytes = 0
+        self._window_order = sent_packets
+
+
 class Dctcp(ReactionPoint):
     def __init__(self, parameters: DctcpParameters, path: Path) -> None:
         super().__init__(path)
         p = parameters
-        self.parameters = p
-        self.alpha = p.initial_alpha
+        self.marked_share = MarkedShare(p.gain, p.initial_alpha)
         self.packet_bytes = float(path.wire_bytes)
         self.max_window_bytes = max(p.max_window_bdp * path.bdp_bytes, self.packet_bytes)
         self.min_window_bytes = p.min_window_packets * self.packet_bytes
         initial = p.initial_window_packets * self.packet_bytes
         self.window_bytes = initial if initial > 0.0 else max(path.bdp_bytes, self.packet_bytes)
         self.threshold_bytes = self.max_window_bytes if p.slow_start else 0.0  # ssthresh
-        self.window_order = 0  # an ACK of a packet sent from here on ends the observation window
         self.cut_order = -1  # marks of packets sent before this one have had their cut
         self.acked_order = -1  # the latest packet acknowledged
-        self._acked_bytes = 0
-        self._marked_bytes = 0
 
     def on_ack(self, feedback: Feedback) -> None:
         self.acked_order = max(self.acked_order, feedback.order)
-        self._acked_bytes += feedback.acked_bytes
-        if feedback.marked:
-            self._marked_bytes += feedback.acked_bytes
-        if feedback.order >= self.window_order:
-            self._end_window()
+        self.marked_share.on_ack(feedback, self.traffic.sent_packets)
         if feedback.marked:
             if feedback.order >= self.cut_order:
-                self._cut(1.0 - self.alpha / 2.0)
+                self._cut(1.0 - self.marked_share.alpha / 2.0)
         elif self.window_bytes < self.threshold_bytes:
             self._set(self.window_bytes + float(feedback.acked_bytes))
         else:
@@ -66,16 +83,6 @@ class Dctcp(ReactionPoint):
         self.threshold_bytes = max(self.window_bytes / 2.0, 2.0 * self.packet_bytes)
         self._set(self.packet_bytes)
         self.cut_order = self.traffic.sent_packets
-
-    def _end_window(self) -> None:
-        """Update alpha by the marked share of one window of acknowledged data (equation 1)."""
-        if self._acked_bytes > 0:
-            gain = self.parameters.gain
-            share = float(self._marked_bytes) / float(self._acked_bytes)
-            self.alpha = (1.0 - gain) * self.alpha + gain * share
-        self._acked_bytes = 0
-        self._marked_bytes = 0
-        self.window_order = self.traffic.sent_packets
 
     def _cut(self, factor: float) -> None:
         self._set(self.window_bytes * factor)

@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from host_agents.cc.base import Feedback, Path, ReactionPoint
+from host_agents.cc.dctcp import MarkedShare
 from host_agents.config import SELECTIVE_REPEAT, NicConfig
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
@@ -169,26 +170,15 @@ class TcpDctcp(Tcp):
 
     def __init__(self, parameters: TcpDctcpParameters, path: Path) -> None:
         super().__init__(parameters, Law(), path)
-        self.gain = parameters.gain
-        self.alpha = parameters.initial_alpha
-        self._acked_bytes = 0
-        self._marked_bytes = 0
-        self._window_order = 0  # an ACK of a packet sent from here on ends the observation window
+        self.marked_share = MarkedShare(parameters.gain, parameters.initial_alpha)
         self._cut_order = -1  # marks of packets sent before this one have had their cut
 
     def on_ack(self, feedback: Feedback) -> None:
-        self._acked_bytes += feedback.acked_bytes
-        if feedback.marked:
-            self._marked_bytes += feedback.acked_bytes
-        if feedback.order >= self._window_order:
-            if self._acked_bytes > 0:
-                self.alpha += self.gain * (self._marked_bytes / self._acked_bytes - self.alpha)
-            self._acked_bytes = 0
-            self._marked_bytes = 0
-            self._window_order = self.traffic.sent_packets
+        self.marked_share.on_ack(feedback, self.traffic.sent_packets)
         if feedback.marked and feedback.order >= self._cut_order:
             self._cut_order = self.traffic.sent_packets
-            self.ssthresh_bytes = max(self.window_bytes * (1.0 - self.alpha / 2.0), 2.0 * self.segment_bytes)
+            cut_bytes = self.window_bytes * (1.0 - self.marked_share.alpha / 2.0)
+            self.ssthresh_bytes = max(cut_bytes, 2.0 * self.segment_bytes)
             self.set_window(self.ssthresh_bytes)
         super().on_ack(feedback)
 

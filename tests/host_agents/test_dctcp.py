@@ -35,17 +35,17 @@ def test_alpha_is_an_average_of_the_share_marked_by_window():
     flow.acks(1)  # the first ACK ends the first, empty window; the next ends with packet 100
     flow.acks(39)
     flow.acks(60, marked=True)
-    assert flow.rp.alpha == 0.0
+    assert flow.rp.marked_share.alpha == 0.0
     flow.acks(1)
-    assert flow.rp.alpha == pytest.approx(60 / 100 / 16)
+    assert flow.rp.marked_share.alpha == pytest.approx(60 / 100 / 16)
     flow.acks(100)
-    assert flow.rp.alpha == pytest.approx(60 / 100 / 16 * 15 / 16, rel=0.02)
+    assert flow.rp.marked_share.alpha == pytest.approx(60 / 100 / 16 * 15 / 16, rel=0.02)
 
 
 def test_one_cut_in_a_window():
     flow = Flow(initial_alpha=0.5)
     flow.acks(10)
-    before, alpha = flow.rp.window_bytes, flow.rp.alpha
+    before, alpha = flow.rp.window_bytes, flow.rp.marked_share.alpha
     flow.acks(50, marked=True)
     assert flow.rp.window_bytes == pytest.approx(before * (1 - alpha / 2))
     once = flow.rp.window_bytes
@@ -67,7 +67,7 @@ def test_slow_start_doubles_until_the_first_mark():
     assert flow.rp.window_bytes == 20 * PACKET
     flow.acks(1, marked=True)
     cut = flow.rp.window_bytes
-    assert cut == pytest.approx(20 * PACKET * (1 - flow.rp.alpha / 2))
+    assert cut == pytest.approx(20 * PACKET * (1 - flow.rp.marked_share.alpha / 2))
     flow.acks(1)
     assert flow.rp.window_bytes == pytest.approx(cut + PACKET * PACKET / cut)
 

@@ -138,7 +138,7 @@ def test_dctcp_cuts_by_half_the_share_of_marks() -> None:
     rp = point("tcp-dctcp", initial_alpha=0.0, gain=0.5)
     rp.traffic.sent_packets = 10
     ack(rp, marked=True, order=0)
-    assert rp.alpha == 0.5
+    assert rp.marked_share.alpha == 0.5
     assert rp.ssthresh_bytes == pytest.approx(10 * SEGMENT * 0.75)
     before = rp.window_bytes
     ack(rp, marked=True, order=5)  # of the same window of data
