@@ -33,7 +33,7 @@ include_option = click.option(
     help="Include path; behind it are p4cc's own programs (include/prelude.p4 ...).",
 )
 arch_option = click.option(
-    "--arch", metavar="NAME", help="Architecture (v1model, psa ...); without it, that of the program's package."
+    "--arch", metavar="NAME", help="Architecture, such as psa; without it, that of the program's package."
 )
 define_option = click.option(
     "-D",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from p4switch.architectures.v1model import ports
+from p4switch.architectures import ports
 from p4switch.errors import UserError
 from topologies.model import HOST_PORT, Topology
 

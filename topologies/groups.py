@@ -9,7 +9,7 @@ from topologies.model import Topology
 from topologies.trees import Tree, tree
 
 ADDRESSES = IPv4Network("239.0.0.0/8")  # administratively scoped: RFC 2365
-MAX_GROUPS = 0xFFFF  # what v1model's mcast_grp can name
+MAX_GROUPS = 0xFFFF  # what 16 bits can name, as a packet's metadata have them
 
 
 @dataclass(frozen=True)

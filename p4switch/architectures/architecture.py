@@ -52,6 +52,8 @@ class Architecture:
     """Tables that BfRuntime has for every program, as in `bf-rt.json`."""
     pads_headers: bool = False
     """True if headers that are no whole bytes are padded at their end."""
+    superseded: Mapping[str, str] = field(default_factory=dict)
+    """Names of the past, those of members as `TYPE.MEMBER`, and what is written instead."""
     front_panel: FrontPanel | None = None
     """How ports of a network are numbered in programs; None: from 1."""
 
@@ -84,12 +86,6 @@ def _said(decl: ast.PackageDecl) -> str:
     """Return the architecture that the declaration of a package names, in `@pkginfo`, if it names one."""
     pairs = [pair for a in decl.annotations if a.name == "pkginfo" for pair in a.key_values()]
     return next((text.strip('"').lower() for key, text in pairs if key == "arch"), "")
-
-
-def architecture_of(program: ast.Program) -> Architecture | None:
-    """Return the architecture that the package of `main` names, or else the one that has it."""
-    decl = program.facts.package(program.main)
-    return None if decl is None else architecture_with(decl)
 
 
 def architecture_with(decl: ast.PackageDecl) -> Architecture | None:

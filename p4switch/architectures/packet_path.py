@@ -64,7 +64,9 @@ class State:
 class PacketPath:
     """Path of packets through a package.
 
-    `controls` and their properties are in the order of the package.
+    `controls` and their properties are in the order of the package. Those of `intrinsic` that are `destinations` say
+    where a packet goes, and a trace tells which statement wrote them. Ports are as wide as the field `port` of a
+    program, as `instance.field`, or have the usual width where there is none.
 
     `in_front` has the parsers that find bytes in front of a frame, and how many.
 
@@ -80,6 +82,8 @@ class PacketPath:
     intrinsic: Mapping[str, Intrinsic]
     externs: tuple[Registry[type[Extern]], ...]
     drop_port: int
+    destinations: tuple[str, ...] = ()
+    port: str = ""
     named: bool = False
     in_front: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
@@ -117,6 +121,12 @@ PACKET_PATHS: Registry[PacketPath] = Registry(
     "packet path", group="p4cc.packet_paths", package="p4switch.architectures", base=PacketPath
 )
 """By the name of the package, as programs instantiate it."""
+
+
+def path_of(program: ir.Program) -> PacketPath:
+    """Return the path of packets through a program for a target. Raises UserError for a package that is not known."""
+    parts = program.parsers, program.pipelines, program.deparsers
+    return packet_path(program.package, [part.name for kind in parts for part in kind])
 
 
 def packet_path(package: str | None, blocks: Collection[str]) -> PacketPath:

@@ -1,4 +1,4 @@
-"""Checksums and hashes by v1model's names: CRCs by their parameters, the Internet checksum over any domain."""
+"""Checksums and hashes by BMv2's names: CRCs by their parameters, the Internet checksum over any domain."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CRCS = {
     "crc32_custom": Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
     "crc64_custom": Crc(64, 0x1B, 0, 0, True),
 }
-"""By v1model's names. The parameters of the custom ones are what BMv2 starts with."""
+"""By BMv2's names. The parameters of the custom ones are what BMv2 starts with."""
 DRAWN = "random"
 """The algorithm that looks at no field: each of its values is a random number."""
 _NAMED = re.compile(r"crc(\d+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([rp])")
@@ -71,7 +71,7 @@ def crc_name(width: int, polynomial: int, initial: int, final: int, *, reflected
 
 
 def crc_of(name: str) -> Crc | None:
-    """Return the CRC of a name, v1model's or that of `crc_name`; none where it is not of a CRC."""
+    """Return the CRC of a name, BMv2's or that of `crc_name`; none where it is not of a CRC."""
     found = _NAMED.fullmatch(name)
     if found is None:
         return CRCS.get(name)
@@ -116,7 +116,7 @@ _OTHERS: dict[str, Callable[[bytes], int]] = {
 
 
 def hashed(algorithm: str, data: int, bits: int) -> int | None:
-    """Return v1model's `algorithm` over `bits` bits, padded with zeros; None: not known."""
+    """Return the hash `algorithm` over `bits` bits, padded with zeros; None: not known."""
     octets = (data << -bits % 8).to_bytes(-(-bits // 8), "big")
     crc = crc_of(algorithm)
     if crc is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from p4switch.errors import UserError
+from p4switch.ir.errors import ProgramError
 from p4switch.ir.places import Place
 
 Json = Any  # nested dict, list, str, int, bool, None
@@ -30,21 +30,13 @@ Source = Annotated[Place | None, BeforeValidator(place_of), Field(alias="source_
 Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
-_MOST_CHARACTERS = 300  # of an error
-MAX_NESTING = 500
 MAX_FIELD_BITS = 2048
+MAX_NESTING = 500
 """Most nesting of objects and lists. Four or five for an operator: the built-in compiler's stay below half of it."""
 
 
-class JsonError(UserError):
-    """A BMv2 JSON that is not what the format says, or that asks for what does not exist.
-
-    One line of bounded length, whatever the document has in the place of a name.
-    """
-
-    def __init__(self, message: str) -> None:
-        line = " ".join(message.split())
-        super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 4]} ...")
+class JsonError(ProgramError):
+    """A BMv2 JSON that is not what the format says, or that asks for what does not exist."""
 
 
 class Model(BaseModel):
@@ -300,7 +292,7 @@ class ExternInstance(Model):
 
 
 class Meta(Model):
-    """`package` is that of a program that is not of v1model; p4c does not say it."""
+    """`package` is that of a program that is not for simple_switch; p4c does not say it."""
 
     package: str | None = None
     source_names: dict[str, str] = {}

@@ -178,7 +178,7 @@ def compile_program(
     path
         File of the program.
     include_dirs
-        Folders that are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...).
+        Folders that are searched for includes before those of the architectures (`core.p4` ...).
     defines
         Texts of macros by name.
     arch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_of, architecture_with
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_with
 from p4switch.compiler import ast
 from p4switch.compiler.ast import Program
 from p4switch.compiler.diagnostics import CompileError, Reporter
@@ -46,13 +46,20 @@ def declared_architecture(
             program, reporter = parse(path, include_dirs, defines)
     except CompileError:
         return None
+    return None if reporter.failed else _architecture(program)
+
+
+def _architecture(program: Program) -> Architecture | None:
+    """Return the architecture that has the package of `main`, which has to be no more than parsed."""
     main = next((d for d in program.declarations if isinstance(d, ast.Instantiation) and d.name == "main"), None)
-    if reporter.failed or main is None or not isinstance(main.type_expr, ast.NamedTypeExpr):
-        return None
-    package = main.type_expr.name
-    decls = (d for d in program.declarations if isinstance(d, ast.PackageDecl) and d.name == package)
-    decl = next(decls, None)
-    return None if decl is None else architecture_with(decl)
+    decls = {d.name: d for d in program.declarations if isinstance(d, ast.PackageDecl | ast.TypedefDecl)}
+    written = None if main is None else main.type_expr
+    while isinstance(written, ast.NamedTypeExpr):
+        decl = decls.pop(written.name, None)
+        if isinstance(decl, ast.PackageDecl):
+            return architecture_with(decl)
+        written = None if decl is None else decl.type_expr
+    return None
 
 
 def parse_and_check(
@@ -63,7 +70,7 @@ def parse_and_check(
 ) -> Program:
     """Read, preprocess, parse and check the program in file `path`.
 
-    `include_dirs` are searched for includes before those of the architectures (`core.p4`, `v1model.p4` ...); `defines`
+    `include_dirs` are searched for includes before those of the architectures (`core.p4` ...); `defines`
     maps macro names to their text. `arch` names the architecture; without it, that which has the package of `main`.
     Warnings are in `Program.warnings`.
 
@@ -73,9 +80,9 @@ def parse_and_check(
     with deep_recursion():
         program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {}, chosen)
         reporter.stop_on_errors()
+        program.architecture = _architecture(program) if chosen is None else chosen
         check(program, reporter)
         reporter.stop_on_errors()
-        program.architecture = architecture_of(program) if chosen is None else chosen
         warn(program, reporter)
         program.warnings = reporter.warnings
     return program

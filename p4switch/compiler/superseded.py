@@ -1,22 +1,14 @@
-"""Names of earlier v1model and of P4-14, and what stands in their place today."""
+"""Names of P4-14 and of earlier architectures, and what is written in their place today."""
 
 from __future__ import annotations
 
-_FIELDS = "@field_list(INDEX) before the metadata fields that it keeps"
+from typing import TYPE_CHECKING
 
-FUNCTIONS = {
-    "clone3": f"clone_preserving_field_list(TYPE, SESSION, INDEX), and {_FIELDS}",
-    "resubmit": f"resubmit_preserving_field_list(INDEX), and {_FIELDS}",
-    "recirculate": f"recirculate_preserving_field_list(INDEX), and {_FIELDS}",
-    "clone_ingress_pkt_to_egress": f"clone_preserving_field_list(CloneType.I2E, SESSION, INDEX), and {_FIELDS}",
-    "clone_egress_pkt_to_egress": f"clone_preserving_field_list(CloneType.E2E, SESSION, INDEX), and {_FIELDS}",
-    "clone_i2e": f"clone_preserving_field_list(CloneType.I2E, SESSION, INDEX), and {_FIELDS}",
-    "clone_e2e": f"clone_preserving_field_list(CloneType.E2E, SESSION, INDEX), and {_FIELDS}",
-    "generate_digest": "digest<T>(RECEIVER, DATA)",
-    "drop": "mark_to_drop(standard_metadata)",
+if TYPE_CHECKING:
+    from p4switch.architectures.architecture import Architecture
+
+P4_14 = {
     "modify_field": "an assignment",
-    "modify_field_with_hash_based_offset": "hash(RESULT, ALGORITHM, BASE, DATA, MAX)",
-    "modify_field_rng_uniform": "random(RESULT, LOW, HIGH)",
     "add_to_field": "an assignment",
     "subtract_from_field": "an assignment",
     "add_header": "HEADER.setValid()",
@@ -24,29 +16,11 @@ FUNCTIONS = {
     "copy_header": "an assignment",
     "push": "STACK.push_front(COUNT)",
     "pop": "STACK.pop_front(COUNT)",
-    "count": "COUNTER.count(INDEX), of a counter that is declared in the control",
-    "execute_meter": "METER.execute_meter(INDEX, RESULT), of a meter that is declared in the control",
-    "register_read": "REGISTER.read(RESULT, INDEX), of a register that is declared in the control",
-    "register_write": "REGISTER.write(INDEX, VALUE), of a register that is declared in the control",
-    "calc_checksum": "update_checksum(CONDITION, DATA, CHECKSUM, HashAlgorithm.csum16)",
 }
-"""Functions and actions by their old names."""
-
-METHODS = {
-    ("Checksum16", "get"): "verify_checksum or update_checksum(CONDITION, DATA, CHECKSUM, HashAlgorithm.csum16)",
-}
-
-STANDARD_METADATA = {
-    "drop": "mark_to_drop(standard_metadata)",
-    "clone_spec": f"clone_preserving_field_list(TYPE, SESSION, INDEX), and {_FIELDS}",
-    "recirculate_port": f"recirculate_preserving_field_list(INDEX), and {_FIELDS}",
-    "recirculate_flag": f"recirculate_preserving_field_list(INDEX), and {_FIELDS}",
-    "resubmit_flag": f"resubmit_preserving_field_list(INDEX), and {_FIELDS}",
-    "lf_field_list": "digest<T>(RECEIVER, DATA)",
-}
-"""Fields of `standard_metadata_t`."""
+"""Primitive actions that the language has become."""
 
 
-def instead(new: str | None) -> str:
-    """Return the addition to "there is no such thing" that names `new`; empty without it."""
-    return "" if new is None else f": write {new}"
+def instead(name: str, architecture: Architecture | None) -> str:
+    """Return the addition to "there is no such thing" that names what is there for `name`; empty without it."""
+    known = P4_14 if architecture is None else {**P4_14, **architecture.superseded}
+    return f": write {known[name]}" if name in known else ""

@@ -308,7 +308,7 @@ class Unknown(Type):
 
 @dataclass(frozen=True, slots=True)
 class AnonRecord(Type):
-    """`{a = 1, b = 2}` where no context says which struct or header it is, as in an argument of `log_msg`."""
+    """`{a = 1, b = 2}` where no context says which struct or header it is, as in a generic function's argument."""
 
     names: tuple[str, ...]
     types: tuple[Type, ...]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from p4switch.architectures.v1model import ports
+from p4switch.architectures import ports
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable
 from p4switch.sources import SOURCE_DIRECTORY, arch_option, define_option, include_option
@@ -86,7 +86,8 @@ class _PortOrAddress(_Address):
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
 @click.option("--bfrt", type=_PortOrAddress(), help="Where a BfRuntime server listens, for a TNA or T2NA program.")
 @click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
-@click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT), default=ports.DROP_PORT, show_default=True)
+@click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT),
+              help="Packets sent there are dropped; default: the port of the program's architecture.")
 @click.option("--priority-queues", type=click.IntRange(1), default=8, help="Accepted; there are always 8.")
 @click.option("--log-console", is_flag=True, help="Log to stderr.")
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log to a file.")
@@ -118,7 +119,7 @@ def command(
     grpc_server_addr: str,
     bfrt: str | None,
     cpu_port: int | None,
-    drop_port: int,
+    drop_port: int | None,
     log_console: bool,
     log_file: Path | None,
     log_level: str,

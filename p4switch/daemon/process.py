@@ -18,7 +18,6 @@ from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine, ir
 from p4switch.architectures.architecture import ARCHITECTURES
-from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
@@ -54,7 +53,7 @@ class SwitchProcess:
         bfrt_address: str | None = None,
         traffic: TrafficSettings | None = None,
         seed: int = 0,
-        drop_port: int = DROP_PORT,
+        drop_port: int | None = None,
         stats_file: Path | None = None,
         changes_file: Path | None = None,
         send: str = "auto",
@@ -62,6 +61,7 @@ class SwitchProcess:
     ) -> None:
         """Create the process.
 
+        Packets that are sent to `drop_port` are dropped; by default that is the port of the program's architecture.
         `trace` gets what happens to each packet; pipelines that report it are slower. At `bfrt_address` the program
         that the process starts with has a BfRuntime server, too.
         """
@@ -124,7 +124,8 @@ class SwitchProcess:
         library = engine.build(program) if traced is None else traced.library
         tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed, tick_ns=tick_ns)
-        switch.drop_port = self._drop_port
+        if self._drop_port is not None:
+            switch.drop_port = self._drop_port
         if traced is not None:
             switch.set_tracing(True)
             self._decoders[id(switch)] = Decoder(traced)
@@ -140,7 +141,7 @@ class SwitchProcess:
             self._decoders.clear()  # of pipelines that were refused
 
     def _log_said(self) -> None:
-        """Log the program's messages (log_msg, failed asserts), and what happened to packets."""
+        """Log the program's messages and failed asserts, and what happened to packets."""
         with self.live:
             said, lost = ([], 0) if self._switch is None else self._switch.said()
         failed = Counter(text for is_assert, text in said if is_assert)

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from p4switch import cache, native, traffic
-from p4switch.bmv2.schema import JsonError
+from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
     from p4switch import ir
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from p4switch.engine.control import Control
     from p4switch.engine.program import Program
 
-__all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "generated", "load"]
+__all__ = ["ProgramError", "Switch", "Traced", "build", "build_traced", "generated", "load"]
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
@@ -79,7 +79,7 @@ def load() -> ModuleType:
 
 
 def generated(program: ir.Program, *, traced: bool = False) -> Generated:
-    """Return the C source of a program's pipeline. Raises JsonError for what the engine cannot do.
+    """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
 
     traced: it is to be built with -DP4_TRACE.
     """
@@ -91,7 +91,7 @@ def generated(program: ir.Program, *, traced: bool = False) -> Generated:
 def build(program: ir.Program) -> Path:
     """Return the shared library of a program's pipeline, for `Switch`; cached by content.
 
-    Raises JsonError, native.BuildError.
+    Raises ProgramError, native.BuildError.
     """
     return _build(generated(program))
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.bits.checksums import CRCS, DRAWN, crc_of, reflect
-from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cnodes
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program
 from p4switch.engine.value import Native
+from p4switch.ir.errors import ProgramError
 
 _SIMPLE = {
     "csum16": "p4_csum16(b, n)",
@@ -49,7 +49,7 @@ def _result(algorithm: str) -> str:
         return _SIMPLE[algorithm]
     crc = crc_of(algorithm)
     if crc is None:
-        raise JsonError(f"BMv2 JSON: unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
+        raise ProgramError(f"unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
     if not crc.reflected:
         code = f"p4_crc_plain({algorithm}_table, b, n, 0x{crc.initial:x}, {crc.width})"
     elif crc.width > 32:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from p4switch import ir
-from p4switch.bmv2.schema import JsonError
 from p4switch.engine import calc, cnodes, keys, objects, registers
 from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
@@ -19,6 +18,7 @@ from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, cut, storage_bytes
 from p4switch.interpreter import deep_recursion
+from p4switch.ir.errors import ProgramError
 
 _PREAMBLE = """\
 #include <stdio.h>
@@ -51,7 +51,7 @@ class Generator:
         for block in blocks:
             if block.name == name:
                 return block
-        raise JsonError(f"BMv2 JSON: there is no {kind} {name}")
+        raise ProgramError(f"there is no {kind} {name}")
 
     def text(self) -> str:
         """Return the whole source, which does not depend on the program's path: copies of it are compiled once."""
@@ -95,7 +95,7 @@ class Generator:
     def _structs(self) -> str:
         layout = self.program.layout
         if any(stack.size > 255 for stack in self.program.stacks.values()):
-            raise JsonError("BMv2 JSON: a header stack has over 255 elements")
+            raise ProgramError("a header stack has over 255 elements")
         out = ["typedef struct metadata {"]
         for header in self.program.headers.values():
             if header.metadata:
@@ -144,7 +144,7 @@ class Generator:
             found = self.program.intrinsic(intrinsic.name)
             if found is None:
                 if intrinsic.required:
-                    raise JsonError(f"BMv2 JSON: metadata field {intrinsic.name} is required")
+                    raise ProgramError(f"metadata field {intrinsic.name} is required")
                 out.append(f"NO_INTRINSIC({own})")
                 continue
             header, field = found
@@ -160,7 +160,7 @@ class Generator:
         emitted = [x.named(header.name) for header in deparser.order]
         for ref in emitted:
             if ref.metadata:
-                raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be emitted")
+                raise ProgramError(f"metadata {ref.metadata.name} cannot be emitted")
         return [
             self._header_bytes(deparser.name, emitted),
             self._write_headers(deparser.name, emitted),
@@ -204,7 +204,7 @@ class Generator:
         code = Statements(self.program, self._emitter(), (), deparser.name)
         body = code.body(deparser.body)
         if code.loops:
-            raise JsonError(f"BMv2 JSON: deparser {deparser.name} jumps back; expected no loop in it")
+            raise ProgramError(f"deparser {deparser.name} jumps back; expected no loop in it")
         return cnodes.function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     def _checksum(self, em: Emitter, checksum: ir.Checksum) -> None:
@@ -212,7 +212,7 @@ class Generator:
         calculation = self.program.calculation(checksum.calculation.name)
         place, source = x.place(checksum.target), self.program.place(checksum.span)
         if place.width > 64:
-            raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a field of over 64 bits")
+            raise ProgramError(f"checksum {checksum.name} goes to a field of over 64 bits")
         with em.block():
             condition = x.bool(checksum.condition).bare
             em.comment(source.note if source is not None else "")
@@ -324,7 +324,7 @@ class Generator:
         ], "{.name = NULL}"))
         for m in nodes.meters:
             if m.rates not in (1, 2):
-                raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rates} rates; expected 1 or 2")
+                raise ProgramError(f"meter {m.name} has {m.rates} rates; expected 1 or 2")
         out.append(array("p4_bank_info", "banks", registers.banks(self.program), "{.size = 0}"))
         out.append(array("p4_register_info", "registers", registers.arrays(self.program), "{.name = NULL}"))
         quoted = {each.name: c_string(each.name) for each in self.program.objects}
@@ -374,7 +374,7 @@ class Generated:
 
 
 def generate(program: ir.Program, *, traced: bool = False) -> Generated:
-    """Return the C source of a program's pipeline. Raises JsonError for what the engine cannot do.
+    """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
 
     traced: it is to be built with P4_TRACE, and tells what it does with each packet.
     """

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from p4switch import ir
-from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import calc, cexpr, cnodes, flow, keys
 from p4switch.engine.cnodes import Case, Statement, array, initialiser, literal_array
@@ -17,6 +16,7 @@ from p4switch.engine.expr import Parameter
 from p4switch.engine.program import Program, c_string, labels, numbered
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import Native, Value, c_member, cut, struct_bytes
+from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import digraph, looping
 
 _KINDS = {
@@ -89,7 +89,7 @@ class Control:
         for made in self.tables:
             self._place(made)
         if len(nodes.actions) >= 0xFFFF:
-            raise JsonError(f"BMv2 JSON: {len(nodes.actions)} actions are too many")
+            raise ProgramError(f"{len(nodes.actions)} actions are too many")
         self.table_of = {t.name: t for t in self.tables}
 
     # --- tables ---
@@ -107,7 +107,7 @@ class Control:
         elif table.ordered:
             kind = "P4_TABLE_ORDERED"
         elif prefixes > 1:
-            raise JsonError(f"BMv2 JSON: table {table.name} has more than one lpm field")
+            raise ProgramError(f"table {table.name} has more than one lpm field")
         else:
             kind = "P4_TABLE_LPM" if prefixes else "P4_TABLE_EXACT"
         nodes = self.program.nodes

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
@@ -29,6 +28,7 @@ from p4switch.engine.value import (
     low_rep,
     rep_of,
 )
+from p4switch.ir.errors import ProgramError
 
 _COMPARE = {"==", "!=", "<", "<=", ">", ">="}
 _ARITHMETIC = {"+", "-", "*"}
@@ -58,7 +58,7 @@ class HeaderRef:
         if self.metadata:
             return Native(field.width, field.signed, f"p->m.{self.metadata.label}.{field.member}")
         if field.varbit:
-            raise JsonError(f"BMv2 JSON: {self.type.name}.{field.name} has variable length: it has no value")
+            raise ProgramError(f"{self.type.name}.{field.name} has variable length: it has no value")
         return InHeader(field.width, field.signed, self.base, field)
 
     def set_valid(self, em: Emitter) -> None:
@@ -71,7 +71,7 @@ class HeaderRef:
     def length(self) -> str:
         """Return the bytes on the wire if the header is valid."""
         if self.type.fixed_bytes < 0:
-            raise JsonError(f"BMv2 JSON: header type {self.type.name} is not a whole number of bytes")
+            raise ProgramError(f"header type {self.type.name} is not a whole number of bytes")
         fixed = str(self.type.fixed_bytes)
         return f"({fixed} + p->varbytes[{self.slot}])" if self.type.varbit else fixed
 
@@ -179,7 +179,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
     last_field = elem_field = param = valid = field
 
     def lookahead(self, expr: ir.Lookahead) -> Value:
-        raise JsonError("BMv2 JSON: a lookahead stands in the key of a parser state or alone in an assignment")
+        raise ProgramError("a lookahead stands in the key of a parser state or alone in an assignment")
 
     def last_index(self, expr: ir.LastIndex) -> Value:
         stack = self.program.stacks[expr.stack]
@@ -261,7 +261,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         amount = self._amount(by)
         most = amount if isinstance(amount, int) else self.data(by).high
         if most > _MAX_SHIFT:
-            raise JsonError(f"BMv2 JSON: the result of a shift by up to {most} is not cut to a width")
+            raise ProgramError(f"the result of a shift by up to {most} is not cut to a width")
         low, high = min(a.low, a.low << most), max(a.high, a.high << most)
         rep = rep_of(low, high)
         return Value(self._shift_left(convert(self.em, a, rep), amount, rep), low, high)

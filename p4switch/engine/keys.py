@@ -7,13 +7,13 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p4switch.bmv2.schema import JsonError
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import initialiser
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import c_string
 from p4switch.engine.value import Value, low_bits
+from p4switch.ir.errors import ProgramError
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[Key
         placed.append(KeyField(name, width, kind, word, used, mask))
         used += width
     if word + 1 > 255:
-        raise JsonError(f"BMv2 JSON: a key of {sum(f.width for f in placed)} bits is too wide")
+        raise ProgramError(f"a key of {sum(f.width for f in placed)} bits is too wide")
     return placed, word + 1
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4switch import ir
-from p4switch.bmv2.schema import JsonError
 from p4switch.engine import cexpr, cnodes, keys
 from p4switch.engine.cexpr import C
 from p4switch.engine.emit import Emitter
@@ -14,6 +13,7 @@ from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program, labels
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import InHeader, Place, Value, cut, low_bits, low_rep
+from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import looping
 
 _MAX_STEPS = 65536  # through states that lie on a cycle
@@ -113,7 +113,7 @@ class _Operations(Statements):
     ) -> None:
         em = self.em
         if ref.metadata:
-            raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be extracted")
+            raise ProgramError(f"metadata {ref.metadata.name} cannot be extracted")
         ref.length()  # refuses types that are no whole number of bytes
         size = ref.type.fixed_bytes
         if ref.type.varbit:
@@ -137,7 +137,7 @@ class _Operations(Statements):
         if length is None:
             # The type's own expression, over the fields before the varbit.
             if ref.type.length is None:
-                raise JsonError(f"BMv2 JSON: header type {ref.type.name} needs a length to be extracted")
+                raise ProgramError(f"header type {ref.type.name} needs a length to be extracted")
             self.fail(f"{size} > len - at", "PacketTooShort")
             self._copy_bytes("buffer", "at", str(size))
             em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
@@ -338,7 +338,7 @@ class ParserGenerator:
         fields, words = keys.layout([(f"{name}[{i}]", w, "P4_TERNARY", None) for i, w in enumerate(widths)])
         known = self.vset_keys.setdefault(name, (fields, words))
         if known != (fields, words):
-            raise JsonError(f"BMv2 JSON: parse_vset {name} is used with keys of different widths")
+            raise ProgramError(f"parse_vset {name} is used with keys of different widths")
         key = keys.pack(self.em, fields, words, values, [""] * len(fields))
         return f"p4_vset_contains(&sw->vsets[{names.index(name)}], {key}, {words})"
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p4switch import ir
-from p4switch.architectures.packet_path import PacketPath, packet_path
-from p4switch.bmv2 import JsonError
+from p4switch.architectures.packet_path import PacketPath, path_of
 from p4switch.bmv2.schema import MAX_FIELD_BITS
 from p4switch.compiler import types
 from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
+from p4switch.ir.errors import ProgramError
 from p4switch.ir.places import Place
 from p4switch.ir.printer import text as ir_text
 from p4switch.ir.unread import unread
@@ -108,7 +108,7 @@ class HeaderType:
         for candidate in self.fields:
             if candidate.name == name:
                 return candidate
-        raise JsonError(f"BMv2 JSON: header type {self.name} has no field {name}")
+        raise ProgramError(f"header type {self.name} has no field {name}")
 
 
 class _Placed:
@@ -221,8 +221,7 @@ class Program:
 
     def __post_init__(self) -> None:
         nodes = self.nodes
-        blocks = [block.name for kind in (nodes.parsers, nodes.pipelines, nodes.deparsers) for block in kind]
-        self.path = packet_path(nodes.package, blocks)
+        self.path = path_of(nodes)
         self._place_headers()
         self.errors = dict(nodes.errors)
         for name in _CORE_ERRORS:
@@ -285,7 +284,7 @@ class Program:
             if kind is not None:
                 size = kind.cells({n: c.value for n, c in instance.attributes.items() if isinstance(c, ir.Const)})
                 if not 0 < size <= MAX_CELLS:
-                    raise JsonError(f"BMv2 JSON: {instance.name} has {size} cells; expected 1 to {MAX_CELLS}")
+                    raise ProgramError(f"{instance.name} has {size} cells; expected 1 to {MAX_CELLS}")
                 found.append(Object(len(found), instance.name, kind, size, label))
         return found
 
@@ -294,7 +293,7 @@ class Program:
         for each in self.objects:
             if each.name == name:
                 return each
-        raise JsonError(f"BMv2 JSON: there is no extern object {name}")
+        raise ProgramError(f"there is no extern object {name}")
 
     def place(self, span: int | None) -> Place | None:
         """Return the place of a node in the source."""
@@ -332,13 +331,13 @@ class Program:
 
     def header(self, name: str) -> Header:
         if name not in self.headers:
-            raise JsonError(f"BMv2 JSON: there is no header {name}")
+            raise ProgramError(f"there is no header {name}")
         return self.headers[name]
 
     def register(self, name: str) -> Register:
         """Return the first array of that name."""
         if name not in self.registers:
-            raise JsonError(f"BMv2 JSON: there is no register array {name}")
+            raise ProgramError(f"there is no register array {name}")
         return self.registers[name]
 
     def counter(self, name: str) -> tuple[int, ir.Counter]:
@@ -370,7 +369,7 @@ class Program:
             return None
         found = header.type.field(field_name)
         if not header.metadata or found.width > 64:
-            raise JsonError(f"BMv2 JSON: {header_name}.{field_name} must be metadata of at most 64 bits")
+            raise ProgramError(f"{header_name}.{field_name} must be metadata of at most 64 bits")
         return header, found
 
 
@@ -381,7 +380,7 @@ def _numbered(what: str, arrays: Sequence[_Array], name: str) -> tuple[int, _Arr
     for number, array in enumerate(arrays):
         if array.name == name:
             return number, array
-    raise JsonError(f"BMv2 JSON: there is no {what} array {name}")
+    raise ProgramError(f"there is no {what} array {name}")
 
 
 def _columns(stack: ir.StackRef) -> dict[str, tuple[str, types.Header]]:
@@ -412,7 +411,7 @@ def _header_type(t: types.Header, length: ir.Expr | None) -> HeaderType:
         if isinstance(f.type, types.Varbit):
             room = f.type.max_width
             if room < 0 or room % 8 or room > 8 * 65535:
-                raise JsonError(f"BMv2 JSON: header type {t.name}: max_length leaves {room} bits for {f.name}")
+                raise ProgramError(f"header type {t.name}: max_length leaves {room} bits for {f.name}")
             bit = (bit + 7) // 8 * 8
             fields.append(Field(f.name, index, room, False, bit, True, members[index]))
             bit += room
@@ -420,7 +419,7 @@ def _header_type(t: types.Header, length: ir.Expr | None) -> HeaderType:
             assert isinstance(f.type, types.Bits)
             width = f.type.width
             if not 0 < width <= MAX_FIELD_BITS:
-                raise JsonError(f"BMv2 JSON: field {t.name}.{f.name} has {width} bits; expected 1 to {MAX_FIELD_BITS}")
+                raise ProgramError(f"field {t.name}.{f.name} has {width} bits; expected 1 to {MAX_FIELD_BITS}")
             fields.append(Field(f.name, index, width, f.type.signed, bit, False, members[index]))
             bit += width
             fixed += width

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from p4switch import ir
-from p4switch.bmv2.schema import JsonError
 from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C, Code
@@ -18,6 +17,7 @@ from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.flow import Node, statements
 from p4switch.engine.program import Column, Program
 from p4switch.engine.value import Place, low_rep
+from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import reverse_postorder
 
 
@@ -303,13 +303,13 @@ class Statements(ir.OperationVisitor[None]):
         op.emit(self)
 
     def extract(self, op: ir.Extract) -> None:
-        raise JsonError("BMv2 JSON: only a parser extracts")
+        raise ProgramError("only a parser extracts")
 
     def advance(self, op: ir.Advance) -> None:
-        raise JsonError("BMv2 JSON: only a parser advances")
+        raise ProgramError("only a parser advances")
 
     def verify(self, op: ir.Verify) -> None:
-        raise JsonError("BMv2 JSON: only a parser verifies")
+        raise ProgramError("only a parser verifies")
 
 
 @dataclass

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p4switch.bmv2.schema import JsonError
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C, Code
 from p4switch.engine.emit import Emitter
+from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
     from p4switch.engine.program import Field
@@ -59,7 +59,7 @@ def rep_of(low: int, high: int) -> Rep:
         return I128
     width = bits(low, high)
     if width > MAX_BITS:
-        raise JsonError(f"BMv2 JSON: an expression needs {width} bits; at most {MAX_BITS} are computed with")
+        raise ProgramError(f"an expression needs {width} bits; at most {MAX_BITS} are computed with")
     return Rep("uint64_t", True, (width + 63) // 64)
 
 

@@ -460,6 +460,10 @@ class ExternOperation(Operation, abstract=True):
     def read(cls, arguments: Arguments) -> ExternOperation:
         """Return the operation of a primitive with these arguments. Raises JsonError for others than it takes."""
 
+    def stored(self, register: str) -> ExternOperation:
+        """Return what takes the register's first cell for what this draws, and this where it draws nothing."""
+        return self
+
     @staticmethod
     def told(data: bytes) -> str:
         """Return the trace's text of `data`, which comes from the C (`Statements.tell`)."""

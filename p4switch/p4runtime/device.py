@@ -145,7 +145,7 @@ class State:
         if writer is None:
             if kind is None:
                 invalid("update: the entity is missing")
-            unimplemented(f"{kind}: v1model has none")
+            unimplemented(f"{kind}: this switch has none")
         try:
             return writer(update.type, getattr(update.entity, kind))
         except ValueError as error:
@@ -163,7 +163,7 @@ class State:
         if reader is None:
             if kind is None:
                 invalid("read: the entity is missing")
-            unimplemented(f"{kind}: v1model has none")
+            unimplemented(f"{kind}: this switch has none")
         for message in reader(getattr(query, kind)):
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 

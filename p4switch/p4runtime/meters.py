@@ -10,7 +10,7 @@ def decode_meter(kind: MeterKind, config: Message, where: str) -> tuple[int, int
     """Return rates in units (bytes or packets) a second and bursts in units.
 
     Raises P4RuntimeError: INVALID_ARGUMENT for a configuration that the meter's type excludes (specification,
-    "MeterEntry & DirectMeterEntry"), UNIMPLEMENTED for an excess burst, which v1model's meters do not have.
+    "MeterEntry & DirectMeterEntry"), UNIMPLEMENTED for an excess burst, which the switch's meters do not have.
     """
     rates = (config.cir, config.cburst, config.pir, config.pburst)
     if min(*rates, config.eburst) < 0:
@@ -33,6 +33,6 @@ def encode_meter(rates: tuple[int, int, int, int], into: Message) -> None:
 
 
 def no_colour_counters(message: Message, name: str, where: str) -> None:
-    """Reject counters of each colour, which are optional in P4Runtime and missing in v1model."""
+    """Reject counters of each colour, which are optional in P4Runtime and missing here."""
     if message.HasField(name):
         unimplemented(f"{where}: counters of each meter colour are not supported")

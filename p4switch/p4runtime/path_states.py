@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
-from p4switch.architectures.packet_path import State, packet_path
+from p4switch.architectures.packet_path import State, path_of
 from p4switch.engine import objects
 from p4switch.p4runtime.errors import invalid, not_found
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
@@ -30,13 +30,7 @@ class PathStates:
     """States of one switch, by their places in its packet path, from 1."""
 
     def __init__(self, program: ir.Program, switch: Switch) -> None:
-        blocks = [
-            *(parser.name for parser in program.parsers),
-            *(pipeline.name for pipeline in program.pipelines),
-            *(deparser.name for deparser in program.deparsers),
-        ]
-        states = packet_path(program.package, blocks).states.values()
-        self._states: dict[int, State] = dict(enumerate(states, start=1))
+        self._states: dict[int, State] = dict(enumerate(path_of(program).states.values(), start=1))
         self._switch = switch
 
     def __bool__(self) -> bool:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import DecodeError
 
 from p4switch import ir
-from p4switch.architectures.v1model.ports import WIDTH_BITS
+from p4switch.architectures.packet_path import path_of
+from p4switch.architectures.ports import WIDTH_BITS
 from p4switch.bmv2 import JsonError, read
 from p4switch.compiler.types import width_of
 from p4switch.p4runtime import p4data
@@ -196,7 +197,7 @@ class Pipeline:
     digest_of_list: dict[int, Digest] = field(default_factory=dict)  # by the JSON's learn list id
     packet_in: tuple[Value, ...] | None = None
     packet_out: tuple[Value, ...] | None = None
-    port_width: int = WIDTH_BITS
+    port_width: int = field(init=False)
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
@@ -240,8 +241,7 @@ class _Loader:
         self.info = pipeline.p4info
         self.program = program = pipeline.program
         self.pipeline = pipeline
-        ports = (h.type.find("egress_port") for h in program.headers if h.name == "standard_metadata")
-        self.pipeline.port_width = next((width_of(port.type) for port in ports if port is not None), None) or WIDTH_BITS
+        self.pipeline.port_width = _port_width(program)
         self.tables = {table.name: table for each in program.pipelines for table in each.tables}
         self._actions()
         self._profiles()
@@ -314,7 +314,8 @@ class _Loader:
     def _field(self, where: str, info: Message, engine_kind: str, width: int) -> Field:
         kind = _KINDS.get(info.match_type)
         if kind is None:
-            invalid(f"{where}: field {info.name}: match kind {info.other_match_type or 'none'} is not one of v1model's")
+            other = info.other_match_type or "none"
+            invalid(f"{where}: field {info.name}: match kind {other} is not one of P4Runtime's")
         if engine_kind not in _IN_JSON.get(kind, (kind,)):
             invalid(f"{where}: field {info.name} is {kind} in P4Info, {engine_kind} in the BMv2 JSON")
         value = _value(info, width, where)
@@ -415,6 +416,14 @@ class _Loader:
                 self.pipeline.packet_in = values
             elif header.preamble.name == "packet_out":
                 self.pipeline.packet_out = values
+
+
+def _port_width(program: ir.Program) -> int:
+    """Return how many bits the program has for the number of a port."""
+    path = path_of(program)
+    header, _, name = path.port.partition(".")
+    ports = (each.type.find(name) for each in program.headers if each.name == header)
+    return next((width_of(port.type) for port in ports if port is not None), None) or WIDTH_BITS
 
 
 def _bits(widths: Iterable[int | None]) -> str:

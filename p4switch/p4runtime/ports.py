@@ -6,7 +6,7 @@ from p4switch.p4runtime.errors import invalid
 
 
 class Ports:
-    """`width` is that of the data plane's port type (9 bits in v1model)."""
+    """`width` is that of the data plane's port type."""
 
     def __init__(self, width: int, down: set[int]) -> None:
         self._width = width

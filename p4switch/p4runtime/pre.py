@@ -13,7 +13,7 @@ from p4switch.p4runtime.trees import Trees
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
-# v1model: mcast_grp and egress_rid are bit<16>. BMv2 keeps clone sessions in 15 bits.
+# Groups and instances have 16 bits in metadata. BMv2 keeps clone sessions in 15 bits.
 MAX_GROUP = 0xFFFF
 MAX_INSTANCE = 0xFFFF
 MAX_SESSION = 0x7FFF
@@ -80,7 +80,7 @@ class ReplicationStore:
                 seen.add(pair)
         if hasattr(entry, "session_id"):
             if entry.class_of_service:
-                unimplemented(f"{where}: v1model has no class of service")
+                unimplemented(f"{where}: clone sessions have no class of service")
             if entry.packet_length_bytes < 0:
                 invalid(f"{where}: packet length {entry.packet_length_bytes}; expected 0 or more")
 

@@ -170,7 +170,7 @@ class P4RuntimeServer:
             elif kind == "digest_ack":
                 self._device.acknowledge(request.digest_ack)
             else:
-                raise P4RuntimeError(code_pb2.UNIMPLEMENTED, f"stream message {kind}: not one of v1model's")
+                raise P4RuntimeError(code_pb2.UNIMPLEMENTED, f"stream message {kind}: this switch has none")
         except P4RuntimeError as error:
             controller.send(_stream_error(request, kind, error))
 

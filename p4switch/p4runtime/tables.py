@@ -247,7 +247,7 @@ class TableStore:
             denied(f"{info.name}: the default action is constant")
         self._check_extras(info, message)
         if message.HasField("counter_data") or message.HasField("meter_config"):
-            unimplemented(f"{info.name}: the default entry has no direct counter or meter in v1model")
+            unimplemented(f"{info.name}: the default entry has no direct counter or meter")
         old = (state.default, state.default_metadata, state.default_cookie)
         if message.HasField("action"):
             if message.action.WhichOneof("type") != "action":
@@ -438,7 +438,7 @@ class TableStore:
             invalid("direct counters and meters come and go with their table entry; expected MODIFY")
         state = self._state(message.table_id)
         if message.is_default_action:
-            unimplemented(f"{state.info.name}: the default entry has no direct counter or meter in v1model")
+            unimplemented(f"{state.info.name}: the default entry has no direct counter or meter")
         entry = state.entries.get(self._key(state.info, message))
         if entry is None:
             not_found(f"{state.info.name}: the entry does not exist")
@@ -480,7 +480,7 @@ class TableStore:
         if not has(state.info):
             invalid(f"{state.info.name}: the table has no direct {what}")
         if query.is_default_action:
-            unimplemented(f"{state.info.name}: the default entry has no direct {what} in v1model")
+            unimplemented(f"{state.info.name}: the default entry has no direct {what}")
         exists = False
         for found in _by_key(state, query):
             exists = exists or found is not None

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from p4switch.architectures.packet_path import PacketPath
 from p4switch.stf.runner import BETWEEN_TICKS
 
 CLOCK, DEPTH, PENDING = "p4cc.clock", "p4cc.depth", "p4cc.pending"
@@ -23,30 +24,31 @@ def is_wide(bits: int) -> bool:
     return bits > 64
 
 
-def with_inputs(document: dict[str, Any], timed: bool, deep: bool, writes: Sequence[Write]) -> dict[str, Any]:
-    """Return `document` with the actions that a test needs.
+def with_inputs(
+    document: dict[str, Any], path: PacketPath, timed: bool, deep: bool, writes: Sequence[Write]
+) -> dict[str, Any]:
+    """Return `document`, a program that packets take this path through, with the actions that a test needs.
 
     `timed`: a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. `deep`: each packet finds DEPTH[0]
     cells in its queue, and leaves as many behind. Write n is done by the first packet after PENDING[n] has become 1.
     """
     if not timed and not deep and not writes:
         return document
-    editor = _Editor(copy.deepcopy(document))
-    standard = "standard_metadata"
+    editor = _Editor(copy.deepcopy(document), path)
     if deep:
         editor.register(DEPTH, 1, 19)
-        depths = [_read([standard, name], DEPTH, 0) for name in ("enq_qdepth", "deq_qdepth")]
+        depths = [_read(editor.intrinsic(name), DEPTH, 0) for name in ("enq_qdepth", "deq_qdepth")]
         editor.before("egress", [("always", depths)])
     if timed:
         editor.register(CLOCK, 2, 48)  # of the next packet from outside, and of this one
         now = editor.field("now", 48)
         arrival = [_read(now, CLOCK, 0), _write(CLOCK, 1, _field(now)), _write(CLOCK, 0, _plus(now, BETWEEN_TICKS))]
-        arrival.append(_assign([standard, "ingress_global_timestamp"], _field(now)))
-        new = {"op": "==", "left": _field([standard, "instance_type"]), "right": _constant(0)}
+        arrival.append(_assign(editor.intrinsic("ingress_timestamp"), _field(now)))
+        new = {"op": "==", "left": _field(editor.intrinsic("instance_type")), "right": _constant(0)}
         editor.before("ingress", [(new, arrival)])
-        left = [_read([standard, "egress_global_timestamp"], CLOCK, 1), _read(now, CLOCK, 1)]
-        left.append(_assign([standard, "enq_timestamp"], _field(now)))
-        left.append(_assign([standard, "deq_timedelta"], _constant(0)))
+        left = [_read(editor.intrinsic("egress_timestamp"), CLOCK, 1), _read(now, CLOCK, 1)]
+        left.append(_assign(editor.intrinsic("enq_timestamp"), _field(now)))
+        left.append(_assign(editor.intrinsic("deq_timedelta"), _constant(0)))
         editor.before("egress", [("always", left)])
     if writes:
         editor.register(PENDING, len(writes), 8)
@@ -88,14 +90,22 @@ def _write(register: str, index: int, value: dict[str, Any]) -> dict[str, Any]:
 class _Editor:
     """A program in BMv2's JSON that gets registers, metadata and actions before its own."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], path: PacketPath) -> None:
         self.document = document
+        self._path = path
+        self._aliases = dict(document["field_aliases"])
         self._fields: list[list[Any]] = []
         self._count = 0
 
     def register(self, name: str, size: int, width: int) -> None:
         arrays = self.document["register_arrays"]
         arrays.append({"name": name, "id": _next(arrays), "size": size, "bitwidth": width})
+
+    def intrinsic(self, own: str) -> list[str]:
+        """Return the place of the metadata that the packet's path knows by the name `own`."""
+        name = self._path.intrinsic[own].name
+        found: list[str] = self._aliases.get(name) or name.split(".")
+        return found
 
     def field(self, name: str, width: int) -> list[str]:
         if not self._fields:

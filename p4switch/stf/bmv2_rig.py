@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from scapy.utils import PcapWriter, RawPcapReader
 
+from p4switch.architectures.packet_path import path_of
 from p4switch.bmv2 import read
 from p4switch.errors import UserError
 from p4switch.logged_process import LoggedProcess
@@ -328,7 +329,8 @@ class _Runner(Runner):
 def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
     """Return the program with what the test needs in it."""
     used = {command.name for command in commands}
-    registers = Names.of(read(document)).registers
+    program = read(document)
+    registers = Names.of(program).registers
     wide: list[Write] = []
     for command in commands:
         if command.name not in ("register_write", "register_reset"):
@@ -345,7 +347,7 @@ def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str
             if not 0 <= index < size:
                 raise StfError(command.line, f"register {register}: expected an index below {size}, not {index}")
             wide.append((register, index, value & (1 << width) - 1))
-    return with_inputs(document, "clock" in used, "queue" in used, wide)
+    return with_inputs(document, path_of(program), "clock" in used, "queue" in used, wide)
 
 
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:

@@ -5,13 +5,11 @@ A draw becomes the read of a register that the test writes: it is not the switch
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from p4switch.architectures.v1model.externs.random import Random
-from p4switch.architectures.v1model.externs.register import RegisterRead
+from p4switch import ir
+from p4switch.ir.graph import reverse_postorder
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
@@ -24,35 +22,30 @@ def draws(commands: Sequence[Command]) -> list[Command]:
     return [command for command in commands if command.name == "random"]
 
 
-def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
-    """Return `document` with registers in place of the draws that `commands` name.
+def with_draws(program: ir.Program, commands: Sequence[Command]) -> ir.Program:
+    """Return `program`, which is changed: it has registers in place of the draws that `commands` name.
 
     Raises StfError for unknown ones.
     """
     named = {command.args.rpartition(" ")[0] or command.args: command for command in draws(commands)}
-    document = copy.deepcopy(document)
-    known = list(_draws(document))
-    places = sorted({place for place, _ in known})
+    known = list(_draws(program))
+    places = sorted({place for place, _, _ in known})
     for place, command in named.items():
         if place not in places:
             there = ", ".join(places) or "none"
             raise StfError(command.line, f"no random number is drawn at '{place}'; expected one of: {there}")
-    for place, primitive in known:
+        program.registers.append(ir.Register(REGISTER + place, 1, DRAW_BITS))
+    for place, block, op in known:
         if place in named:
-            register = {"type": "register_array", "value": REGISTER + place}
-            first = {"type": "hexstr", "value": "0x0"}
-            primitive |= {"op": RegisterRead.primitive, "parameters": [primitive["parameters"][0], register, first]}
-    arrays = document["register_arrays"]
-    following = 1 + max((array["id"] for array in arrays), default=-1)
-    for number, place in enumerate(named, start=following):
-        arrays.append({"name": REGISTER + place, "id": number, "size": 1, "bitwidth": DRAW_BITS})
-    return document
+            block.ops[block.ops.index(op)] = op.stored(REGISTER + place)
+    return program
 
 
-def _draws(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the draws of a program, with their places: `FILE:LINE`."""
-    for action in document["actions"]:
-        for primitive in action["primitives"]:
-            if primitive["op"] == Random.primitive:
-                where = primitive["source_info"]
-                yield f"{Path(where['filename']).name}:{where['line']}", primitive
+def _draws(program: ir.Program) -> Iterator[tuple[str, ir.Block, ir.ExternOperation]]:
+    """Yield the operations that draw, with their places, `FILE:LINE`, and the blocks they stand in."""
+    for action in program.actions:
+        for block in reverse_postorder(action.body):
+            for op in block.ops:
+                if isinstance(op, ir.ExternOperation) and op.draws:
+                    where = program.place(op.span)
+                    yield "" if where is None else f"{Path(where.file).name}:{where.line}", block, op

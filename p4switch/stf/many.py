@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from p4switch import ir
 from p4switch.bmv2 import read
+from p4switch.bmv2.writer import to_json
 from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage
 from p4switch.engine import build, build_traced, load
@@ -91,12 +92,12 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
     commands = parse(read_text(test))
     compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch)
+    own = with_draws(read(compiled.json), commands) if draws(commands) else compiled.program
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2
 
-        run_on_bmv2(with_draws(compiled.json, commands), commands)
+        run_on_bmv2(to_json(own), commands)
         return
-    own = read(with_draws(compiled.json, commands)) if draws(commands) else compiled.program
     if options.trace or options.coverage:
         _run_traced(own, commands, options, outcome)
     else:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = Layout(())
 BETWEEN_TICKS = 1000  # from packet to packet
-_MAX_TICK = (1 << 48) - 1  # v1model's timestamps
+_MAX_TICK = (1 << 48) - 1  # of timestamps with 48 bits
 _MAX_DEPTH = (1 << 19) - 1  # enq_qdepth and deq_qdepth
 
 
@@ -58,7 +58,7 @@ class Runner:
     ) -> None:
         """Create the runner.
 
-        `tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed.
+        `tell` gets what the program says about a packet, with the test's line: messages, asserts that failed.
 
         With a `decoder`, `traces` has what the traced switch did with each packet, by the test's lines.
         """

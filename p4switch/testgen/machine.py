@@ -747,7 +747,7 @@ class Machine:
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, span: int | None) -> Scalar:
         """Return a random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""
-        if is_signed(t) or width(t) > DRAW_BITS or span is None:  # v1model does not say what it is
+        if is_signed(t) or width(t) > DRAW_BITS or span is None:  # nothing says what it is
             return self.undefined(width(t))
         least, most = self.value(low), self.value(high)
         at = self.code.place(span)

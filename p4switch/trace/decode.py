@@ -52,6 +52,7 @@ class Decoder:
         self._program = traced.program
         self._controls = traced.program.path.controls
         self._operations = traced.program.path.operations
+        self._destinations = dict(self._written_destinations())
         self._cells = traced.program.cells
         self._headers = {h.slot: h for h in traced.program.headers.values() if not h.metadata}
         self._tables = {t.name: t for t in traced.control.tables}
@@ -75,6 +76,14 @@ class Decoder:
             if isinstance(event, ev.StatementRun) and event.place is None and not event.changes:
                 continue  # a compiler's own, and it did nothing
             yield event
+
+    def _written_destinations(self) -> Iterator[tuple[str, str]]:
+        """Yield the source's names of the fields that say where a packet goes, and those of the packet's path."""
+        path = self._program.path
+        for own in path.destinations:
+            if found := self._program.intrinsic(path.intrinsic[own].name):
+                header, f = found
+                yield self.names.field(header, f.name), own
 
     # What a packet asked for is known by its statements; a copy begins with what it was copied with.
 
@@ -183,8 +192,8 @@ class Decoder:
             if effect in _ASKS:
                 self._ask(common, _ASKS[effect])
         for change in changes:
-            if change.name in ("standard_metadata.egress_spec", "standard_metadata.mcast_grp"):
-                self._ask(common, change.name.partition(".")[2])
+            if change.name in self._destinations:
+                self._ask(common, self._destinations[change.name])
         text = at.place.text if at.place is not None else ""
         return ev.StatementRun(**common, text=text, operation=at.detail, changes=changes)
 

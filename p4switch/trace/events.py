@@ -171,7 +171,7 @@ class ExternTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged(Event):
-    """Message of the program by log_msg, or an assertion that failed."""
+    """Message of the program to a log, or an assertion that failed."""
 
     text: str
     failed: bool

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.bmv2 import read
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import build, load
@@ -118,7 +119,7 @@ def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(co
 
 
 def test_a_program_without_such_commands_stays_as_it_is(compiled: Compiled) -> None:
-    assert with_inputs(compiled.json, False, False, []) is compiled.json
+    assert with_inputs(compiled.json, PACKET_PATHS.find("V1Switch"), False, False, []) is compiled.json
 
 
 def test_how_bmv2_is_told(compiled: Compiled) -> None:

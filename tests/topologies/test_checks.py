@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from p4switch.architectures.v1model.ports import MAX_PORT
+from p4switch.architectures.ports import MAX_PORT
 from p4switch.errors import UserError
 from topologies.checks import check
 from topologies.model import Builder, Link, Switch, Topology

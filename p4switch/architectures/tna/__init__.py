@@ -10,14 +10,13 @@ from p4switch.architectures.extern import Extern
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
+from p4switch.architectures.ports import DROP_PORT
 from p4switch.architectures.tna.fixed import fixed_tables
 from p4switch.architectures.tna.state import PortState, states
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
 """Macros by which programs ask how old the chip's compiler is: here, as new as any that they know."""
-NO_PORT = 0x1FF
-"""Port to which nothing is sent: a packet that goes nowhere has no port at all."""
 
 MIRROR_CHUNKS = 8
 """Fields of 64 bits for what is in front of a mirrored packet."""
@@ -70,7 +69,7 @@ def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: M
         deparsers=("ingress_deparser", "egress_deparser"),
         intrinsic=_INTRINSIC,
         externs=(EXTERNS,),
-        drop_port=NO_PORT,
+        drop_port=DROP_PORT,
         named=True,
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
         constants=constants,

@@ -8,7 +8,8 @@ from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.extern import Extern
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
-from p4switch.architectures.v1model.ports import DROP_PORT
+from p4switch.architectures.ports import DROP_PORT
+from p4switch.architectures.v1model.superseded import SUPERSEDED
 from p4switch.registry import Registry
 
 EXTERNS: Registry[type[Extern]] = Registry(
@@ -18,7 +19,7 @@ PACKAGES: Registry[type[Package]] = Registry(
     "package", group="p4cc.packages", package="p4switch.architectures.v1model.package", base=Package
 )
 
-V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,))
+V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,), superseded=SUPERSEDED)
 ARCHITECTURES.add(V1MODEL.name, V1MODEL)
 
 PACKET_PATHS.add(
@@ -49,5 +50,7 @@ PACKET_PATHS.add(
         },
         externs=(EXTERNS,),
         drop_port=DROP_PORT,
+        destinations=("egress_spec", "mcast_grp"),
+        port="standard_metadata.egress_port",
     ),
 )

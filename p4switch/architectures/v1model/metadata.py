@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p4switch import ir
-from p4switch.architectures.v1model.ports import WIDTH_BITS
+from p4switch.architectures.ports import WIDTH_BITS
 
 STANDARD = "standard_metadata"
 EGRESS_SPEC = ir.FieldRef(STANDARD, "egress_spec", ir.Bits(WIDTH_BITS))

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from p4switch import ir
+from p4switch.architectures.ports import DROP_PORT, MAX_PORT
 from p4switch.architectures.v1model.metadata import STANDARD
-from p4switch.architectures.v1model.ports import DROP_PORT, MAX_PORT
 from p4switch.bits.formulas import resize
 from p4switch.testgen.run import StopError
 from p4switch.testgen.values import ZERO, Scalar

@@ -22,7 +22,7 @@ from p4switch.compiler.midend.values import (
     StructValue,
     Value,
 )
-from p4switch.compiler.superseded import FUNCTIONS, METHODS, instead
+from p4switch.compiler.superseded import instead
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -41,7 +41,7 @@ class Externs:
         if binding.kind is CallKind.EXTERN_FUNCTION:
             function = architecture.extern(binding.method)
             if function is None or not issubclass(function, ExternFunction):
-                hint = instead(FUNCTIONS.get(binding.method))
+                hint = instead(binding.method, architecture)
                 raise self.low.error(call, f"extern function '{binding.method}' is not supported on this target{hint}")
             return function().lower(call, self.low)
         if binding.kind is not CallKind.EXTERN_METHOD or binding.receiver is None:
@@ -49,12 +49,12 @@ class Externs:
         receiver = self.low.expressions.expr(binding.receiver)
         if not isinstance(receiver, ExternObject):
             raise self.low.error(call, "a method is called on something that is not an extern object")
-        name = receiver.decl.name, binding.method
+        name = f"{receiver.decl.name}.{binding.method}"
         kind = architecture.extern_type(receiver.decl.name)
         method = None if kind is None else kind.methods.get(binding.method)
         if kind is None or method is None:
-            hint = instead(METHODS.get(name))
-            raise self.low.error(call, f"method '{'.'.join(name)}' is not supported on this target{hint}")
+            hint = instead(name, architecture)
+            raise self.low.error(call, f"method '{name}' is not supported on this target{hint}")
         if self.low.site.parses and not kind.in_parsers:
             raise self.low.error(call, f"'{binding.method}' cannot be called in a parser on this target")
         return method(call, receiver, self.low)

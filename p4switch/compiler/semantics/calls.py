@@ -12,7 +12,7 @@ from p4switch.compiler.semantics.arguments import accepts
 from p4switch.compiler.semantics.inference import Inference, specialised_params
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.sizes import lacks_width, size_limits
-from p4switch.compiler.superseded import FUNCTIONS
+from p4switch.compiler.superseded import instead
 from p4switch.compiler.types import Type
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Calls:
         binding = self.bindings[e]
         found = self.ctx.lookup(func.name, func.absolute)
         if not found:
-            self.ctx.unknown_name(func, func.name, new=FUNCTIONS.get(func.name))
+            self.ctx.unknown_name(func, func.name, hint=instead(func.name, self.ctx.program.architecture))
             self.ctx.arguments.check_values(e.args)
             return e
         if isinstance(found[0], ast.TypeDeclaration):

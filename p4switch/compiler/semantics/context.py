@@ -23,7 +23,6 @@ from p4switch.compiler.semantics.statements import Statements
 from p4switch.compiler.semantics.tables import Tables
 from p4switch.compiler.semantics.values import Values
 from p4switch.compiler.semantics.written_types import WrittenTypes
-from p4switch.compiler.superseded import instead
 
 Scope = dict[str, list[ast.Declaration]]
 """Declarations by name; several only where functions are overloaded."""
@@ -145,9 +144,9 @@ class Checking:
                 return found
         return []
 
-    def unknown_name(self, node: ast.Node, name: str, what: str = "", new: str | None = None) -> None:
-        """Report that nothing is called `name`, with what is there instead (`new`) or a guess at what was meant."""
-        hint = instead(new) or did_you_mean(name, (known for scope in self.scopes for known in scope))
+    def unknown_name(self, node: ast.Node, name: str, what: str = "", hint: str = "") -> None:
+        """Report that nothing is called `name`, with `hint` or else a guess at what was meant."""
+        hint = hint or did_you_mean(name, (known for scope in self.scopes for known in scope))
         self.error(node, f"{what or 'name'} {name!r} is not declared{hint}")
 
     def unique(self, decls: list[ast.EnumMember] | list[ast.FieldDecl] | list[ast.Parameter], what: str) -> None:

@@ -13,7 +13,7 @@ from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.semantics.inference import Inference
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.values import LITERALS
-from p4switch.compiler.superseded import STANDARD_METADATA, instead
+from p4switch.compiler.superseded import instead
 from p4switch.compiler.types import Type
 
 if TYPE_CHECKING:
@@ -193,9 +193,7 @@ class Expressions:
         if not isinstance(t, types.Unknown):
             callable_base = isinstance(t, types.Callable)
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
-            standard = isinstance(t, types.Record) and t.name == "standard_metadata_t"
-            hint = instead(STANDARD_METADATA.get(e.name)) if standard else ""
-            hint = hint or did_you_mean(e.name, _members(t))
+            hint = instead(f"{t}.{e.name}", self.ctx.program.architecture) or did_you_mean(e.name, _members(t))
             self.ctx.error(e, f"{shown} has no {'members' if callable_base else f'member {e.name!r}{hint}'}")
         return e
 

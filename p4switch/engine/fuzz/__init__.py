@@ -24,7 +24,7 @@ class FuzzError(UserError):
 def build(document: Mapping[str, Any]) -> Path:
     """Return the fuzzer of the pipeline of a BMv2 JSON.
 
-    Raises JsonError, native.BuildError.
+    Raises ProgramError, native.BuildError.
     """
     made = engine.generated(read(document), traced=True)
     headers = [*engine.C_FOLDER.glob("*.h"), *made.program.path.headers]

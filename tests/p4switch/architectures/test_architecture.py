@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from p4switch import extensions, registry
+from p4switch.architectures.v1model import V1MODEL
 from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.errors import UserError
 
 FILE = Path(__file__).with_name("mini.py")
+ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 #include <INCLUDE>
 header h_t { bit<8> ttl; }
@@ -87,3 +90,29 @@ def test_its_macros_are_predefined_where_it_is_asked_for(tmp_path: Path) -> None
     compiled = compile_program(path, arch="mini")
     constants = [p["parameters"][1]["value"] for a in compiled.json["actions"] for p in a["primitives"]]
     assert "0x07" in constants
+
+
+_PLAIN_WORDS = {"assert", "assume", "clone", "counter", "digest", "hash", "meter", "random", "register", "truncate"}
+"""Externs of v1model whose names are words that switches and tools have for other things, too."""
+_OTHERS = {
+    "p4switch/bfrt/tables.py": {"action_profile"},  # a kind of P4Info's objects
+    "p4switch/bmv2/schema.py": {"action_profile"},  # a key of the format
+    "p4switch/bmv2/writer.py": {"action_profile"},
+    "p4switch/bmv2/program.py": {"action_profile"},
+    "p4switch/daemon/process.py": {"log_msg"},  # the heading of a program's messages in the log
+    "p4switch/p4runtime": {"action_profile"},  # a kind of entity
+}
+
+
+def test_no_name_of_v1model_stands_outside_of_the_architectures() -> None:
+    externs = {*V1MODEL.externs[0].all()} - _PLAIN_WORDS
+    names = {V1MODEL.name, "standard_metadata", "standard_metadata_t", *V1MODEL.packages.all(), *externs}
+    found = []
+    for path in [*(ROOT / "p4switch").rglob("*.py"), *(ROOT / "topologies").rglob("*.py")]:
+        file = path.relative_to(ROOT).as_posix()
+        if file.startswith("p4switch/architectures/"):
+            continue
+        others = {name for prefix, known in _OTHERS.items() if file.startswith(prefix) for name in known}
+        words = {*re.findall(r"\w+", path.read_text())}
+        found += [f"{file}: {name}" for name in sorted(words & names - others)]
+    assert found == []

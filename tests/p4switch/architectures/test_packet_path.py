@@ -10,7 +10,7 @@ import pytest
 from p4switch import registry
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, packet_path
 from p4switch.bmv2 import read
-from p4switch.engine import JsonError, build, build_traced, generated, load
+from p4switch.engine import ProgramError, build, build_traced, generated, load
 from p4switch.errors import UserError
 from p4switch.trace import Decoder, Trace
 from p4switch.trace import events as ev
@@ -157,12 +157,12 @@ def test_a_package_is_known_by_its_name_or_its_blocks(path: PacketPath) -> None:
     assert packet_path(None, ("egress_parser", "ingress", "egress")) is PACKET_PATHS.find("PSA_Switch")
     assert packet_path(None, ("parser", "ingress", "egress")) is PACKET_PATHS.find("V1Switch")
     document = {**program(), "__meta__": {"package": "V1Switch"}}
-    with pytest.raises(JsonError, match="there is no deparser deparser"):
+    with pytest.raises(ProgramError, match="there is no deparser deparser"):
         generated(read(document))
     document["__meta__"] = {"package": "Nothing"}
     with pytest.raises(UserError, match="packet path 'Nothing'"):
         generated(read(document))
     document = program()
     document["deparsers"].pop()
-    with pytest.raises(JsonError, match="there is no deparser egress_deparser"):
+    with pytest.raises(ProgramError, match="there is no deparser egress_deparser"):
         generated(read(document))

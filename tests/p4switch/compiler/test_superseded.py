@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from p4switch.compiler import ast, compile_program, superseded
+from p4switch.architectures.psa import PSA
+from p4switch.architectures.v1model import V1MODEL
+from p4switch.compiler import ast, compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
+from p4switch.compiler.superseded import P4_14, instead
 
 PROGRAM = """
 #include <core.p4>
@@ -36,6 +39,7 @@ control C(inout headers_t hdr, inout meta_t meta) {{ apply {{ {compute} }} }}
 control D(packet_out pk, in headers_t hdr) {{ apply {{ pk.emit(hdr.h); }} }}
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 """
+NEW = {**P4_14, **V1MODEL.superseded}
 PLAIN = {"declared": "", "code": "", "egress": "", "compute": ""}
 DECLARED = {  # those that v1model still declares
     "clone3": ("code", "clone3(CloneType.I2E, 5, { meta.v });"),
@@ -55,27 +59,26 @@ def refused(folder: Path, **parts: str) -> tuple[str, str]:
     return diagnostic.message, diagnostic.line_text.strip()
 
 
-@pytest.mark.parametrize("name", superseded.FUNCTIONS)
+@pytest.mark.parametrize("name", [name for name in NEW if "." not in name])
 def test_a_function(name: str, tmp_path: Path) -> None:
     place, code = DECLARED.get(name, ("code", f"{name}(meta.v);"))
     message, line = refused(tmp_path, **{place: code})
-    assert message.endswith(f": write {superseded.FUNCTIONS[name]}")
+    assert message.endswith(f": write {NEW[name]}")
     assert line == code
 
 
-@pytest.mark.parametrize("name", superseded.STANDARD_METADATA)
+@pytest.mark.parametrize("name", [name for name in NEW if name.startswith("standard_metadata_t.")])
 def test_a_field_of_standard_metadata(name: str, tmp_path: Path) -> None:
-    code = f"sm.{name} = 1;"
-    assert refused(tmp_path, code=code) == (
-        f"standard_metadata_t has no member {name!r}: write {superseded.STANDARD_METADATA[name]}",
-        code,
-    )
+    field = name.partition(".")[2]
+    code = f"sm.{field} = 1;"
+    message = f"standard_metadata_t has no member {field!r}: write {NEW[name]}"
+    assert refused(tmp_path, code=code) == (message, code)
 
 
 def test_a_method(tmp_path: Path) -> None:
     code = "hdr.h.c = sum.get({ hdr.h.a });"
     message, line = refused(tmp_path, declared="Checksum16() sum;", code=code)
-    assert message.endswith(f": write {superseded.METHODS['Checksum16', 'get']}")
+    assert message.endswith(f": write {NEW['Checksum16.get']}")
     assert line == code
 
 
@@ -92,8 +95,7 @@ def test_what_is_to_be_written_is_there(tmp_path: Path) -> None:
         known.add(getattr(decl, "name", ""))
         if isinstance(decl, ast.ExternDecl):
             known.update(m.name for m in decl.methods)
-    news = [*superseded.FUNCTIONS.values(), *superseded.METHODS.values(), *superseded.STANDARD_METADATA.values()]
-    for new in news:
+    for new in NEW.values():
         called = re.findall(r"(?<!@)\b(\w+)(?:<T>)?\(", new)
         assert called or new == "an assignment"
         assert known.issuperset(called), new
@@ -108,3 +110,17 @@ def test_what_is_written_instead_compiles(tmp_path: Path) -> None:
     }
     path.write_text(PROGRAM.format(**{**PLAIN, **parts}))
     compile_program(path)
+
+
+def test_the_old_names_are_those_of_the_architecture() -> None:
+    assert instead("drop", PSA) == instead("drop", None) == ""
+    assert instead("add_header", PSA) == instead("add_header", None) == ": write HEADER.setValid()"
+
+
+def test_the_architecture_is_known_of_a_package_with_another_name(tmp_path: Path) -> None:
+    code = "drop();"
+    program = PROGRAM.format(**{**PLAIN, "code": code})
+    path = tmp_path / "program.p4"
+    path.write_text(program.replace("V1Switch(P()", "typedef V1Switch<headers_t, meta_t> Renamed;\nRenamed(P()"))
+    with pytest.raises(CompileError, match="write mark_to_drop"):
+        compile_program(path)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.daemon.config import TrafficSettings, read
 from p4switch.daemon.process import SwitchProcess
 from p4switch.errors import UserError
+from tests.p4switch.architectures.test_psa import compiled as psa_program
 from tests.p4switch.architectures.tofino import compiled
 
 
@@ -76,3 +78,11 @@ def test_programs_count_time_in_the_models_nanoseconds(tmp_path: Path, settings:
     switch = process._build(compiled(tmp_path, INGRESS=ingress).program)
     ((_, frame),) = switch.process(1, bytes(2), 7)
     assert int.from_bytes(frame[2:6], "big") == 7 * tick_ns
+
+
+@pytest.mark.parametrize(("given", "port"), [(None, PACKET_PATHS.find("PSA_Switch").drop_port), (77, 77)])
+def test_packets_are_dropped_at_the_architectures_port_or_at_the_one_that_is_asked_for(
+    tmp_path: Path, given: int | None, port: int
+) -> None:
+    process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", drop_port=given)
+    assert process._build(psa_program(tmp_path).program).drop_port == port

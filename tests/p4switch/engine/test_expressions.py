@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonbuilder import ProgramBuilder, assign, const, field, op
 
-from p4switch.engine import JsonError
+from p4switch.engine import ProgramError
 
 Json = Any
 Eval = Callable[[dict[str, int]], int]
@@ -135,7 +135,7 @@ def test_random_expressions(seed: int) -> None:
     b.run([{"op": "add_header", "parameters": [{"type": "header", "value": "o"}]}, *primitives])
     try:
         switch = b.switch()
-    except JsonError as error:
+    except ProgramError as error:
         assert "bits" in str(error)  # noqa: PT017  a product of products may be too wide to be computed
         pytest.skip(str(error))
     for _ in range(60):
@@ -180,5 +180,5 @@ def test_shift_without_bound_is_refused() -> None:
     b.header("h", "h_t")
     b.state("start", b.extract("h"))
     b.run([assign(field("h", "a"), op("b2d", None, op("==", op("<<", field("h", "a"), field("h", "b")), const(1))))])
-    with pytest.raises(JsonError, match="shift"):
+    with pytest.raises(ProgramError, match="shift"):
         b.switch()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from p4switch.compiler import compile_program
-from p4switch.engine import generated
+from p4switch.engine import ProgramError, generated
+from tests.p4switch.compiler.test_superseded import PLAIN, PROGRAM
 from tests.p4switch.engine.jsonbuilder import Json, ProgramBuilder, assign, const, field, param, sm
 
 FRAGMENTS = ["x = 1; /* */ y", "*/ #error", "/*/", "x\\\n*/ broken", "\u201cfoo\u201d *\\", "??/"]
@@ -65,3 +69,13 @@ def test_nobody_has_to_read_much() -> None:
     """ecn.p4 took 2,044 lines before there was a printer, and 508 with it; there is room for more of the program."""
     lines = generated(compile_program("p4src/ecn.p4").program).text.splitlines()
     assert len(lines) <= 2044 / 3
+
+
+def test_what_the_engine_refuses_in_a_p4_program_is_not_said_of_a_json(tmp_path: Path) -> None:
+    path = tmp_path / "program.p4"
+    fields, keys = ("".join(text.format(i) for i in range(34)) for text in ("bit<2048> x{};", "hdr.h.x{}: exact;"))
+    declared = f"table t {{ key = {{ {keys} }} actions = {{ NoAction; }} }}"
+    blocks = PROGRAM.format(**{**PLAIN, "declared": declared, "code": "t.apply();"})
+    path.write_text(blocks.replace("header h_t {", f"header h_t {{ {fields}"))
+    with pytest.raises(ProgramError, match="^a key of 69632 bits is too wide$"):
+        generated(compile_program(path).program)

@@ -12,7 +12,7 @@ from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, p
 
 from p4switch import native
 from p4switch.bmv2 import read
-from p4switch.engine import JsonError, build, generated
+from p4switch.engine import ProgramError, build, generated
 
 Json = Any
 
@@ -109,7 +109,7 @@ def test_wrong_json_is_refused_or_makes_valid_c(seed: int) -> None:
         changed = mutate(document, rng)
         try:
             texts.append(generated(read(changed)).text)
-        except JsonError as error:
+        except ProgramError as error:
             messages.append(str(error))
     assert not [m for m in messages if "\n" in m or len(m) > 400]
     assert len(texts) > 20
@@ -183,15 +183,15 @@ def add_operation(document: Json, name: str, *parameters: Json) -> None:
             h["id"] for h in d["headers"] if h["name"] == "m"]}]), "header m cannot be a member of u: metadata"),
 ])
 def test_message(change: Callable[[Json], None], message: str) -> None:
-    with pytest.raises(JsonError, match=message):
+    with pytest.raises(ProgramError, match=message):
         generated(read(edit(change)))
 
 
 def test_json_of_another_kind() -> None:
     for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3):
-        with pytest.raises(JsonError):
+        with pytest.raises(ProgramError):
             generated(read(document))
-        with pytest.raises(JsonError):
+        with pytest.raises(ProgramError):
             build(read(document))
 
 
@@ -201,7 +201,7 @@ def test_nesting_is_bounded(depth: int) -> None:
     for _ in range(depth):
         deep = {"type": "expression", "value": deep}
     document = edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), deep)))
-    with pytest.raises(JsonError, match="nested over 500 deep"):
+    with pytest.raises(ProgramError, match="nested over 500 deep"):
         generated(read(document))
     del document["actions"][0]["primitives"][-1]
     while isinstance(deep, dict):  # Python itself takes what is as deep as this apart only step by step
@@ -219,7 +219,7 @@ def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
     name = {"a": "x\ny" * 1000}
     wrong = assign(field("h", "a"), {"type": "field", "value": [name, "a"]})
     document = edit(lambda d: d["actions"][0]["primitives"].append(wrong))
-    with pytest.raises(JsonError, match=r"^BMv2 JSON: .* \.\.\.$") as caught:
+    with pytest.raises(ProgramError, match=r"^BMv2 JSON: .* \.\.\.$") as caught:
         generated(read(document))
     assert len(str(caught.value)) == 300
     assert "\n" not in str(caught.value)
@@ -231,5 +231,5 @@ def test_a_width_that_no_field_has_is_refused_before_anything_uses_it(bits: int)
     document = everything()
     for header_type in document["header_types"]:
         header_type["fields"] = [[name, bits if name == "a" else width] for name, width, *_ in header_type["fields"]]
-    with pytest.raises(JsonError, match=rf"field h_t\.a has {bits} bits; expected 1 to 2048"):
+    with pytest.raises(ProgramError, match=rf"field h_t\.a has {bits} bits; expected 1 to 2048"):
         read(document)

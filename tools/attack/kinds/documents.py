@@ -14,7 +14,7 @@ from typing import Any
 from p4switch import engine
 from p4switch.bmv2 import read
 from p4switch.compiler import Compiled, compile_program
-from p4switch.engine import JsonError, fuzz
+from p4switch.engine import ProgramError, fuzz
 from p4switch.p4runtime import pipeline
 from p4switch.p4runtime.errors import P4RuntimeError
 from tools.attack.attack import P4SRC, ROOT, Attack, Finding
@@ -93,7 +93,7 @@ class Documents(Attack):
             try:
                 engine.generated(read(document))
                 accepted.append(document)
-            except JsonError as error:
+            except ProgramError as error:
                 if "\n" in str(error) or len(str(error)) > 400:
                     raise Finding(f"not one line: {str(error)[:1000]}", {"document.json": data}) from None
             except Exception:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from p4switch import engine
 from p4switch.compiler import _compile
-from p4switch.engine import JsonError
+from p4switch.engine import ProgramError
 from p4switch.errors import UserError
 from tools.attack.attack import P4SRC, ROOT, Attack, Finding
 
@@ -97,7 +97,7 @@ class Programs(Attack):
         signal.setitimer(signal.ITIMER_VIRTUAL, TIME_LIMIT_S)
         try:
             engine.generated(_compile(path, include, None).program)
-        except JsonError as error:
+        except ProgramError as error:
             return f"compiled, but cannot be loaded: {error}"
         except UserError:
             return None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
-from p4switch.bmv2.schema import JsonError
 from p4switch.compiler.midend.values import EXPRS, HeaderValue, StructValue, Text, Value
 from p4switch.engine.program import c_string
 from p4switch.engine.value import low_bits
+from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
@@ -49,7 +49,7 @@ class LogMsg(ir.ExternOperation):
         """Format the message with its values, if somebody listens."""
         parts = self.text.split("{}")
         if len(parts) != len(self.values) + 1:
-            raise JsonError(f"BMv2 JSON: log_msg: {len(parts) - 1} values expected, got {len(self.values)}")
+            raise ProgramError(f"log_msg: {len(parts) - 1} values expected, got {len(self.values)}")
         with to.em.when("P4_UNLIKELY(HEARD(sw))"):
             template, codes = parts[0].replace("%", "%%"), []
             for argument, part in zip(self.values, parts[1:], strict=True):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
+from p4switch.architectures.ports import DROP_PORT
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
 from p4switch.architectures.v1model.package import v1switch
-from p4switch.architectures.v1model.ports import DROP_PORT
 from p4switch.compiler.midend.values import StructValue
 
 if TYPE_CHECKING:

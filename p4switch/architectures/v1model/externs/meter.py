@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
-from p4switch.bmv2.schema import JsonError
+from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
@@ -50,7 +50,7 @@ class ExecuteMeter(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         number, meter = to.program.meter(self.meter)
         if meter.table:
-            raise JsonError(f"BMv2 JSON: execute_meter on the direct meter {meter.name}")
+            raise ProgramError(f"execute_meter on the direct meter {meter.name}")
         at = to.index("uint64_t", self.index)
         with to.within(at, meter.size):
             color = to.em.temp("uint64_t", to.program.metered(number, at), "color")

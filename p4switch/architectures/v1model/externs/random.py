@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 
@@ -48,6 +49,9 @@ class Random(ir.ExternOperation):
     @classmethod
     def read(cls, arguments: Arguments) -> Random:
         return cls(arguments.place(), arguments.value(), arguments.value(), arguments.span)
+
+    def stored(self, register: str) -> RegisterRead:
+        return RegisterRead(self.target, register, ir.Const(0, ir.Bits(32)), self.span)
 
     def emit(self, to: Statements) -> None:
         place = to.x.place(self.target)

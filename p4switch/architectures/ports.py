@@ -1,0 +1,7 @@
+"""Port numbers of a switch: how wide they are, and which one is no port."""
+
+from __future__ import annotations
+
+WIDTH_BITS = 9  # as far as a program does not say otherwise
+DROP_PORT = (1 << WIDTH_BITS) - 1  # packets that are sent there are dropped, on BMv2, too
+MAX_PORT = DROP_PORT - 1  # of a link; the smallest is 1, since P4Runtime reserves 0

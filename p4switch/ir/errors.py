@@ -1,0 +1,18 @@
+"""Errors of programs in the intermediate representation."""
+
+from __future__ import annotations
+
+from p4switch.errors import UserError
+
+_MOST_CHARACTERS = 300  # of an error
+
+
+class ProgramError(UserError):
+    """A program that the engine cannot run, or that refers to something that it does not have.
+
+    The message is one line of bounded length, whatever the program has in the place of a name.
+    """
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 4]} ...")
