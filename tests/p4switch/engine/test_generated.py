@@ -77,5 +77,5 @@ def test_what_the_engine_refuses_in_a_p4_program_is_not_said_of_a_json(tmp_path:
     declared = f"table t {{ key = {{ {keys} }} actions = {{ NoAction; }} }}"
     blocks = PROGRAM.format(**{**PLAIN, "declared": declared, "code": "t.apply();"})
     path.write_text(blocks.replace("header h_t {", f"header h_t {{ {fields}"))
-    with pytest.raises(ProgramError, match="^a key of 69632 bits is too wide$"):
+    with pytest.raises(ProgramError, match=r"^a key of 69632 bits is too wide$"):
         generated(compile_program(path).program)
