@@ -1,7 +1,7 @@
 """Assumptions of a user about packets: `ipv4.protocol == 6 and tcp.dst_port in (80, 443)`.
 
-Names are fields of headers as in `HEADER.FIELD`, of metadata as in `standard_metadata.FIELD`, or headers, which stand
-for whether they are valid. The syntax is Python's.
+Names are fields of headers as in `HEADER.FIELD`, fields of the target's metadata by the name of its
+instance, or headers, which stand for whether they are valid. The syntax is Python's.
 """
 
 from __future__ import annotations
