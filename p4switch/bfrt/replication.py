@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables import Table
 from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, unimplemented
@@ -50,7 +51,12 @@ class FixedTable(Table):
         wanted = "bool_arr_val" if is_bool else "int_arr_val"
         if field.WhichOneof("value") != wanted:
             invalid(f"{self.name}: ${name}: expected a list of {'bools' if is_bool else 'numbers'}")
-        return tuple(int(each) for each in getattr(field, wanted).val)
+        given_list = tuple(int(each) for each in getattr(field, wanted).val)
+        width = width_of(self._field(name))
+        for each in given_list:
+            if each >> width:
+                invalid(f"{self.name}: ${name}: {each} does not fit in {width} bits")
+        return given_list
 
     def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
         """Return an entry with fields by their names."""
@@ -414,17 +420,19 @@ class LagTable(TreeTable):
     """LAGs: ports of which the level-2 hash chooses one, some of which may be another device's."""
 
     part = "lags"
+    _MOST_REMOTE = 255
 
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
         return state.replication.trees.set_lag
 
     def _made(self, old: Lag | None, given: Mapping[str, Message]) -> Lag:
         before = old or Lag(())
-        return Lag(
-            tuple(dict.fromkeys(_ports(self.name, self._list(given, "DEV_PORT", before.ports)))),
-            self._value(given, "MULTICAST_LAG_REMOTE_MSB_COUNT", before.left),
-            self._value(given, "MULTICAST_LAG_REMOTE_LSB_COUNT", before.right),
-        )
+        left = self._value(given, "MULTICAST_LAG_REMOTE_MSB_COUNT", before.left)
+        right = self._value(given, "MULTICAST_LAG_REMOTE_LSB_COUNT", before.right)
+        if max(left, right) > self._MOST_REMOTE:
+            invalid(f"{self.name}: {max(left, right)} ports of another device; expected at most {self._MOST_REMOTE}")
+        ports = _ports(self.name, self._list(given, "DEV_PORT", before.ports))
+        return Lag(tuple(dict.fromkeys(ports)), left, right)
 
     def _found(self, index: int, state: State) -> Message:
         lag = self._there(state)[index]

@@ -8,13 +8,12 @@ from p4switch.p4runtime.errors import already_exists, invalid, not_found, precon
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from p4switch.p4runtime.ports import Ports
 from p4switch.p4runtime.profiles import Undo
-from p4switch.p4runtime.trees import Trees
+from p4switch.p4runtime.trees import MAX_GROUP, Trees
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
-# Groups and instances have 16 bits in metadata. BMv2 keeps clone sessions in 15 bits.
-MAX_GROUP = 0xFFFF
+# Instances have 16 bits in metadata. BMv2 keeps clone sessions in 15 bits.
 MAX_INSTANCE = 0xFFFF
 MAX_SESSION = 0x7FFF
 

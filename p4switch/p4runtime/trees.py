@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from p4switch.p4runtime.errors import invalid, not_found, precondition
 from p4switch.p4runtime.profiles import Undo
 
+MAX_GROUP = 0xFFFF
 Replica: TypeAlias = tuple[int, int, int, int, int, int, int]
 """As `Switch.multicast_set` takes it."""
 Link: TypeAlias = tuple[int, int | None]
@@ -56,6 +57,8 @@ class Trees:
 
     def set_tree(self, ident: int, tree: Tree | None) -> Undo:
         """Set a group, None for none, and return how to undo it. Raises P4RuntimeError."""
+        if not 0 < ident <= MAX_GROUP:
+            invalid(f"group {ident}: expected a number from 1 to {MAX_GROUP}, as 0 sends nothing")
         if tree is not None:
             self._check(tree.nodes, self.nodes, "node")
             self._check(tree.ecmps, self.ecmps, "ECMP")

@@ -11,7 +11,7 @@ from tools.attack import session
 # `pipelines`, `stored`, `mininet_runs` and `folders` have to build or set up too much. Their tests are
 # tests/p4switch/engine/test_fuzz.py, tests/p4switch/test_native.py, tests/mininet/test_interruption.py and
 # tests/e2e/test_working_folder.py.
-KINDS = ("documents", "frames", "hosts", "messages", "pages", "programs", "results", "workload_files")
+KINDS = ("bfruntime", "documents", "frames", "hosts", "messages", "pages", "programs", "results", "workload_files")
 
 
 @pytest.mark.parametrize("name", KINDS)

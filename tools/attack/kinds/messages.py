@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import grpc
 
@@ -18,6 +17,7 @@ from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2
 from tools.attack.attack import P4SRC, ROOT, Attack, Finding
+from tools.attack.filling import Filler, spoilt
 
 _REQUESTS = 150  # an attempt
 _STREAMS = 20
@@ -35,64 +35,21 @@ _REQUEST_OF = {
 _SERVERS_OWN = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
-class _Maker:
+class _Maker(Filler):
     """Random messages that a program's P4Info makes likely to get far."""
 
     def __init__(self, info: Message, rng: random.Random) -> None:
-        self._rng = rng
+        kinds = ("tables", "actions", "action_profiles", "counters", "direct_counters", "meters", "direct_meters",
+                 "registers", "value_sets", "digests")  # fmt: skip
+        super().__init__([item.preamble.id for kind in kinds for item in getattr(info, kind)], rng)
         self._info = info
-        self._ids = [0, 1, 2, 3, 255, 2**31, 2**32 - 1]
-        for kind in ("tables", "actions", "action_profiles", "counters", "direct_counters", "meters", "direct_meters",
-                     "registers", "value_sets", "digests"):
-            self._ids += [item.preamble.id for item in getattr(info, kind)]
-
-    def fill(self, message: Message, depth: int = 0) -> Message:
-        """Set fields of `message` at random, by its descriptor."""
-        rng = self._rng
-        for field in message.DESCRIPTOR.fields:
-            if rng.random() < (0.45 if depth < 6 else 0.9):
-                continue
-            if field.is_repeated:
-                times = rng.choice((1, 1, 1, 2, 5))
-                if field.message_type is not None and field.message_type.GetOptions().map_entry:
-                    continue
-                for _ in range(times):
-                    if field.message_type is not None:
-                        self.fill(getattr(message, field.name).add(), depth + 1)
-                    else:
-                        getattr(message, field.name).append(self._scalar(field))
-            elif field.message_type is not None:
-                self.fill(getattr(message, field.name), depth + 1)
-                getattr(message, field.name).SetInParent()
-            else:
-                setattr(message, field.name, self._scalar(field))
-        return message
-
-    def _scalar(self, field: Any) -> object:
-        rng = self._rng
-        kinds = type(field)
-        if field.type == kinds.TYPE_BYTES:
-            return rng.choice((b"", b"\0", b"\1", rng.randbytes(rng.choice((1, 2, 4, 16, 300)))))
-        if field.type == kinds.TYPE_STRING:
-            return rng.choice(("", "x", "role", "é" * 9))
-        if field.type == kinds.TYPE_ENUM:
-            return rng.choice(field.enum_type.values).number
-        if field.type == kinds.TYPE_BOOL:
-            return rng.random() < 0.5
-        if field.type in (kinds.TYPE_DOUBLE, kinds.TYPE_FLOAT):
-            return rng.choice((0.0, 1.5, float("nan"), float("inf")))
-        signed = field.type in (kinds.TYPE_INT32, kinds.TYPE_INT64, kinds.TYPE_SINT32, kinds.TYPE_SINT64)
-        wide = field.type in (kinds.TYPE_INT64, kinds.TYPE_UINT64, kinds.TYPE_SINT64)
-        top = 2 ** ((64 if wide else 32) - signed) - 1
-        value = rng.choice((*self._ids, 0, 1, 2, 7, 511, top)) if rng.random() < 0.9 else rng.randrange(top)
-        return -rng.choice((1, top)) if signed and rng.random() < 0.1 else min(value, top)
 
     def updates(self) -> list[Message]:
         """Return updates of existing entities, mostly valid ones."""
         made = []
-        for _ in range(self._rng.choice((1, 1, 3, 20))):
-            update = p4runtime_pb2.Update(type=self._rng.randrange(4))
-            if self._rng.random() < 0.6 and self._info.tables:
+        for _ in range(self.rng.choice((1, 1, 3, 20))):
+            update = p4runtime_pb2.Update(type=self.rng.randrange(4))
+            if self.rng.random() < 0.6 and self._info.tables:
                 self._entry(update.entity.table_entry)
             else:
                 self.fill(update.entity)
@@ -100,7 +57,7 @@ class _Maker:
         return made
 
     def _entry(self, entry: Message) -> None:
-        rng = self._rng
+        rng = self.rng
         table = rng.choice(self._info.tables)
         entry.table_id = table.preamble.id
         for key in table.match_fields:
@@ -127,14 +84,6 @@ class _Maker:
                     entry.action.action.params.add(param_id=parameter.id, value=bytes([rng.randrange(3)]))
         if rng.random() < 0.1:
             self.fill(entry)
-
-
-def _spoilt(data: bytes, rng: random.Random) -> bytes:
-    """Return data with a few bytes changed, cut off or added."""
-    out = bytearray(data[: rng.randrange(len(data) + 1)] if rng.random() < 0.3 else data)
-    for _ in range(rng.randrange(4) if out else 0):
-        out[rng.randrange(len(out))] = rng.randrange(256)
-    return bytes(out) + rng.randbytes(rng.choice((0, 0, 0, 5)))
 
 
 class Messages(Attack):
@@ -215,15 +164,15 @@ class Messages(Attack):
             message.config.p4_device_config = program._json_text.encode()
             message.config.p4info.CopyFrom(program.p4info)
             if rng.random() < 0.7:
-                spoilt = _spoilt(program._p4info_bytes, rng)
+                changed = spoilt(program._p4info_bytes, rng)
                 try:
-                    message.config.p4info.CopyFrom(p4info_pb2.P4Info.FromString(spoilt))
+                    message.config.p4info.CopyFrom(p4info_pb2.P4Info.FromString(changed))
                 except Exception:
                     maker.fill(message.config.p4info)
         if method in ("Write", "SetForwardingPipelineConfig"):
             message.election_id.high = 1
         data = message.SerializeToString()
-        return method, _spoilt(data, rng) if rng.random() < 0.1 else data
+        return method, spoilt(data, rng) if rng.random() < 0.1 else data
 
     @staticmethod
     def _call(channel: grpc.Channel, method: str, data: bytes) -> None:
@@ -242,7 +191,7 @@ class Messages(Attack):
         """Open a stream with a few messages, most of which are left without waiting for answers."""
         maker = _Maker(info, rng)
         sent = [maker.fill(p4runtime_pb2.StreamMessageRequest()).SerializeToString() for _ in range(rng.randint(1, 5))]
-        sent = [_spoilt(data, rng) if rng.random() < 0.4 else data for data in sent]
+        sent = [spoilt(data, rng) if rng.random() < 0.4 else data for data in sent]
         channel = grpc.insecure_channel(address)
         call = channel.stream_stream(_SERVICE + "StreamChannel")(iter(sent))
         if rng.random() < 0.5:
