@@ -23,8 +23,10 @@ class Frames:
         ack_opcode: int = wire.ACKNOWLEDGE,
         partition_key: int = wire.DEFAULT_PARTITION,
         ecn: int = wire.ECT0,
+        option_bytes: int = 0,
     ) -> None:
         self.telemetry = telemetry
+        self.option_bytes = option_bytes
         self._ecn = ecn  # of data
         self.peer_address = peer_address
         self.partition_key = partition_key
@@ -36,7 +38,7 @@ class Frames:
         self._data_dscp = 8 * priority
         self._control_dscp = 8 * control_priority
         self._opcode_offset = wire.WITH_INT if telemetry else 0
-        self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
+        self._more_bytes = (wire.SHIM_BYTES if telemetry else 0) + option_bytes  # between BTH and payload
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
         # By priority and template, where there are any, as of counters below; most queue pairs have none.
         self._templates_in_class: dict[int, dict[bytes, bytes]] | None = None
@@ -45,7 +47,7 @@ class Frames:
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
         """Return the size on the wire of a data packet as it leaves."""
-        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
+        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._more_bytes + payload_bytes + (-payload_bytes & 3)
 
     def data_template(self, opcode: int, payload_bytes: int) -> bytes:
         """Return a data frame of this kind without entropy, AckReq and PSN."""
@@ -59,13 +61,13 @@ class Frames:
                 FIRST_ENTROPY,
                 opcode + self._opcode_offset,
                 self.peer_qpn,
-                after_bth_bytes=self._shim_bytes + payload_bytes + pad,
+                after_bth_bytes=self._more_bytes + payload_bytes + pad,
                 pad_bytes=pad,
                 dscp=self._data_dscp,
                 ecn=self._ecn,
                 partition_key=self.partition_key,
             )
-            template = start + bytes(4 + self._shim_bytes)
+            template = start + bytes(4 + self._more_bytes)
             self._data_templates[key] = template
         return template
 

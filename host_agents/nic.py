@@ -53,7 +53,7 @@ class Nic(Port):
         self._checks_icrc = config.check_icrc
         self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None
-        self._paths: dict[tuple[int, int], Path] = {}  # by the length of data's shim and the peer's kind of link
+        self._paths: dict[tuple[int, int], Path] = {}  # by bytes before payload and the peer's kind of link
         self._silent: NotificationPoint | None = None
         self._sending: Sending | None = None  # of the queue pair opened last
         # That outlive their queue pairs, by protocol, destination and partition key.
@@ -98,8 +98,8 @@ class Nic(Port):
         self._opcodes = self._opcodes.joined(protocol.opcodes)
         destination = wire.parse_address(peer_address)
         telemetry = protocol.info.telemetry
-        shim_bytes = wire.SHIM_BYTES if telemetry else 0
-        path = self._path_to(destination, shim_bytes)
+        more_bytes = (wire.SHIM_BYTES if telemetry else 0) + protocol.info.option_bytes
+        path = self._path_to(destination, more_bytes)
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
         data_priority: int = config.data_priority if priority is None else priority
@@ -131,6 +131,7 @@ class Nic(Port):
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
             partition_key,
             wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
+            protocol.info.option_bytes,
         )
         if members:
             qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
@@ -139,12 +140,15 @@ class Nic(Port):
         self.queue_pairs[qpn] = qp
         return qp
 
-    def _path_to(self, destination: int, shim_bytes: int) -> Path:
-        """Return the knowledge of the path to a NIC, or to a group, before anything is sent."""
+    def _path_to(self, destination: int, more_bytes: int) -> Path:
+        """Return the knowledge of the path to a NIC, or to a group, before anything is sent.
+
+        Data has `more_bytes` between BTH and payload.
+        """
         config = self.config
         peers = config.peers
         kind = -1 if peers is None else peers.kind_of.get(destination, -1)
-        path = self._paths.get((shim_bytes, kind))
+        path = self._paths.get((more_bytes, kind))
         if path is None:
             base_rtts_ns, base_rtt_ns, peer_bps = config.base_rtts_ns, config.base_rtt_ns, 0.0
             if peers is not None and kind >= 0:
@@ -154,13 +158,13 @@ class Nic(Port):
                 float(config.line_rate_bps),
                 base_rtt_ns,
                 config.mtu_bytes,
-                wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3),
+                wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + more_bytes + config.mtu_bytes + (-config.mtu_bytes & 3),
                 config.cell_bytes,
                 base_rtts_ns,
                 config.frame_overhead_bytes,
                 peer_bps,
             )
-            self._paths[shim_bytes, kind] = path
+            self._paths[more_bytes, kind] = path
         return path
 
     def close_qp(self, qp: QueuePair) -> None:
@@ -308,7 +312,7 @@ class Nic(Port):
             return
         rest: int = after_bth - (offset - wire.AFTER_BTH)
         if kind <= wire.SEND_ONLY:
-            payload = rest - (frame[wire.PAD] >> 4 & 3)
+            payload = rest - qp.option_bytes - (frame[wire.PAD] >> 4 & 3)
             if payload < 0 or kind == 3:
                 self.stats.malformed += 1
                 return

@@ -62,6 +62,7 @@ class QueuePair(Connection):
         self.failed = False  # in error: it sends and takes nothing
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
+        self.option_bytes = frames.option_bytes
         self._stamps = nic.config.stamps
         self._notifies = notification_point.listens
         self.notification_point = notification_point

@@ -82,8 +82,12 @@ class ProtocolInfo:
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
     # Packets of its own a data packet, in the mean and roughly: forecasts of a run's work go by it.
     own_packets: float = 0.0
+    # What holds a sender back whose window is unlimited: grants that come before it sends (credits, rates of switches),
+    # feedback on what it has sent, which waits in the same queues, or nothing. Forecasts of a run's memory go by it.
+    held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
     # Of a transport that is not the NIC's: from parameters and the NIC's configuration, the one of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
+    option_bytes: int = 0  # of data: what its headers have more than those of RoCEv2, after the BTH; zeros
     ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides

@@ -86,8 +86,10 @@ class EmptyNetwork:
     def fct_ns(self, flow: Flow, size_bytes: int) -> float:
         """Return when the last of the flow's receivers has `size_bytes`."""
         run = self._run
-        telemetry = run.protocol_of(flow).info.telemetry
-        header_bytes = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
+        info = run.protocol_of(flow).info
+        telemetry = info.telemetry
+        header_bytes = HEADER_BYTES + info.option_bytes + run.scenario.framing_bytes
+        header_bytes += INT_SHIM_BYTES if telemetry else 0
         growth_bytes = INT_RECORD_BYTES if telemetry else 0
         slowest_ns = 0.0
         for destination in flow.destinations:

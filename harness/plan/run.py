@@ -126,7 +126,8 @@ class Run:
     def data_bytes(self) -> int:
         """A full data packet as it leaves the host, the largest of all protocols'."""
         payload = self.scenario.nic.mtu_bytes
-        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.telemetry else 0)
+        more = max((2 if cc.info.telemetry else 0) + cc.info.option_bytes for cc in self.protocols)
+        return HEADER_BYTES + payload + (-payload & 3) + more
 
     @cached_property
     def packet_bytes(self) -> int:

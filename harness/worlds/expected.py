@@ -22,6 +22,7 @@ from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, wall_s
+from harness.worlds.waiting import Waiting
 from host_agents import wire
 from host_agents.config import SCOPE_QP
 from topologies import Topology
@@ -39,6 +40,7 @@ _FLOW_BYTES = 1_800
 _QUEUE_PAIR_BYTES = 4_600
 _KEPT_QUEUE_PAIR_BYTES = 11_500
 _FRAME_BYTES = 560
+_WAITING_BYTES = 680  # of a frame in a queue
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 _OPERATION_BYTES = 600  # of collectives, with its row of the table
 # CPU time: to set up, for one flow, at the hosts for a data packet with what answers it, which grows with what does not
@@ -83,7 +85,8 @@ class Expected:
     queue_pairs_bytes: int  # memory of all queue pairs
     data_packets: int
     packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
-    in_flight: int  # frames at once, at most
+    in_flight: int  # frames at once, at most, without those that wait
+    waiting: int  # frames at once, at most, that wait for receivers' links
     model_ns: int
     window_ns: int
     sample_ns: int
@@ -107,7 +110,7 @@ class Expected:
         """Memory of all workers together; later ones only have their own part."""
         nodes = self.network_bytes + self.flows * _FLOW_BYTES + self.queue_pairs_bytes
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
-        under_way = self.in_flight * _FRAME_BYTES
+        under_way = self.in_flight * _FRAME_BYTES + self.waiting * _WAITING_BYTES
         return _PROGRAM_BYTES + nodes + held + under_way + self.queue_samples * _SAMPLE_BYTES
 
     @property
@@ -199,6 +202,8 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     known = traffic.flows if walk is None else walk.flows
     flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in known]
     begun = [(flow, count) for flow, count in flows if flow.start_ns < limit_ns]
+    starts_ns = [flow.start_ns for flow in known] if walk is None else walk.starts_ns
+    timed = ((float(start_ns), *counted) for start_ns, counted in zip(starts_ns, flows, strict=True))
     sends_ns = [0.0] * len(packet_ns)  # by host, on its link
     receives_ns = [0.0] * len(packet_ns)
     for flow, count in begun:
@@ -249,6 +254,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         data_packets=round(more * packets),
         packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
+        waiting=Waiting(run, packet_ns).most_packets(timed),
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,
@@ -279,6 +285,7 @@ class _Walk:
 
     def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
         self.flows: list[Flow] = []
+        self.starts_ns: list[int] = []  # of these flows
         self.end_ns = 0
         in_all_bytes = traffic.flow_bytes
         seen_bytes = 0
@@ -299,6 +306,7 @@ class _Walk:
             self.end_ns = now_ns
             if what == _STARTS:
                 self.flows.append(flow)
+                self.starts_ns.append(now_ns)
                 seen_bytes += flow.size_bytes * len(flow.sources)
                 count = _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)
                 own_ns = count * packet_ns[flow.source]

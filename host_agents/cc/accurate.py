@@ -217,5 +217,6 @@ register(
         notification_point=notification_point,
         packets=(FRP,),
         single_path=True,
+        held_back_by="grants",
     )
 )

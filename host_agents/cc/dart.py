@@ -664,6 +664,7 @@ DART: Final = ProtocolInfo(
     scopes=(SCOPE_PAIR,),
     reliabilities=(GO_BACK_N,),
     single_path=True,
+    held_back_by="grants",
 )
 register(DART)
 register(
@@ -673,5 +674,6 @@ register(
         summary="the same as printed: no window before the first ACK, full shares, short messages back to back",
         source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion",
         parameters=DartPaperParameters,
+        held_back_by="feedback",
     )
 )

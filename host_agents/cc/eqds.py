@@ -284,5 +284,6 @@ register(
         packets=(RTS, PULL),
         own_packets=1.0,  # a pull
         selective=True,
+        held_back_by="grants",
     )
 )

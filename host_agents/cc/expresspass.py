@@ -329,6 +329,7 @@ register(
         agrees=("credit_spread_bytes",),
         scopes=(SCOPE_QP,),
         single_path=True,
+        held_back_by="grants",
         symmetric_paths=True,
     )
 )

@@ -29,5 +29,6 @@ register(
         program="ecn",
         parameters=NoneParameters,
         reaction_point=reaction_point,
+        held_back_by="nothing",
     )
 )

@@ -29,5 +29,6 @@ register(
         program="ecn",
         parameters=PauseOnlyParameters,
         reaction_point=reaction_point,
+        held_back_by="nothing",
     )
 )

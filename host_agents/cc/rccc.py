@@ -362,5 +362,6 @@ register(
         scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
         packets=(DATA, RTS, PULL),
         selective=True,
+        held_back_by="grants",
     )
 )

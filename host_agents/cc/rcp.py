@@ -128,5 +128,6 @@ register(
         packets=(RATE,),
         own_packets=0.5,  # rate packets, there and back
         single_path=True,
+        held_back_by="grants",
     )
 )

@@ -517,6 +517,7 @@ register(
         scopes=(SCOPE_QP,),
         priorities=priorities,
         single_path=True,
+        held_back_by="grants",
         max_switches=MAX_SWITCHES,
     )
 )

@@ -82,5 +82,6 @@ register(
         reaction_point=reaction_point,
         nic=nic,
         ecn_capable=False,
+        held_back_by="nothing",
     )
 )

@@ -12,7 +12,7 @@ from host_agents.cc.base import Feedback
 from host_agents.cc.tcp import CubicLaw, CubicParameters, Law
 from host_agents.messages import Message
 
-SEGMENT = 1058  # wire bytes of a full packet
+SEGMENT = 1066  # wire bytes of a full packet
 PROTOCOLS = ("tcp-reno", "tcp-cubic", "tcp-dctcp")
 
 
@@ -41,6 +41,15 @@ def test_only_dctcp_may_be_marked(protocol: str) -> None:
     *_, link = transferred(protocol, 20_000)
     codepoint = wire.ECT0 if protocol == "tcp-dctcp" else wire.NOT_ECT
     assert {frame[wire.TOS] & 3 for _, side, frame in link.sent if side == 0} == {codepoint}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_frames_are_as_long_as_those_of_tcp(protocol: str) -> None:
+    """Ethernet has 14 bytes, IPv4 20, TCP 20 and its time stamps 12."""
+    _, here, there, link = transferred(protocol, 20_000)
+    assert {wire.wire_bytes(frame) for _, side, frame in link.sent if side == 0} == {1_066}
+    assert here.reaction_point.path.wire_bytes == 1_066
+    assert there.stats.bytes_delivered == 20_000
 
 
 def test_a_second_packet_is_acknowledged_with_the_first() -> None:

@@ -123,6 +123,7 @@ class ProgramParameters(Table, ABC):
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
     telemetry: ClassVar[bool] = False  # it appends records to the INT shim of data packets
+    limits_queues: ClassVar[bool] = False  # it drops or trims what finds a port's queue too long, whatever the buffer
     outlast_rto: ClassVar[tuple[str, ...]] = ()  # parameters in ns, 0 for never: at least the retransmission time-out
     # Counters by port: of the ports that the network uses they are read at the end of a run, and saved.
     port_counters: ClassVar[tuple[str, ...]] = ()

@@ -38,6 +38,7 @@ class TrimParameters(ProgramParameters):
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
+    limits_queues: ClassVar[bool] = True
 
     # What a port's data may hold; None: one BDP, which is its rate times the network's largest base RTT.
     queue_bytes: int | None = Field(None, gt=0)

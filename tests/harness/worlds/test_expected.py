@@ -246,3 +246,57 @@ def test_a_walk_that_is_cut_tells_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("harness.worlds.expected._MOST_WALKED", whole.flows // 2)
     cut = expected(run)
     assert (cut.flows, cut.flow_bytes, cut.data_packets) == (whole.flows, whole.flow_bytes, whole.data_packets)
+
+
+def many_to_one(cc: str, senders: int, size_bytes: int, interval_ns: int = 0, **tables: Any) -> Run:
+    workload = {"name": "incast", "size_bytes": size_bytes, "interval_ns": interval_ns}
+    star = {"name": "single-switch", "hosts": senders + 1}
+    return planned(workload, cc=cc, topology=star, switch={"buffer_bytes": "none"}, **tables)
+
+
+@pytest.mark.parametrize(
+    ("cc", "protocols"),
+    [
+        ("none", {}),
+        ("udp", {}),
+        ("udp", {"udp": {"rate_bps": 20e9}}),
+        ("udp", {"udp": {"rate_bps": 2e9}}),
+        ("dcqcn", {"dcqcn": {"window_bytes": 20_000}}),
+        ("hpcc", {}),
+    ],
+)
+def test_what_waits_without_a_buffer_limit_is_foreseen(cc: str, protocols: dict[str, Any]) -> None:
+    run = many_to_one(cc, 20, 100_000, protocols=protocols)
+    foreseen = expected(run)
+    most = max(VirtualWorld(run).run().queue_stats["max_bytes"]) / run.data_bytes
+    assert most / 1.3 < foreseen.waiting + foreseen.in_flight
+    assert foreseen.waiting < most * 1.3
+
+
+def test_many_who_go_by_feedback_are_not_held_back() -> None:
+    """As measured: 24 senders of 10 MB had at most 17 MB in the queue, 64 senders of 16 MB 748 MB, with DCQCN."""
+    few, many = (expected(many_to_one("dcqcn", *of)).waiting * 1_058 for of in ((12, 10_000_000), (64, 16_000_000)))
+    assert few < 17_000_000
+    assert 600_000_000 < many < 900_000_000
+
+
+def test_each_who_starts_later_sends_until_it_hears_from_behind_the_queue() -> None:
+    """As measured: 79 MB of 16 senders, two in 20 us, and 206 MB of 32."""
+    for senders, most in ((16, 79_000_000), (32, 206_000_000)):
+        foreseen = expected(many_to_one("dcqcn", senders, 8_000_000, interval_ns=20_000))
+        assert most / 2 < foreseen.waiting * 1_058 < most * 1.3
+
+
+@pytest.mark.parametrize(("enabled", "switches"), [(True, 20), (False, 8)])
+def test_no_more_waits_than_buffers_hold(enabled: bool, switches: int) -> None:
+    """Switches that pause each other fill one after the other, those that do not fill where receivers are."""
+    workload = {"name": "incast", "size_bytes": 10_000_000}
+    run = planned(workload, cc="none", switch={"buffer_bytes": 1_000_000, "pfc": {"enabled": enabled}})
+    assert expected(run).waiting == switches * 1_000_000 // 1_058
+    assert expected(many_to_one("none", 20, 1_000_000, program="trim")).waiting == 0
+
+
+def test_memory_of_many_to_one_traffic_is_foreseen() -> None:
+    """Of 128 flows of 64 MB into one link, 4.6 GB were used."""
+    memory_bytes = expected(many_to_one("dcqcn", 128, 64_000_000)).memory_bytes
+    assert 4.6e9 / 1.2 < memory_bytes < 4.6e9 * 1.2
