@@ -39,7 +39,8 @@ def command() -> None:
     """Look at a network, or write it as a list of links.
 
     NETWORK is a scenario, by name or file, or a file with a network alone: .topo is htsim's, .txt HPCC's, .csv and
-    .graphml are what they say; other files need --as. It may be the name of a topology, with its defaults, too.
+    .graphml are what they say, and so is a .toml with links; other files need --as. It may be the name of a topology,
+    with its defaults, too.
     """
 
 
@@ -100,9 +101,12 @@ def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology
     elif path.suffix == ".toml" or network in built_in():
         file = find(network)
         folder, own = file.parent, read(file)
-        if "topology" not in own:
-            raise UserError(f"{network}: no scenario: it has no [topology]; a list of links needs --as edges")
-        tables = own["topology"]
+        if "topology" in own:
+            tables = own["topology"]
+        elif "links" in own:
+            tables, folder = {"name": "edges", "file": network}, Path.cwd()
+        else:
+            raise UserError(f"{network}: expected a scenario with a [topology], or a list of links")
     else:
         topologies.parameters(network)
         tables, folder = {"name": network}, Path.cwd()
@@ -125,4 +129,5 @@ def _told(topology: Topology) -> Iterator[str]:
         kinds[f"{low} - {high}", link.rate_bps, link.delay_ns, link.loss] += 1
     for (ends, rate_bps, delay_ns, loss), count in sorted(kinds.items()):
         lossy = f", loss {loss:g}" if loss else ""
-        yield f"  {count:,} links {ends}: {rate_bps / 1e9:g} Gb/s, {delay_ns / 1e3:g} us{lossy}"
+        links = "link" if count == 1 else "links"
+        yield f"  {count:,} {links} {ends}: {rate_bps / 1e9:g} Gb/s, {delay_ns / 1e3:g} us{lossy}"

@@ -147,12 +147,20 @@ def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
 
 
 def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
-    """Return protocol and load balancer of a group in a run with these two."""
-    if group.parameters:
-        assert group.cc is not None
-        own = scenario.model_copy(update={"protocols": {**scenario.protocols, group.cc: group.parameters}})
-        return _protocol(own, group.cc), _load_balancing(scenario, group.lb or lb)
-    return _protocol(scenario, group.cc or cc), _load_balancing(scenario, group.lb or lb)
+    """Return protocol and load balancer of a group in a run with these two.
+
+    Raises UserError, which names the group where the group names one of the two.
+    """
+    try:
+        if group.parameters:
+            assert group.cc is not None
+            own = scenario.model_copy(update={"protocols": {**scenario.protocols, group.cc: group.parameters}})
+            return _protocol(own, group.cc), _load_balancing(scenario, group.lb or lb)
+        return _protocol(scenario, group.cc or cc), _load_balancing(scenario, group.lb or lb)
+    except UserError as error:
+        if group.cc is None and group.lb is None:
+            raise
+        raise UserError(f"groups.{group.name}: {error}") from None
 
 
 def _check_table(key: str, table: Mapping[str, Any], of_named: Callable[[str], type[BaseModel]]) -> None:

@@ -236,13 +236,23 @@ class Attack(Table):
         return self
 
 
+def _group_name(name: str) -> str:
+    """Return a group's name, which is a part of keys and of table columns.
+
+    Raises ValueError.
+    """
+    if not 0 < len(name) <= 40 or any(letter == "." or letter.isspace() for letter in name):
+        raise ValueError("should have 1 to 40 characters, and neither dots nor spaces")
+    return name
+
+
 class TrafficGroup(Table):
     """Further traffic of a run, on all hosts or on some, with a protocol of its own: a tenant, or what is in the way.
 
     Its flows carry its name.
     """
 
-    name: Annotated[str, Field(pattern=r"^[^.\s]{1,40}$")]  # what results call it
+    name: Annotated[str, AfterValidator(_group_name)]  # what results call it
     workload: dict[str, Any]  # the traffic: `name`, and what that takes; its hosts count from 0
     hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of hosts, or patterns of names; none: all
     cc: str | None = None  # the congestion control of its flows; none: the run's

@@ -192,7 +192,8 @@ def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[
     if len(found) < 2:
         example = topology.hosts[0].name
         raise UserError(
-            f"{where}.hosts: {len(found)} hosts of topology {topology.name!r} are called so; expected at least two, "
+            f"{where}.hosts: {len(found) or 'no'} host{'' if len(found) == 1 else 's'} of topology {topology.name!r} "
+            f"{'is' if len(found) == 1 else 'are'} called so; expected at least two, "
             f"as names or patterns of names ({example})"
         )
     return found

@@ -79,7 +79,7 @@ def test_show_and_convert(scenario: Path, capsys: pytest.CaptureFixture[str]) ->
     status, out, _ = call(capsys, "topology", "show", str(scenario), "--out", str(folder / "net.svg"))
     assert status == 0
     assert "ns3: 4 hosts, 1 switches (1 of tier 0)" in out
-    assert "1 links hosts - tier 0: 25 Gb/s, 1 us" in out
+    assert "1 link hosts - tier 0: 25 Gb/s, 1 us" in out
     assert "3 links hosts - tier 0: 100 Gb/s, 1 us" in out
     assert (folder / "net.svg").read_bytes().startswith(b"<?xml")
     for name in ("links.toml", "links.csv"):
@@ -87,6 +87,8 @@ def test_show_and_convert(scenario: Path, capsys: pytest.CaptureFixture[str]) ->
         assert (status, "4 links" in out) == (0, True)
         made = plan("x", check({"topology": {"name": "edges", "file": name}, "workload": {"name": "incast"}}), folder)
         assert made[0].topology.links == planned(scenario).topology.links
+        status, out, _ = call(capsys, "topology", "show", str(folder / name), "--out", str(folder / "again.svg"))
+        assert (status, "edges: 4 hosts" in out) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +99,18 @@ def test_show_and_convert(scenario: Path, capsys: pytest.CaptureFixture[str]) ->
         (("show", "none.txt"), "none.txt: No such file"),
         (("convert", "incast", "links.txt"), "links.txt: expected a name that ends in .toml or .csv"),
         (("show", "fat-tree", "--set", "k=3"), "topology.k: should be even"),
+        (("show", "neither.toml"), "neither.toml: expected a scenario with a [topology], or a list of links"),
     ],
 )
-def test_mistakes(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(
+    arguments: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "neither.toml").write_text("cc = 'none'")
     status, _, err = call(capsys, "topology", *arguments)
     assert status == 2
     assert message in err
