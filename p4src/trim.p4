@@ -2,11 +2,14 @@
 // find its queue full loses its payload and goes on in a queue of higher priority, marked by BTH
 // opcode and DSCP.
 //
-// Tables: those of include/forwarding.p4 and include/ecn.p4, and queue_limit ((port, priority) ->
-//          trim_when_full or drop_when_full). A queue without an entry is the traffic manager's: it
-//          is neither counted nor trimmed.
+// Tables: those of include/forwarding.p4 and include/ecn.p4, queue_limit ((port, priority) ->
+//          trim_when_full or drop_when_full), and traffic_manager_trims (port -> trimmed_dscp). A
+//          queue without an entry in queue_limit is the traffic manager's: it is neither counted
+//          nor trimmed here. What is left of packets that the traffic manager trims becomes trimmed
+//          packets in egress.
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
-//          either), queue_dropped (drop_when_full).
+//          either), queue_dropped (drop_when_full), cut_dropped (cut by the traffic manager, and
+//          not data).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
 //
 // On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop).
@@ -37,6 +40,24 @@ const bit<8> OPCODE_LAST_DATA = 0x10;
 const bit<8> OPCODE_WRAPPED = 0xF0;
 const bit<8> WRAPPED_MASK = 0xF8;
 
+counter(MAX_PORTS, CounterType.packets) trimmed;
+
+action make_trimmed(inout headers_t hdr, in bit<6> dscp) {
+    hdr.bth.opcode = OPCODE_TRIMMED;
+    hdr.ipv4.dscp = dscp;
+}
+
+action set_length(inout headers_t hdr, in bit<16> packet_bytes) {
+    hdr.ipv4.total_len = packet_bytes - ETHERNET_BYTES;
+    hdr.udp.length = packet_bytes - UDP_OFFSET_BYTES;
+    hdr.udp.checksum = 0;  // none: what it covered is gone
+}
+
+#define IS_DATA                                     \
+    (hdr.bth.isValid()                              \
+        && (hdr.bth.opcode <= OPCODE_LAST_DATA      \
+            || (hdr.bth.opcode & WRAPPED_MASK) == OPCODE_WRAPPED))
+
 // Count a packet in, if there is room (include/queue_bytes.p4 has the counts).
 //
 // Whatever enters is either enqueued whole, trimmed, or dropped here. The traffic manager must hold
@@ -46,8 +67,8 @@ const bit<8> WRAPPED_MASK = 0xF8;
 //
 // spread_bytes breaks phases (Handley et al., SIGCOMM 2017, 3.1). Without it, of flows that send in
 // step, as all at line rate do, always the same one would find the place that a departure has
-// freed. NDP's switch trims the newest packet or the last one in the queue; v1model reaches only
-// the newest.
+// freed. NDP's switch trims the newest packet or the last one in the queue; a program reaches only
+// the newest, a traffic manager that trims (traffic_manager_trims) both.
 control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes,
                   in bit<32> spread_bytes, in bit<48> drain_ticks,
                   in standard_metadata_t standard_metadata, out bool admitted) {
@@ -90,7 +111,6 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
     bool    may_trim = false;
     bool    admitted = false;
 
-    counter(MAX_PORTS, CounterType.packets) trimmed;
     @dropped["ingress", "trimmed_queue_full"]
     counter(MAX_PORTS, CounterType.packets) trimmed_dropped;
     @dropped["ingress", "queue_full"]
@@ -133,8 +153,7 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
 
     action mark_trimmed() {
         meta.trimmed = 1;
-        hdr.bth.opcode = OPCODE_TRIMMED;
-        hdr.ipv4.dscp = dscp_of_trimmed;
+        make_trimmed(hdr, dscp_of_trimmed);
         standard_metadata.priority = priority_of_trimmed;
         trimmed.count((bit<32>)standard_metadata.egress_spec);
     }
@@ -142,9 +161,7 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
     action shorten() {
         truncate((bit<32>)trim_size);
         packet_bytes = (bit<32>)trim_size;
-        hdr.ipv4.total_len = trim_size - ETHERNET_BYTES;
-        hdr.udp.length = trim_size - UDP_OFFSET_BYTES;
-        hdr.udp.checksum = 0;  // none: what it covered is gone
+        set_length(hdr, trim_size);
     }
 
     apply {
@@ -153,9 +170,7 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
             meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
             admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata,
                             admitted);
-            if (!admitted && may_trim && hdr.bth.isValid()
-                    && (hdr.bth.opcode <= OPCODE_LAST_DATA
-                        || (hdr.bth.opcode & WRAPPED_MASK) == OPCODE_WRAPPED)) {
+            if (!admitted && may_trim && IS_DATA) {
                 mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();
@@ -175,16 +190,53 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
+// What the traffic manager trimmed ends before its IP packet does.
+control TrafficManagerTrims(inout headers_t hdr, inout metadata_t meta,
+                            inout standard_metadata_t standard_metadata) {
+    @dropped["egress", "queue_full"]
+    counter(MAX_PORTS, CounterType.packets) cut_dropped;
+
+    action trimmed_dscp(bit<6> dscp) {
+        meta.trimmed = 1;
+        make_trimmed(hdr, dscp);
+        set_length(hdr, (bit<16>)standard_metadata.packet_length);
+        trimmed.count((bit<32>)standard_metadata.egress_port);
+    }
+
+    table traffic_manager_trims {
+        key = { standard_metadata.egress_port: exact @name("port"); }
+        actions = { trimmed_dscp; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = MAX_PORTS;
+    }
+
+    apply {
+        bit<32> whole_bytes = (bit<32>)(hdr.ipv4.total_len + ETHERNET_BYTES);
+        if (hdr.ipv4.isValid() && standard_metadata.packet_length < whole_bytes) {
+            if (IS_DATA) {
+                traffic_manager_trims.apply();
+            } else {
+                cut_dropped.count((bit<32>)standard_metadata.egress_port);
+                mark_to_drop(standard_metadata);
+            }
+        }
+    }
+}
+
 // A stage of egress: packets that were trimmed are not marked.
 control TrimmedDeparture(inout headers_t hdr, inout metadata_t meta,
                          inout standard_metadata_t standard_metadata) {
     QueueDeparture() departure;
+    TrafficManagerTrims() trims;
     EcnMarking() marking;
 
     counter(MAX_PORTS, CounterType.packets) trimmed_sent;
 
     apply {
         departure.apply(hdr, meta, standard_metadata);
+        if (meta.trimmed == 0) {
+            trims.apply(hdr, meta, standard_metadata);
+        }
         if (meta.trimmed == 1) {
             trimmed_sent.count((bit<32>)standard_metadata.egress_port);
         } else {

@@ -72,7 +72,7 @@ from p4switch.fabric import Fabric, joined
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from p4switch.trace import Decoder
-from p4switch.traffic.settings import dscp_classes
+from p4switch.traffic.settings import Trimming, dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
@@ -167,6 +167,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
+        self._trimming: dict[int, dict[int, Trimming]] = {}  # by fabric node and port
         self._session = Session(traffic, run.addresses, self._carry, run.flow_columns, run.scenario.nic.os_overhead_ns)
         self._starts_ns: set[int] = set()  # when `_start_due` will be called
         self._own_events: list[Event] = []  # that all workers have been told of, this one included
@@ -176,6 +177,7 @@ class VirtualWorld:
         self._add_switches()
         self._add_links(capture)
         self._limit_ingress()
+        self._trim()
         self._crew: Crew = Alone()
         self._turns: Turns | None = None
         count = workers if isinstance(workers, int) else workers.count
@@ -250,6 +252,7 @@ class VirtualWorld:
                 dscp_classes=dscp_classes(common.priority_of_dscp),
                 **settings.traffic(),
             )
+            self._trimming[node] = run.program_parameters.trimming_ports(view)
             self._name(switch.name, node)
             self._tell_built(len(run.topology.ports[switch.name]))
 
@@ -281,6 +284,12 @@ class VirtualWorld:
                     headroom_bytes=headroom_bytes(self.run_plan, switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
+
+    def _trim(self) -> None:
+        """Set what the switches' traffic managers trim."""
+        for node, ports in self._trimming.items():
+            for port, trimming in ports.items():
+                self.fabric.set_trimming(node, port, **trimming.model_dump())
 
     def _name(self, name: str, node: int) -> None:
         assert node == len(self.names)

@@ -29,6 +29,8 @@ class Live:
         """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
     def set_traffic(self, **settings: Any) -> None:
         """Set the traffic manager: keywords, and meanings, of `Fabric.add_switch`."""
+    def set_trimming(self, number: int, **settings: Any) -> None:
+        """Trimming at a port: keywords, and meanings, of `Fabric.set_trimming`."""
     def set_pfc(self, number: int, **settings: Any) -> None:
         """Lossless priorities of an ingress port: keywords, and meanings, of `Fabric.set_pfc`."""
     def log_depths(self, interval_ns: int) -> None:

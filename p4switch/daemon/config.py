@@ -2,7 +2,8 @@
 
     {"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
 
-Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; times and rates are of the wall clock.
+Names and meanings are those of `Fabric.add_switch`, `set_pfc`, `set_trimming` and `connect`; times and rates are of the
+wall clock.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from p4switch.errors import UserError
-from p4switch.traffic.settings import Alpha, Priority, TrafficManager
+from p4switch.traffic.settings import Alpha, Priority, TrafficManager, Trimming
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
@@ -25,7 +26,7 @@ class PortSettings(_Model):
     """Link of one port.
 
     rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`. framing_bytes: instead of
-    those of all ports.
+    those of all ports. trimming: None, or how the port trims what finds its queue full.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
@@ -33,6 +34,7 @@ class PortSettings(_Model):
     xoff_bytes: Annotated[int | None, Field(ge=0)] = None
     headroom_bytes: Annotated[int | None, Field(ge=0)] = None
     framing_bytes: Annotated[int | None, Field(ge=-1000, le=1000)] = None
+    trimming: Trimming | None = None
 
 
 class PfcSettings(_Model):
@@ -103,6 +105,8 @@ class TrafficSettings(TrafficManager):
             link = self.ports.get(number, self.all_ports)
             framing_bytes = self.framing_bytes if link.framing_bytes is None else link.framing_bytes
             live.set_port(number, link.rate_bps, link.delay_ns, framing_bytes)
+            if link.trimming is not None:
+                live.set_trimming(number, **link.trimming.model_dump())
             if self.pfc is None:
                 continue
             if not link.rate_bps:

@@ -111,6 +111,25 @@ class Fabric:
         scheduler: Literal["fifo", "round_robin"] = "fifo",
     ) -> None:
         """Override the limits and the scheduler of one port of a switch, before anything is queued there."""
+    def set_trimming(
+        self,
+        node: int,
+        port: int,
+        *,
+        priorities: Sequence[int],  # those whose packets are trimmed when their queue has no room
+        limit_bytes: int | None,  # of each of these queues
+        trim_priority: int,  # the queue that trimmed packets go on in, and its limit
+        trim_limit_bytes: int | None,
+        trim_size_bytes: int | None,  # what is left of a trimmed packet; None: nothing, it is dropped
+        # Which packet is trimmed: the one that comes, or by a fair coin it or the youngest one of the queue.
+        victim: Literal["newest", "newest_or_youngest"] = "newest",
+        seed: int = 0,  # of the coin
+    ) -> None:
+        """Have a port of a switch trim what finds no room, before anything is queued there.
+
+        v1model's egress finds the length of what is left in `packet_length`, and the old one in the packet's
+        headers, which it may put right. No more than what is left leaves.
+        """
     def set_pfc(
         self,
         node: int,

@@ -39,6 +39,20 @@ class TrafficManager(Table):
         return {name: getattr(self, name) for name in TrafficManager.model_fields}
 
 
+class Trimming(Table):
+    """Trimming by the traffic manager at one port; see `Fabric.set_trimming`. Limits of None: no limit."""
+
+    # Those whose packets are trimmed when their queue has no room.
+    priorities: tuple[Priority, ...] = Field(strict=False)
+    limit_bytes: Bytes | None  # of each of these queues
+    trim_priority: Priority  # the queue that trimmed packets go on in
+    trim_limit_bytes: Bytes | None  # of that queue
+    trim_size_bytes: Annotated[int, Field(ge=1, le=65535)] | None  # what is left of a packet; None: it is dropped
+    # Which packet is trimmed: the one that comes, or by a fair coin it or the youngest one of the queue.
+    victim: Literal["newest", "newest_or_youngest"] = "newest"
+    seed: Annotated[int, Field(ge=0, lt=2**62)] = 0  # of the coin
+
+
 def dscp_classes(priority_of_dscp: Mapping[int, int]) -> list[int]:
     """Return the PFC class of each of the 64 DSCPs: 802.1Qbb's pauses name the class of arrival."""
     return [priority_of_dscp.get(dscp, 0) for dscp in range(64)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from harness.control import bmv2_process
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.mininet.dilation import Machine, choose
+from p4switch.daemon.config import TrafficSettings
 from p4switch.errors import UserError
+from p4switch.traffic.settings import Trimming
 from tests.mininet.networks import REASON
 
 if REASON is not None:
@@ -119,6 +123,27 @@ def test_it_runs_no_program_for_another_architecture(monkeypatch: pytest.MonkeyP
     error = r"^--switch bmv2: it runs programs for v1model, and ecn\.p4 is for tna; expected --switch builtin$"
     with pytest.raises(UserError, match=error):
         MininetWorld(run, switch="bmv2")
+
+
+def test_its_traffic_manager_does_not_trim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bmv2_process, "require", lambda: None)
+    tables = {"topology": {"name": "single-switch"}, "workload": {"name": "incast"}, "cc": "smartt"}
+    trimming = {"programs": {"trim": {"trimmed_by": "traffic-manager"}}}
+    (run,) = plan("star", check({**tables, **trimming}), Path())
+    error = r"^--switch bmv2: its traffic manager does not trim; expected --switch builtin$"
+    with pytest.raises(UserError, match=error):
+        MininetWorld(run, switch="bmv2")
+
+
+def test_a_port_is_told_what_to_trim(switch: StandIn) -> None:
+    builtin = BuiltinSwitch.__new__(BuiltinSwitch)
+    trimming = Trimming(
+        priorities=(3,), limit_bytes=1000, trim_priority=6, trim_limit_bytes=None, trim_size_bytes=64, seed=5
+    )
+    ports = {1: replace(switch.plan.ports[1], trimming=trimming), 2: switch.plan.ports[2]}
+    builtin.plan = replace(switch.plan, ports=ports)
+    read = TrafficSettings.model_validate_json(json.dumps(builtin._traffic()))
+    assert (read.ports[1].trimming, read.ports[2].trimming) == (trimming, None)
 
 
 def test_programs_of_the_built_in_switch_count_the_models_time(switch: StandIn) -> None:

@@ -53,7 +53,8 @@ class QueueRig:
         **queues: Any,
     ) -> None:
         built, self.switch = builtin(build_of(program, load_balancer, architecture))
-        entries = programs.parameters(program, parameters).entries(replace(view, tables=built.program.tables))
+        chosen = programs.parameters(program, parameters)
+        entries = chosen.entries(replace(view, tables=built.program.tables))
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
         self.sink = Sink()
@@ -61,6 +62,8 @@ class QueueRig:
         self.host = self.fabric.add_host(self.sink)
         self.node = self.fabric.add_switch(self.switch, cell_bytes=view.cell_bytes, **queues)
         self.link = self.fabric.connect(self.node, OUT, self.host, 0, rate_bps=RATE_BPS, delay_ns=0)
+        if trimming := chosen.trimming_ports(view).get(OUT):
+            self.fabric.set_trimming(self.node, OUT, **trimming.model_dump())
 
     def inject(self, frames: Iterable[tuple[int, bytes]], port: int = 1) -> None:
         """Inject frames, given as (time in ns, frame)."""

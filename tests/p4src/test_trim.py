@@ -334,3 +334,83 @@ def test_a_dscp_that_means_another_priority_is_refused() -> None:
     view = replace(VIEW, priority_of_dscp={**VIEW.priority_of_dscp, TRIM_DSCP: 1})
     with pytest.raises(UserError, match="trim_dscp 49 has priority 1 in this network"):
         programs.parameters("trim", {}).entries(view)
+
+
+def by_traffic_manager(**others: object) -> dict[str, object]:
+    return parameters(trimmed_by="traffic-manager", **others)
+
+
+def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
+    """Of a burst of 15, one leaves at once, ten wait, and four are trimmed."""
+    rig = QueueRig("trim", by_traffic_manager())
+    frames = burst(15)
+    rig.inject(frames)
+    arrived = [frame for _, frame in rig.run()]
+    cut = [frame for frame in arrived if len(frame) == TRIM_SIZE]
+    assert trimmed(arrived) == [psn_of(frame) for frame in cut] == [psn_of(frame) for frame in arrived[1:5]]
+    assert sorted(psn_of(frame) for frame in arrived) == list(range(15))
+    assert {psn_of(frame) for frame in cut} < set(range(10, 15))
+    for frame in cut:
+        packet, (_, sent) = dissect(frame), frames[psn_of(frame)]
+        assert (packet[IP].len, packet[UDP].len, packet[UDP].chksum) == (TRIM_SIZE - 14, TRIM_SIZE - 34, 0)
+        assert packet[IP].tos == TRIM_DSCP << 2 | ECT0
+        assert ip_checksum_ok(frame)
+        assert frame[26:38] == sent[26:38]
+        assert frame[43:] == sent[43:TRIM_SIZE]
+    counts = {name: rig.counter(name) for name in ("trimmed", "trimmed_sent", "queue_dropped", "cut_dropped")}
+    assert counts == {"trimmed": 4, "trimmed_sent": 4, "queue_dropped": 0, "cut_dropped": 0}
+    assert rig.fabric.conservation()["drop_buffer"] == 0
+
+
+def test_the_traffic_manager_trims_data_only() -> None:
+    """A control packet among the data that has been cut is dropped; data as short as a trimmed packet stays whole."""
+    rig = QueueRig("trim", by_traffic_manager(data=1))
+    control = FLOW.data(psn=2, opcode=0xE0, wire_bytes=SIZE)
+    short = FLOW.data(psn=3, wire_bytes=TRIM_SIZE)
+    rig.inject([*burst(2), (0, control), (0, short)])
+    arrived = [frame for _, frame in rig.run()]
+    assert len(arrived) + rig.counter("cut_dropped") == 4
+    assert not any(psn_of(frame) == 3 for frame in arrived if frame[OPCODE] == TRIMMED_OPCODE)
+    assert rig.counter("cut_dropped") + rig.counter("trimmed") == 1
+
+
+def test_the_traffic_manager_drops_where_packets_are_not_trimmed() -> None:
+    rig = QueueRig("trim", by_traffic_manager(trimming=False))
+    rig.inject(burst(30))
+    assert len(rig.run()) == 11
+    assert rig.fabric.conservation()["drop_buffer"] == 19
+
+
+def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() -> None:
+    """Port 1 leads to a host, port 2 to a switch. No queue is the program's."""
+    neighbours = {1: PortView("h1", RATE_BPS, 0), 2: PortView("agg0", RATE_BPS, 0, tier=1)}
+    view = replace(VIEW, port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
+    chosen = programs.parameters("trim", by_traffic_manager(trim_last_hop_dscp=50))
+    entries = [entry for entry in chosen.entries(view) if isinstance(entry, TableEntry)]
+    assert not any(entry.table == "queue_limit" for entry in entries)
+    marks = {entry.match["port"]: entry.action for entry in entries if entry.table == "traffic_manager_trims"}
+    assert marks == {
+        Exact(1): Action("trimmed_dscp", {"dscp": 50}),
+        Exact(2): Action("trimmed_dscp", {"dscp": TRIM_DSCP}),
+    }
+    found = chosen.trimming_ports(view)
+    assert {port: trimming.limit_bytes for port, trimming in found.items()} == {1: 10 * SIZE, 2: 10 * SIZE}
+    assert found[1].seed != found[2].seed
+
+
+@pytest.mark.parametrize("flows", [2, 5])
+def test_the_coin_trims_flows_in_step_alike(flows: int) -> None:
+    """Of `flows` packets a step one finds room; which of the others takes the last place is up to coins.
+
+    The packet that wins the last coin of a step is that of the last flow in half of the steps, the one before in a
+    quarter, and so on: no flow is left without.
+    """
+    rig = QueueRig("trim", by_traffic_manager(data=100, headers=1000))
+    step_ns = SIZE + flows * TRIM_SIZE
+    count = 2000
+    for flow in range(flows):
+        psns = range(flow, flows * count, flows)
+        rig.inject((i * step_ns + flow, FLOW.data(psn=psn, wire_bytes=SIZE)) for i, psn in enumerate(psns))
+    whole = [psn_of(frame) % flows for _, frame in rig.run() if len(frame) == SIZE]
+    shares = [whole.count(flow) / len(whole) for flow in range(flows)]
+    assert all(share > 0.5**flows for share in shares)

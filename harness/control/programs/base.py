@@ -14,6 +14,7 @@ from host_agents import framing
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 from p4switch.tables import Table
+from p4switch.traffic.settings import Trimming
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Topology
@@ -160,6 +161,10 @@ class ProgramParameters(Table, ABC):
     def check_link_rate(self, rate_bps: int) -> None:
         """Raise UserError, before a run, for a link rate on which the program cannot work."""
         return
+
+    def trimming_ports(self, switch: SwitchView) -> dict[int, Trimming]:
+        """Return what the traffic manager of this switch has to trim, by port."""
+        return {}
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:

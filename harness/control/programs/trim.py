@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -13,6 +14,7 @@ from harness.control.programs.forwarding import forwarding_entries
 from harness.control.programs.marking import Probability, marking_entries, red
 from p4switch.errors import UserError
 from p4switch.tables import Table
+from p4switch.traffic.settings import Trimming
 
 Priority = Annotated[int, Field(ge=0, le=7)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
@@ -26,6 +28,15 @@ class SmallerQueue(Table):
     switch: str  # name of the switch that has the port
     towards: str  # name of the node that the port leads to
     fraction: float = Field(gt=0, le=1)  # of the queue and its thresholds
+
+
+@dataclass(frozen=True)
+class _PortQueues:
+    """The queues of one port: their limits, and the DSCP of what is trimmed there."""
+
+    data_bytes: int
+    header_bytes: int
+    dscp: int
 
 
 @register("trim")
@@ -52,6 +63,9 @@ class TrimParameters(ProgramParameters):
     # Whether ports to hosts mark; off: where receivers draw what comes, marks tell of what is not theirs to draw.
     mark_host_ports: bool = True
     trimming: bool = True  # off: what finds its queue full is dropped
+    # Who trims or drops it: the program, in ingress, which reaches the newest packet only, or the traffic manager,
+    # which takes by a fair coin that packet or the youngest one of the queue. BMv2's traffic manager does not trim.
+    trimmed_by: Literal["program", "traffic-manager"] = "program"
     # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
     # else, of flows that send in step, always the same one would be. 1: at the full queue only.
     trim_from_fraction: Fraction01 = 0.875
@@ -90,22 +104,48 @@ class TrimParameters(ProgramParameters):
             entries.append(TableEntry("dscp_to_priority", {"dscp": Exact(self.trim_dscp)}, priority))
         thresholds = {}
         host_ports = switch.ports_to_tier(None)
+        for port, queues in self._queues(switch).items():
+            kmin, kmax = self.kmin_fraction * queues.data_bytes, self.kmax_fraction * queues.data_bytes
+            thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
+            if not self.mark_host_ports and port in host_ports:
+                thresholds[port] = Action("no_marking")
+            if self.trimmed_by == "program":
+                entries += self._limits(switch, port, queues)
+            elif self.trimming:
+                trimmed = Action("trimmed_dscp", {"dscp": queues.dscp})
+                entries.append(TableEntry("traffic_manager_trims", {"port": Exact(port)}, trimmed))
+        return [*entries, *marking_entries(switch, thresholds)]
+
+    def trimming_ports(self, switch: SwitchView) -> dict[int, Trimming]:
+        if self.trimmed_by == "program":
+            return {}
+        return {
+            port: Trimming(
+                priorities=self.data_priorities,
+                limit_bytes=queues.data_bytes,
+                trim_priority=self.trim_priority,
+                trim_limit_bytes=queues.header_bytes,
+                trim_size_bytes=self.trim_size_bytes if self.trimming else None,
+                victim="newest_or_youngest",
+                seed=switch.seed << 32 | switch.device_id << 16 | port,
+            )
+            for port, queues in self._queues(switch).items()
+        }
+
+    def _queues(self, switch: SwitchView) -> dict[int, _PortQueues]:
+        """Return the queues of each port."""
+        found = {}
+        host_ports = switch.ports_to_tier(None)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
             part = self._part(switch, port)
             usual = self.queue_bytes * scale if self.queue_bytes else switch.bdp_bytes(port)
-            limit = round(usual * part)
-            kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
-            thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
-            if not self.mark_host_ports and port in host_ports:
-                thresholds[port] = Action("no_marking")
+            headers = self.header_queue_bytes * scale if self.header_queue_bytes else 2 * usual
             dscp = self.trim_dscp
             if self.trim_last_hop_dscp is not None and port in host_ports:
                 dscp = self.trim_last_hop_dscp
-            headers = self.header_queue_bytes * scale if self.header_queue_bytes else 2 * usual
-            header_limit = round(headers * part)
-            entries += self._limits(switch, port, limit, header_limit, rate_bps, dscp)
-        return [*entries, *marking_entries(switch, thresholds)]
+            found[port] = _PortQueues(round(usual * part), round(headers * part), dscp)
+        return found
 
     @property
     def last_hop_dscp(self) -> int:
@@ -128,23 +168,23 @@ class TrimParameters(ProgramParameters):
                 "or of none"
             )
 
-    def _limits(
-        self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int, dscp: int
-    ) -> list[Entry]:
-        drain_ns = self.stale_drain_times * (limit + header_limit) * 8 * 10**9 / rate_bps
+    def _limits(self, switch: SwitchView, port: int, queues: _PortQueues) -> list[Entry]:
+        """Return the entries by which the program limits the queues of a port."""
+        both_bytes = queues.data_bytes + queues.header_bytes
+        drain_ns = self.stale_drain_times * both_bytes * 8 * 10**9 / switch.port_rates_bps[port]
         drain_ticks = max(1, round(drain_ns / switch.tick_ns))
-        headers = Action("drop_when_full", {"limit_bytes": header_limit, "drain_ticks": drain_ticks})
-        data = Action("drop_when_full", {"limit_bytes": limit, "drain_ticks": drain_ticks})
+        headers = Action("drop_when_full", {"limit_bytes": queues.header_bytes, "drain_ticks": drain_ticks})
+        data = Action("drop_when_full", {"limit_bytes": queues.data_bytes, "drain_ticks": drain_ticks})
         if self.trimming:
             data = Action(
                 "trim_when_full",
                 {
-                    "limit_bytes": limit,
-                    "spread_bytes": round(limit * (1 - self.trim_from_fraction)),
+                    "limit_bytes": queues.data_bytes,
+                    "spread_bytes": round(queues.data_bytes * (1 - self.trim_from_fraction)),
                     "trim_size_bytes": self.trim_size_bytes,
-                    "trim_dscp": dscp,
+                    "trim_dscp": queues.dscp,
                     "trim_priority": self.trim_priority,
-                    "trim_limit_bytes": header_limit,
+                    "trim_limit_bytes": queues.header_bytes,
                     "drain_ticks": drain_ticks,
                 },
             )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.control.controller import Settings, switch_view
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.probes import QueueProbe
 from harness.plan.run import LinkChange, Run
@@ -20,6 +21,7 @@ from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import PlannedSwitch, PortPlan, SwitchPlan
+from p4switch.traffic.settings import Trimming
 from topologies import Topology, model
 from topologies.model import HOST_PORT
 
@@ -65,12 +67,22 @@ class Dilated:
         return model_ns * self.factor
 
 
+def trimming(run: Run) -> dict[str, dict[int, Trimming]]:
+    """Return what the traffic managers have to trim, by switch and port."""
+    settings = Settings(seed=run.seed, base_rtt_ns=run.base_rtt_ns(), base_rtts=run.base_rtts)
+    return {
+        switch.name: run.program_parameters.trimming_ports(switch_view(run.topology, switch, settings))
+        for switch in run.topology.switches
+    }
+
+
 def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, SwitchPlan]:
     """Return the configuration of each switch of a run, by name."""
     scenario, topology = run.scenario, run.topology
     origin_ns = time.monotonic_ns()
     dilated = Dilated(dilation)
     latency_ns = {switch.name: scenario.switch.latency_ns for switch in topology.switches}
+    trims = trimming(run)
     plans = {}
     for switch in topology.switches:
         ports = {
@@ -82,6 +94,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
                 xoff_bytes(run, switch.name, there),
                 headroom_bytes(run, switch.name, there) if scenario.switch.pfc.enabled else 0,
                 scenario.framing_bytes + there.extra_bytes,
+                trims[switch.name].get(number),
             )
             for number, there in topology.ports[switch.name].items()
         }

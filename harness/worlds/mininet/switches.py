@@ -17,7 +17,7 @@ from harness.plan.scenario import SwitchSettings
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
-from p4switch.traffic.settings import dscp_classes
+from p4switch.traffic.settings import Trimming, dscp_classes
 
 _LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
 
@@ -35,6 +35,7 @@ class PortPlan:
     xoff_bytes: int | None  # of a lossless priority; None: a share of what is free, or no limit
     headroom_bytes: int  # of a lossless priority; 0 without PFC
     framing_bytes: int
+    trimming: Trimming | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,9 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
     has_registers = True
     """True if P4Runtime reads registers."""
 
+    trims = False
+    """True if its traffic manager can trim."""
+
     changes_links = False
     """True if `schedule` is implemented."""
 
@@ -157,6 +161,7 @@ class BuiltinSwitch(PlannedSwitch):
         arguments += ["--grpc-server-addr", self.address, "--changes", str(self._changes)]
         return self.launcher.fork(self.name, "switch", arguments)
 
+    trims = True
     changes_links = True
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
@@ -214,6 +219,7 @@ class BuiltinSwitch(PlannedSwitch):
                     "xoff_bytes": port.xoff_bytes,
                     "headroom_bytes": port.headroom_bytes,
                     "framing_bytes": port.framing_bytes,
+                    "trimming": None if port.trimming is None else port.trimming.model_dump(),
                 }
                 for number, port in plan.ports.items()
             },

@@ -34,7 +34,7 @@ from harness.worlds.mininet.dilation import choose, measure
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
-from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
+from harness.worlds.mininet.network import Network, network, port_changes, switch_plans, trimming
 from harness.worlds.mininet.prompt import Prompt, while_running
 from harness.worlds.mininet.reroutes import Rerouter
 from harness.worlds.mininet.state import RunFolder
@@ -100,6 +100,8 @@ class MininetWorld:
             raise UserError(
                 f"topology.links: switch {switch!r} has no framing_bytes of single links; expected --switch builtin"
             )
+        if not self._class.trims and any(trimming(run).values()):
+            raise UserError(f"--switch {switch}: its traffic manager does not trim; expected --switch builtin")
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         if watcher is not None and not self._class.counts_meanwhile:
             raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")

@@ -81,14 +81,17 @@ static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
     live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
+    uint32_t number = packet->egress_port;
     packet->pfc_class = l->arriving;
-    p4_drop_reason reason = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now);
-    if (reason == P4_DROP_REASONS) {
+    p4_drop_reason reason;
+    p4_packet *lost = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now, &reason);
+    if (lost != packet)
         log_depth(l, out);
-        return;
+    for (p4_packet *next; lost; lost = next) {
+        next = lost->next;
+        count_drop(l, number, reason);
+        p4_packet_free(l->sw, lost);
     }
-    count_drop(l, packet->egress_port, reason);
-    p4_packet_free(l->sw, packet);
 }
 
 static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)

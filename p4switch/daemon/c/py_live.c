@@ -149,6 +149,25 @@ static PyObject *live_set_traffic(live_object *self, PyObject *args, PyObject *k
     Py_RETURN_NONE;
 }
 
+static PyObject *live_set_trimming(live_object *self, PyObject *args, PyObject *kwargs)
+{
+    unsigned int number;
+    PyObject *values = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    live_port *port = values && PyArg_ParseTuple(args, "I:set_trimming", &number) ? find(self, number) : NULL;
+    tm_trimming trimming;
+    uint64_t limit_bytes, into_limit_bytes;
+    bool good = port && settings_trimming(values, &trimming, &limit_bytes, &into_limit_bytes) == 0;
+    Py_XDECREF(values);
+    if (!good)
+        return NULL;
+    take_lock(self);
+    int failed = settings_use_trimming(&port->tm, &trimming, limit_bytes, into_limit_bytes);
+    live_unlock(self->l);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *live_set_pfc(live_object *self, PyObject *args, PyObject *kwargs)
 {
     unsigned int number;
@@ -485,6 +504,7 @@ static PyMethodDef methods[] = {
     {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
     {"change_link", (PyCFunction)live_change_at, METH_VARARGS, NULL},
     {"set_traffic", (PyCFunction)(void (*)(void))live_set_traffic, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"set_trimming", (PyCFunction)(void (*)(void))live_set_trimming, METH_VARARGS | METH_KEYWORDS, NULL},
     {"set_pfc", (PyCFunction)(void (*)(void))live_set_pfc, METH_VARARGS | METH_KEYWORDS, NULL},
     {"log_depths", (PyCFunction)live_log_depths, METH_VARARGS, NULL},
     {"set_switch", (PyCFunction)live_set_switch_object, METH_O, NULL},

@@ -33,6 +33,7 @@ typedef struct p4_packet {
     uint32_t deq_depth;    /* cells left behind when it left */
     uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     uint8_t came_marked;   /* that frame had ECN CE; the driver's */
+    uint8_t trimmed;       /* the traffic manager left only len bytes of it: v1model's programs see and send so many */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */

@@ -44,6 +44,7 @@ FABRIC_METHOD(add_host); /* fabric_build.c */
 FABRIC_METHOD(add_switch);
 FABRIC_METHOD(set_queue);
 FABRIC_METHOD(set_port);
+FABRIC_METHOD(set_trimming);
 FABRIC_METHOD(set_pfc);
 FABRIC_METHOD(connect);
 FABRIC_METHOD(set_link_up);

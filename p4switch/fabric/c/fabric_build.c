@@ -145,6 +145,23 @@ PyObject *fabric_set_port(fabric *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
+PyObject *fabric_set_trimming(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *values = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    long index, number;
+    tm_trimming trimming;
+    uint64_t limit_bytes, into_limit_bytes;
+    bool good = values && PyArg_ParseTuple(args, "ll:set_trimming", &index, &number)
+        && settings_trimming(values, &trimming, &limit_bytes, &into_limit_bytes) == 0
+        && fabric_sync(self, "set_trimming") == 0;
+    Py_XDECREF(values);
+    node *at = good ? fabric_switch(self, index) : NULL;
+    net_port *port = at ? fabric_port(self, index, number) : NULL;
+    if (!port || settings_use_trimming(&port->tm, &trimming, limit_bytes, into_limit_bytes) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 PyObject *fabric_set_pfc(fabric *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *port_arg = NULL, *done = NULL, *values = kwargs ? PyDict_Copy(kwargs) : PyDict_New();

@@ -617,7 +617,8 @@ static PyObject *get_links(fabric *self, void *unused)
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))fabric_##name, METH_VARARGS | METH_KEYWORDS, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(add_host), METHOD(add_switch), METHOD(set_queue), METHOD(set_port), METHOD(set_pfc), METHOD(connect),
+    METHOD(add_host), METHOD(add_switch), METHOD(set_queue), METHOD(set_port), METHOD(set_trimming), METHOD(set_pfc),
+    METHOD(connect),
     METHOD(set_link_up), METHOD(set_link_rate), METHOD(set_link_delay), METHOD(set_link_loss),
     METHOD(watch_pfc),
     METHOD(run), METHOD(at), METHOD(inject),

@@ -50,18 +50,21 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     net *n = at->net;
     tm_port *out = tm_find(&at->tm, packet->egress_port);
     net_port *port = out ? net_port_of(out) : NULL;
-    uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
-    uint64_t depth = UNLIKELY(n->recorder.tracing) && out ? out->queues[priority].bytes : 0;
+    uint32_t number = packet->egress_port;
     packet->pfc_class = at->arriving;
     packet->came_marked = at->arriving_marked;
-    p4_drop_reason reason = tm_admit(&at->tm, out, port && port->up, packet, n->now);
-    if (reason == P4_DROP_REASONS) {
-        if (UNLIKELY(n->recorder.tracing))
-            record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, len, tag);
-        return;
+    p4_drop_reason reason;
+    p4_packet *lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
+    if (UNLIKELY(n->recorder.tracing) && lost != packet) {
+        uint32_t priority = tm_priority(packet);
+        uint64_t depth = out->direct == packet ? 0 : out->queues[priority].bytes - packet->len;
+        record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, packet->len, packet->tag);
     }
-    net_count_drop(n, at, port, packet->egress_port, packet->tag, packet->len, reason);
-    p4_packet_free(at->sw, packet);
+    for (p4_packet *next; UNLIKELY(lost); lost = next) {
+        next = lost->next;
+        net_count_drop(n, at, port, number, lost->tag, lost->len, reason);
+        p4_packet_free(at->sw, lost);
+    }
 }
 
 static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)

@@ -218,3 +218,56 @@ bool settings_reserve_headroom(tm_switch *t)
         t->reserved_bytes = reserved;
     return true;
 }
+
+int settings_trimming(PyObject *values, tm_trimming *trimming, uint64_t *limit_bytes, uint64_t *into_limit_bytes)
+{
+    static char *names[] = {"priorities", "limit_bytes", "trim_priority", "trim_limit_bytes", "trim_size_bytes",
+                            "victim", "seed", NULL};
+    static const char *const victims[] = {"newest", "newest_or_youngest"};
+    PyObject *priorities = NULL, *limit = NULL, *into = NULL, *into_limit = NULL, *size = NULL, *seed = NULL;
+    PyObject *none = PyTuple_New(0);
+    const char *victim = NULL;
+    uint64_t into_priority, size_bytes, first;
+    int chosen;
+    *trimming = (tm_trimming){0};
+    bool good = none
+        && PyArg_ParseTupleAndKeywords(none, values, "|$OOOOOsO", names, &priorities, &limit, &into, &into_limit, &size,
+                                       &victim, &seed)
+        && setting_priorities(priorities, "priorities", &trimming->priorities) == 0
+        && setting_bytes(limit, "limit_bytes", limit_bytes) == 0
+        && setting_number(into, "trim_priority", 0, TM_PRIORITIES - 1, TM_PRIORITIES - 1, &into_priority) == 0
+        && setting_bytes(into_limit, "trim_limit_bytes", into_limit_bytes) == 0
+        && setting_number(size, "trim_size_bytes", 1, UINT16_MAX, 0, &size_bytes) == 0
+        && setting_number(seed, "seed", 0, SETTING_MAX, 0, &first) == 0
+        && choice(victim, "victim", victims, 2, &chosen) == 0;
+    Py_XDECREF(none);
+    if (!good)
+        return -1;
+    if (trimming->priorities >> into_priority & 1) {
+        PyErr_Format(PyExc_ValueError, "trim_priority: %u is trimmed itself; expected another", (unsigned)into_priority);
+        return -1;
+    }
+    trimming->into = (uint8_t)into_priority;
+    trimming->dropping = !size_bytes;
+    trimming->bytes = (uint32_t)size_bytes;
+    trimming->youngest = chosen == 1;
+    trimming->coin = link_chance_of(0, first);
+    return 0;
+}
+
+int settings_use_trimming(tm_port *port, const tm_trimming *trimming, uint64_t limit_bytes, uint64_t into_limit_bytes)
+{
+    if (port->packets || port->queues[0].rounds) {
+        PyErr_Format(PyExc_ValueError, "port %u: expected empty queues, first in, first out", port->number);
+        return -1;
+    }
+    if (tm_set_trimming(port, trimming) < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (uint32_t i = 0; i < TM_PRIORITIES; i++)
+        if (trimming->priorities >> i & 1)
+            port->queues[i].limit_bytes = limit_bytes;
+    port->queues[trimming->into].limit_bytes = into_limit_bytes;
+    return 0;
+}

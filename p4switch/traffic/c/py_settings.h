@@ -27,4 +27,9 @@ void settings_use_pfc(tm_port *port, const tm_pfc *config, uint8_t lossless);
 /* Takes the headroom of all lossless (port, priority) pairs off the buffer; false: it does not fit, nothing changed. */
 bool settings_reserve_headroom(tm_switch *t);
 
+/* How a port trims, and what its queues hold. -1 as above. */
+int settings_trimming(PyObject *values, tm_trimming *trimming, uint64_t *limit_bytes, uint64_t *into_limit_bytes);
+/* To be used at an empty port. -1: ValueError or MemoryError is set. */
+int settings_use_trimming(tm_port *port, const tm_trimming *trimming, uint64_t limit_bytes, uint64_t into_limit_bytes);
+
 #endif

@@ -180,13 +180,12 @@ static bool port_idle(const tm_port *p, uint32_t priority, uint64_t now)
         && !(p->nonempty & ~p->paused) && !tm_pfc_due(p);
 }
 
-bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
+/* Puts a packet into the queue of its priority; false: there is no room. */
+static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
 {
     uint32_t priority = tm_priority(p);
     tm_queue *q = &out->queues[priority];
     t->priorities |= 1u << priority;
-    if (!t->classified)
-        p->pfc_class = (uint8_t)priority;
     p->enq_time = tm_ticks(t, now);
     p->enq_depth = tm_depth(t, q);
     if (port_idle(out, priority, now)) {
@@ -195,16 +194,15 @@ bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
         if (q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
             || out->bytes + p->len > out->limit_bytes || out->packets >= out->limit_packets
             || (q->rounds && !rounds_reserve(q->rounds, p->ingress_port))
-            || (t->managed && !buffer_charge(t, q, p))) {
-            q->dropped_packets++;
-            q->dropped_bytes += p->len;
+            || (t->managed && !buffer_charge(t, q, p)))
             return false;
-        }
         if (!t->managed)
             t->used_bytes += p->len;
         if (t->used_bytes > t->max_bytes)
             t->max_bytes = t->used_bytes;
         queue_account(q, now);
+        if (out->trimming && q->packets)
+            out->trimming->second[priority] = q->fifo.tail;
         queue_put(q, p);
         out->nonempty |= 1u << priority;
         q->packets++;
@@ -234,6 +232,82 @@ accepted:
     q->enqueued_packets++;
     q->enqueued_bytes += p->len;
     return true;
+}
+
+/* A packet has left its queue. */
+static void discharge(tm_port *out, tm_queue *q, const p4_packet *p)
+{
+    tm_switch *t = out->tm;
+    q->bytes -= p->len;
+    out->bytes -= p->len;
+    out->packets--;
+    if (!--q->packets)
+        out->nonempty &= ~(1u << (q - out->queues));
+    if (t->managed)
+        buffer_release(t, p);
+    else
+        t->used_bytes -= p->len;
+}
+
+static p4_packet *dropped(tm_port *out, p4_packet *p)
+{
+    tm_queue *q = &out->queues[tm_priority(p)];
+    q->dropped_packets++;
+    q->dropped_bytes += p->len;
+    p->next = NULL;
+    return p;
+}
+
+/* Takes the youngest packet of a queue out, if the one in front of it is known and it is at least so long. */
+static p4_packet *take_youngest(tm_port *out, tm_queue *q, uint32_t len, uint64_t now)
+{
+    p4_packet **second = &out->trimming->second[q - out->queues], *p = q->fifo.tail;
+    if (q->packets < 2 || !*second || p->len < len)
+        return NULL;
+    queue_account(q, now);
+    q->fifo.tail = *second;
+    q->fifo.tail->next = NULL;
+    *second = NULL;
+    discharge(out, q, p);
+    return p;
+}
+
+/* One packet of the full queue is trimmed or dropped: this one, which comes, or the youngest. Returns what is dropped.
+ * A youngest one that is shorter would not make room. */
+static p4_packet *trim(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
+{
+    tm_trimming *how = out->trimming;
+    tm_queue *q = &out->queues[tm_priority(p)];
+    p4_packet *lost = NULL, *victim = NULL;
+    if (how->youngest && link_draw(&how->coin) >> 63)
+        victim = take_youngest(out, q, p->len, now);
+    if (!victim)
+        victim = p;
+    else if (!queue_packet(t, out, p, now))
+        lost = dropped(out, p);
+    if (!how->dropping) {
+        victim->priority = how->into;
+        if (victim->len > how->bytes) {
+            victim->len = how->bytes;
+            victim->trimmed = 1;
+        }
+        if (queue_packet(t, out, victim, now))
+            return lost;
+    }
+    dropped(out, victim)->next = lost;
+    return victim;
+}
+
+p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
+{
+    uint32_t priority = tm_priority(p);
+    if (!t->classified)
+        p->pfc_class = (uint8_t)priority;
+    if (queue_packet(t, out, p, now))
+        return NULL;
+    if (out->trimming && out->trimming->priorities >> priority & 1)
+        return trim(t, out, p, now);
+    return dropped(out, p);
 }
 
 static const p4_packet *head_of(const tm_queue *q)
@@ -267,21 +341,12 @@ static uint32_t next_priority(const tm_port *out, uint32_t ready)
 
 static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
 {
-    tm_switch *t = out->tm;
     tm_queue *q = &out->queues[priority];
     queue_account(q, now);
     p4_packet *p = queue_get(q);
     if (q->fifo.head)
-        tm_fetch_behind(t, q->fifo.head);
-    q->bytes -= p->len;
-    out->bytes -= p->len;
-    out->packets--;
-    if (!--q->packets)
-        out->nonempty &= ~(1u << priority);
-    if (t->managed)
-        buffer_release(t, p);
-    else
-        t->used_bytes -= p->len;
+        tm_fetch_behind(out->tm, q->fifo.head);
+    discharge(out, q, p);
     return p;
 }
 
@@ -363,9 +428,19 @@ int tm_set_limits(tm_port *port, const tm_limits *limits)
     return port->packets ? 0 : tm_set_round_robin(port, limits->round_robin);
 }
 
+int tm_set_trimming(tm_port *port, const tm_trimming *trimming)
+{
+    if (!port->trimming && !(port->trimming = malloc(sizeof *port->trimming)))
+        return -1;
+    *port->trimming = *trimming;
+    return 0;
+}
+
 void tm_port_destroy(tm_port *port)
 {
     tm_set_round_robin(port, false);
+    free(port->trimming);
+    port->trimming = NULL;
     free(port->pfc);
     port->pfc = NULL;
 }

@@ -46,6 +46,18 @@ typedef struct tm_rounds {
     struct tm_turn { tm_fifo fifo; uint32_t next; } *from;
 } tm_rounds;
 
+/* How a port trims: where a queue has no room for a packet that comes, that packet or the youngest one of the queue loses
+ * its payload and goes on in the queue of trimmed packets. */
+typedef struct tm_trimming {
+    uint8_t priorities; /* mask of those whose packets are trimmed */
+    uint8_t into;       /* priority of the trimmed ones */
+    bool dropping;      /* they are dropped instead */
+    bool youngest;      /* a fair coin decides between both packets; else it is the one that comes */
+    uint32_t bytes;     /* what is left of a trimmed packet, at most */
+    link_chance coin;
+    p4_packet *second[TM_PRIORITIES]; /* the packet in front of each queue's youngest, if there is one */
+} tm_trimming;
+
 /* What every packet touches is on the first cache line. */
 typedef struct tm_queue {
     tm_fifo fifo;
@@ -85,6 +97,7 @@ typedef struct tm_port {
     link_end link;
     struct tm_switch *tm;      /* NULL: a host's */
     p4_packet *direct;  /* found the port idle, about to be sent */
+    tm_trimming *trimming; /* NULL: packets without room are dropped */
     uint8_t nonempty, paused; /* masks of priorities */
     uint8_t lossless;   /* as an ingress port */
     uint8_t xoff;       /* what its peer should be told ... */
@@ -184,18 +197,19 @@ FETCH void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
         prefetch_lines(packet->next, t->packet_bytes);
 }
 
-/* Takes the packet if there is room; else false, and it stays the caller's. */
-bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
+/* Takes the packet. Returns what has to be dropped in consequence, which is the caller's: NULL, the packet itself, or
+ * packets that had waited and were to be trimmed, linked by `next`. */
+p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
 
-/* The same for a port that may not be there (NULL), or whose link may be down: why it was not taken, or
- * P4_DROP_REASONS if it was. */
-static inline p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now)
+/* The same for a port that may not be there (NULL), or whose link may be down. *reason: of what is returned. */
+static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now,
+                                  p4_drop_reason *reason)
 {
-    if (!out)
-        return P4_DROP_NO_PORT;
-    if (!up)
-        return P4_DROP_LINK_DOWN;
-    return tm_enqueue(t, out, packet, now) ? P4_DROP_REASONS : P4_DROP_BUFFER;
+    *reason = out ? up ? P4_DROP_BUFFER : P4_DROP_LINK_DOWN : P4_DROP_NO_PORT;
+    if (out && up)
+        return tm_enqueue(t, out, packet, now);
+    packet->next = NULL;
+    return packet;
 }
 
 /* The packet whose turn it is, or NULL. */
@@ -207,6 +221,7 @@ void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
 int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */
 int tm_set_round_robin(tm_port *port, bool on); /* empty queues only; -1: no memory */
 int tm_set_limits(tm_port *port, const tm_limits *limits); /* the order of empty queues only; -1: no memory */
+int tm_set_trimming(tm_port *port, const tm_trimming *trimming); /* empty queues, first in, first out; -1: no memory */
 void tm_port_destroy(tm_port *port);    /* empty queues only */
 
 /* PFC of a port: the peer's word about a priority of its transmitter. */

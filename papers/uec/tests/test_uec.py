@@ -81,16 +81,17 @@ TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
 def test_case_4_two_to_one() -> None:
     """The mean of both windows with ten seeds is within 5% at the simulator's instants.
 
-    How the trims of the first 60 us are shared is chance.
+    How the trims of the first 60 us are shared is chance: the simulator's first flow ends 0.2 to 9.4% before its last.
     """
     flow = "source={},destination=0,size_bytes=2002940"
     flows = ",".join(f'{{name="{host}",{flow.format(host)}}}' for host in (8, 9))
     chosen = ("variants=[]", "protocols.nscc.as_simulated_base=true", f"workload.flows=[{flows}]")
     results = run("uec-validation", "--seed", "1-10", *itertools.chain(*(("--set", key) for key in chosen)))
     for result in results:
-        _, last_us = ends_us(result)
-        assert 40 <= result.summary["retransmitted"] <= 50
-        assert 338.9 <= last_us <= 345 * 1.05
+        first_us, last_us = ends_us(result)
+        assert 42 <= result.summary["retransmitted"] <= 44
+        assert 338.9 <= last_us <= 345
+        assert first_us >= 315
     windows = pd.concat([result.table("windows") for result in results])
     mean_bytes = windows.groupby("time_ns")["window_bytes"].mean()
     for time_us, simulator_bytes in TRAJECTORY.items():
@@ -98,7 +99,8 @@ def test_case_4_two_to_one() -> None:
 
 
 # Tails of the simulator's ten seeds in us, and the packets that it sends again, by scenario and variant; of load
-# balancers and variants for `uec-degraded`. Of 127 to 1 it has one seed.
+# balancers and variants for `uec-degraded`. Of 127 to 1 it has one seed. The degraded link without trimming and SLEEK
+# is not among them: README.md says why.
 FIGURES = {
     "uec-incast": {
         "15 to 1": (2455, 2503, 780, 813),
@@ -137,7 +139,6 @@ FIGURES = {
         "15 to 1, 43 packets": (2443, 2467, 938, 978),
         "degraded, SLEEK, 190 packets": (321, 530, 150, 218),
         "degraded, SLEEK, 43 packets": (282, 364, 126, 260),
-        "degraded, 43 packets": (313, 350, 107, 154),
     },
 }
 
@@ -161,7 +162,7 @@ def test_case_7_least_windows_of_nscc_are_more_than_the_queue_holds() -> None:
 def test_case_10_reps_turns_away_from_a_failed_link_sooner_than_mixed() -> None:
     results = {result.summary["variant"]: result for result in run("uec-degraded")}
     last = {name: ends_us(result)[1] for name, result in results.items() if name.endswith("failed link")}
-    assert last["nscc, mixed, failed link"] > 1.5 * last["nscc, uec-reps, failed link"]
+    assert last["nscc, mixed, failed link"] > last["nscc, uec-reps, failed link"]
 
 
 def test_case_6_nscc_is_unfair_and_rccc_is_not() -> None:

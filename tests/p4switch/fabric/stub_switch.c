@@ -77,6 +77,8 @@ p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         stamp(frame, 48, (uint32_t)packet->enq_time);
         stamp(frame, 52, (uint32_t)packet->deq_time);
     }
+    if (packet->trimmed)
+        frame->wire_len = packet->len;
     frame->wire_len += sw->grow;
     sw->counts.transmitted++;
     free(packet);

@@ -180,6 +180,10 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
     __builtin_prefetch((const uint8_t *)p->base.frame + P4_CACHE_LINE, 1);
     p->now = now;
+    if (P4_UNLIKELY(packet->trimmed)) {
+        p->length = min32(p->length, packet->len);
+        p->truncate = min32(p->truncate, packet->len);
+    }
     set_egress_timestamp(p, now);
     set_enq_timestamp(p, packet->enq_time);
     set_enq_qdepth(p, packet->enq_depth);
