@@ -19,6 +19,7 @@ and defines
     static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     static void free_packet(p4_switch *sw, p4_packet *packet)
+    static int deflect(p4_switch *sw, p4_packet *packet), of a path that `deflects` what a queue has no room for
 
 with what `engine/c/packets.h` has for every architecture: packets and their copies, frames, replication, drops.
 """
@@ -85,6 +86,7 @@ class PacketPath:
     destinations: tuple[str, ...] = ()
     port: str = ""
     named: bool = False
+    deflects: bool = False
     in_front: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, State] = field(default_factory=dict)

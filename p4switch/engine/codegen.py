@@ -358,6 +358,7 @@ class Generator:
             **{f"n_{what}": len(items) for what, items in counts.items()},
             "n_points": len(self.program.points.all) if self.traced else 0,
             **{own: own for own in (*counts, "receive", "transmit", "free_packet")},
+            **({"deflect": "deflect"} if self.path.deflects else {}),
         }
         items = [f".{name} = {value}" for name, value in described.items()]
         out.append(filled("const p4_program p4_program_description = {", items, "};"))

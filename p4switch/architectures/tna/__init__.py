@@ -71,6 +71,7 @@ def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: M
         externs=(EXTERNS,),
         drop_port=DROP_PORT,
         named=True,
+        deflects=True,
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
         constants=constants,
         states=states,

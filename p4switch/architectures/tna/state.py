@@ -41,9 +41,9 @@ class PruneState(ExternType):
 
 
 class DeviceState(ExternType):
-    """The port to which copies for the CPU are sent."""
+    """The port to which copies for the CPU are sent, and the queue of packets that another one had no room for."""
 
-    cell = (("cpu_port", 16), ("cpu_enabled", 8))
+    cell = (("cpu_port", 16), ("cpu_enabled", 8), ("deflect_port", 16), ("deflect_qid", 8), ("deflect_enabled", 8))
 
 
 def states(port: type[PortState], sessions: int) -> dict[str, State]:

@@ -80,11 +80,16 @@ static void log_depth(const live *l, live_port *port)
 static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
-    live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
-    uint32_t number = packet->egress_port;
-    packet->pfc_class = l->arriving;
+    live_port *out;
+    uint32_t number;
     p4_drop_reason reason;
-    p4_packet *lost = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now, &reason);
+    p4_packet *lost;
+    packet->pfc_class = l->arriving;
+    do {
+        number = packet->egress_port;
+        out = number < LIVE_MAX_PORTS ? l->ports[number] : NULL;
+        lost = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now, &reason);
+    } while (lost == packet && reason == P4_DROP_BUFFER && p4_switch_deflect(l->sw, packet));
     if (lost != packet)
         log_depth(l, out);
     for (p4_packet *next; lost; lost = next) {

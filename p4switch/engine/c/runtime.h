@@ -129,6 +129,7 @@ typedef struct p4_program {
     const p4_vset_info *vsets;
     void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
     p4_frame *(*transmit)(p4_switch *sw, p4_packet *packet, p4_tick now);
+    int (*deflect)(p4_switch *sw, p4_packet *packet); /* NULL: the architecture drops what finds no room */
     void (*free_packet)(p4_switch *sw, p4_packet *packet);
 } p4_program;
 

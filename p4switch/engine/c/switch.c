@@ -229,6 +229,11 @@ void p4_switch_prefetch_tables(const p4_switch *sw)
 
 uint32_t p4_switch_packet_bytes(const p4_switch *sw) { return sw->program->packet_size; }
 
+int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
+{
+    return sw->program->deflect && sw->program->deflect(sw, packet);
+}
+
 void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }

@@ -141,6 +141,10 @@ uint32_t p4_switch_packet_bytes(const p4_switch *sw);
 void p4_switch_prefetch(const p4_switch *sw);
 void p4_switch_prefetch_tables(const p4_switch *sw);
 
+/* For a packet that a queue had no room for. 1: the pipeline sends it to another queue, which is now the packet's own and
+ * may have no room either; 0: it is to be dropped. A packet is sent to another queue once. */
+int p4_switch_deflect(p4_switch *sw, p4_packet *packet);
+
 /* For a packet that is not to be transmitted, a drop-tail loss for instance. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);
 

@@ -48,13 +48,19 @@ static void env_enqueue(void *ctx, p4_packet *packet)
 {
     node *at = ctx;
     net *n = at->net;
-    tm_port *out = tm_find(&at->tm, packet->egress_port);
-    net_port *port = out ? net_port_of(out) : NULL;
-    uint32_t number = packet->egress_port;
+    net_port *port;
+    tm_port *out;
+    uint32_t number;
+    p4_drop_reason reason;
+    p4_packet *lost;
     packet->pfc_class = at->arriving;
     packet->came_marked = at->arriving_marked;
-    p4_drop_reason reason;
-    p4_packet *lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
+    do {
+        number = packet->egress_port;
+        out = tm_find(&at->tm, number);
+        port = out ? net_port_of(out) : NULL;
+        lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
+    } while (UNLIKELY(lost == packet) && reason == P4_DROP_BUFFER && p4_switch_deflect(at->sw, packet));
     if (UNLIKELY(n->recorder.tracing) && lost != packet) {
         uint32_t priority = tm_priority(packet);
         uint64_t depth = out->direct == packet ? 0 : out->queues[priority].bytes - packet->len;

@@ -7,8 +7,9 @@ import pytest
 from stub import GBPS, Host, balance, columns, frame, ip
 
 from harness.measure.tracing import hops
+from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.compiler import compile_program
-from p4switch.engine import build, build_traced
+from p4switch.engine import build, build_traced, objects
 from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, plain
 from tests.p4switch.architectures import tofino
@@ -116,3 +117,30 @@ def test_a_frame_that_a_chip_drops_has_the_length_that_it_came_with(tmp_path: Pa
     assert network.run() == "idle"
     ports = columns(network.port_stats())
     assert (sum(ports["drop_program_ingress"]), sum(ports["drop_bytes"])) == (1, 500)
+
+
+@pytest.mark.parametrize(("asks", "enabled", "deflected"), [(1, 1, True), (0, 1, False), (1, 0, False)])
+def test_a_chip_deflects_once_what_a_queue_has_no_room_for(tmp_path: Path, asks: int, enabled: int, deflected: bool):
+    network = Fabric()
+    hosts = [Host([(0, frame(0, 1, 500, mark=i)) for i in range(40)]), Host(), Host()]
+    for host in hosts:
+        network.add_host(host)
+    switch = tofino.switch(
+        tmp_path,
+        INGRESS=f"apply {{ tm.ucast_egress_port = 1; tm.deflect_on_drop = {asks}; }}",
+        EGRESS_PARSER="state start { packet.extract(intrinsic); packet.extract(hdr.h); transition accept; }",
+        EGRESS="apply { hdr.h.value = 7w0 ++ intrinsic.deflection_flag; }",
+    )
+    device = PACKET_PATHS.find("tna.Switch").states["device"].kind
+    members = {"deflect_port": 2, "deflect_qid": 3, "deflect_enabled": enabled}
+    switch.object_write("$device", 0, objects.packed(device, members))
+    node = network.add_switch(switch, buffer_bytes=8000, alpha=0.5)
+    for i in range(3):
+        network.connect(i, 0, node, i, rate_bps=(100, 10, 10)[i] * GBPS, delay_ns=500)
+    assert network.run() == "idle"
+    terms = balance(network)
+    _, straight, aside = hosts
+    assert {each[1] for _, each in straight.got} == {0}
+    assert {each[1] for _, each in aside.got} == ({1} if deflected else set())
+    assert len(straight.got) + len(aside.got) + terms["drop_buffer"] == 40
+    assert terms["drop_buffer"], "the other queue may have no room, either"

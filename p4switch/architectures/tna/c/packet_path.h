@@ -125,15 +125,33 @@ static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
     return q;
 }
 
+/* The queue in which p is to wait. */
+static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
+{
+    p->base.egress_port = port;
+    p->base.priority = min32(p->qid, MAX_PRIORITY);
+    TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
+}
+
 /* Takes p. */
 static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
-    p->base.egress_port = port;
     p->base.ingress_port = p->ingress_port;
     p->base.len = p->base.frame->wire_len;
-    p->base.priority = min32(p->qid, MAX_PRIORITY);
-    TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
+    choose_queue(sw, p, port);
     sw->env.enqueue(sw->env.ctx, &p->base);
+}
+
+static int deflect(p4_switch *sw, p4_packet *packet)
+{
+    phv *p = (phv *)(void *)packet;
+    const object_state_device *device = device_cells(sw);
+    if (!p->deflect || p->deflected || !device->deflect_enabled)
+        return 0;
+    p->deflected = 1;
+    p->qid = device->deflect_qid;
+    choose_queue(sw, p, device->deflect_port);
+    return 1;
 }
 
 /* What one packet is sent to, each independent of the others. */
@@ -336,6 +354,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
     p->base.frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
     p->parsed = p->length = p->error = 0;
     p->bypass = (uint8_t)get_bypass_egress(p);
+    p->deflect = (uint8_t)get_deflect_on_drop(p);
     p->qid = (uint8_t)get_qid(p);
     p->cos = (uint8_t)get_ingress_cos(p);
     p->color = (uint8_t)get_packet_color(p);
