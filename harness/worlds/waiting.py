@@ -81,7 +81,7 @@ class Waiting:
         return self._openings[key]
 
     def _made(self, protocol: Protocol, rate_bps: int, packet_ns: float) -> _Opening | None:
-        from host_agents.cc.base import UNLIMITED, Path  # compiled, and not needed where nothing can wait
+        from host_agents.cc.base import UNLIMITED, Path  # compiled: after `use_native_hosts`
 
         run = self._run
         if protocol.info.held_back_by == "grants" or protocol.info.injection is not None:
