@@ -83,7 +83,7 @@ class PsaSwitch(Package):
         return PsaWalk(machine)
 
     def prove(self, prover: Prover) -> None:
-        from p4switch.architectures.two_sided import prove_sides
+        from p4switch.testgen.two_sided import prove_sides
 
         prove_sides(prover, *((f"psa_{side}_input_metadata", "parser_error") for side in ("ingress", "egress")))
 

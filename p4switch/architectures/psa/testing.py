@@ -8,7 +8,7 @@ from functools import partial
 from p4switch import ir
 from p4switch.architectures.psa.externs.packet_path import RECIRCULATE_PORT
 from p4switch.architectures.psa.metadata import CARRIED, Carried
-from p4switch.architectures.two_sided import Place, TwoSidedWalk
+from p4switch.testgen.two_sided import Place, TwoSidedWalk
 from p4switch.testgen.values import ZERO, Scalar
 
 # PSA_PacketPath_t

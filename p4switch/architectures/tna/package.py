@@ -105,7 +105,7 @@ class TnaSwitch(Package):
 
     def prove(self, prover: Prover) -> None:
         from p4switch.architectures.tna.testing import narrow
-        from p4switch.architectures.two_sided import prove_sides
+        from p4switch.testgen.two_sided import prove_sides
 
         prove_sides(prover, None, None, narrow=narrow)
 

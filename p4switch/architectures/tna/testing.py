@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import z3
 
 from p4switch import ir
-from p4switch.architectures.two_sided import TwoSidedWalk, octets
 from p4switch.bits.formulas import resize
+from p4switch.testgen.two_sided import TwoSidedWalk, octets
 from p4switch.testgen.values import ZERO, Scalar
 
 if TYPE_CHECKING:
