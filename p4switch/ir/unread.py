@@ -27,10 +27,14 @@ class _Mentioned(ExpressionVisitor[None]):
     def elem_field(self, expr: ir.ElemField) -> None:
         expr.index.accept(self)
 
+    def valid(self, expr: ir.Valid) -> None:
+        if expr.header.index is not None:
+            expr.header.index.accept(self)
+
     def _nothing(self, expr: ir.Expr) -> None:
         """Pass over an expression without fields of instances."""
 
-    const = last_field = param = valid = lookahead = last_index = _nothing
+    const = last_field = param = lookahead = last_index = _nothing
 
 
 def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
@@ -56,7 +60,7 @@ def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
     while fields or needed:
         for op in needed:
             written.pop(op, None)
-            fields |= _fields(op.reads, metadata)
+            fields |= _fields((*op.reads, *_indices(op.writes)), metadata)
         needed = [op for name in fields for op in waiting.pop(name, ())]
         fields = set()
     return set(written)
@@ -65,6 +69,14 @@ def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
 def _fails(op: ir.Operation) -> bool:
     """Return whether a parser may end at an operation that has no effect: the packet may be too short."""
     return isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)
+
+
+def _indices(written: Iterable[ir.Written]) -> Iterator[ir.Expr]:
+    """Yield the indices of stack elements that are written, which are read for that."""
+    for each in written:
+        place = each.header if isinstance(each, ir.Valid) else each
+        if isinstance(place, (ir.ElemField, ir.HeaderRef)) and place.index is not None:
+            yield place.index
 
 
 def _fields(read: Iterable[ir.Read], metadata: Collection[str]) -> set[_Name]:

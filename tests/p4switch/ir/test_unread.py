@@ -16,7 +16,7 @@ PROGRAM = """
 #include <core.p4>
 #include <v1model.p4>
 header h_t {{ bit<8> a; bit<8> b; }}
-struct headers_t {{ h_t h; }}
+struct headers_t {{ h_t h; h_t[2] hs; }}
 struct meta_t {{ bit<8> first; bit<8> second; bit<16> hashed; }}
 parser P(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
     state start {{ pkt.extract(hdr.h); transition accept; }}
@@ -60,6 +60,13 @@ def left_out(tmp_path: Path, ingress: str) -> list[str]:
         ("kept.read(meta.first, 0); meta.second = meta.first;", ["second"]),
         ("meta.first = hdr.h.a; kept.write(0, meta.first);", []),
         ("hdr.h.b = hdr.h.a;", []),
+        ("meta.first = hdr.h.a; hdr.hs[meta.first].a = 1;", []),
+        ("meta.first = hdr.h.a; hdr.hs[meta.first] = hdr.h;", []),
+        ("meta.first = hdr.h.a; hdr.hs[meta.first].setValid();", []),
+        ("meta.first = hdr.h.a; hdr.hs[meta.first].setInvalid();", []),
+        ("meta.first = hdr.h.a; hdr.h.b = hdr.hs[meta.first].a;", []),
+        ("meta.first = hdr.h.a; hdr.h = hdr.hs[meta.first];", []),
+        ("meta.first = hdr.h.a; if (hdr.hs[meta.first].isValid()) { hdr.h.b = 1; }", []),
     ],
 )
 def test_what_is_left_out(tmp_path: Path, ingress: str, expected: list[str]) -> None:
