@@ -81,6 +81,12 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet)
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
 uint32_t p4_switch_packet_bytes(const p4_switch *sw) { (void)sw; return sizeof(p4_packet); }
+int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
+{
+    (void)sw, (void)packet;
+    return 0;
+}
+
 void p4_switch_prefetch(const p4_switch *sw) { (void)sw; }
 void p4_switch_prefetch_tables(const p4_switch *sw) { (void)sw; }
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
