@@ -395,6 +395,7 @@ def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() 
     }
     found = chosen.trimming_ports(view)
     assert {port: trimming.limit_bytes for port, trimming in found.items()} == {1: 10 * SIZE, 2: 10 * SIZE}
+    assert {trimming.trim_limit_bytes for trimming in found.values()} == {10 * TRIM_SIZE}
     assert found[1].seed != found[2].seed
 
 
