@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from p4switch.architectures.ports import WIDTH_BITS
 from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables import Table
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _Update = bfruntime_pb2.Update
 _EVERY = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 _REMOVES = bfruntime_pb2.TableModIncFlag.Type.Value("MOD_INC_DELETE")
+_MAX_PORT = (1 << WIDTH_BITS) - 1
 _T = TypeVar("_T")
 
 
@@ -160,7 +162,7 @@ class MirrorTable(PathTable):
         "max_pkt_len": "max_bytes",
     }
     """The member of a session for each field that is one."""
-    _MOST: ClassVar[Mapping[str, int]] = {"port": 511, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
+    _MOST: ClassVar[Mapping[str, int]] = {"port": _MAX_PORT, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
 
     def _indices(self, state: State) -> list[int]:
         return [index for index in range(self._size(state)) if self._cell(index, state)["direction"]]
@@ -250,10 +252,14 @@ class CpuPortTable(PathTable):
         was = int(port in self._indices(state))
         if not self._value(given, "COPY_TO_CPU_PORT_ENABLE", was):
             return self._remove(port, state)
-        return self._store(0, {"cpu_port": port, "cpu_enabled": 1}, state)
+        return self._set(port, 1, state)
+
+    def _set(self, port: int, enabled: int, state: State) -> Undo:
+        """Set the port of the CPU; what else the cell has stays."""
+        return self._store(0, {**self._cell(0, state), "cpu_port": port, "cpu_enabled": enabled}, state)
 
     def _remove(self, index: int, state: State) -> Undo:
-        return super()._remove(0, state) if index in self._indices(state) else lambda: None
+        return self._set(0, 0, state) if index in self._indices(state) else lambda: None
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the port that is asked for, or the one of the CPU."""
@@ -263,9 +269,6 @@ class CpuPortTable(PathTable):
 
     def _found(self, index: int, state: State) -> Message:
         return self._told(index, COPY_TO_CPU_PORT_ENABLE=int(index in self._indices(state)))
-
-
-_MAX_PORT = 511
 
 
 def _ports(table: str, ports: Iterable[int]) -> list[int]:

@@ -177,6 +177,17 @@ def test_ports_are_pruned_and_one_is_the_cpus(bench: Bench) -> None:
     assert "$MULTICAST_BACKUP_PORT is not supported" in refused(bench, "MODIFY", backup)
 
 
+def test_the_port_of_the_cpu_leaves_what_else_the_device_has(bench: Bench) -> None:
+    """Where packets are deflected to stays as it is."""
+    client, state = bench.client, bench.device.look(lambda state: state.path)
+    deflection = {"deflect_port": 7, "deflect_qid": 2, "deflect_enabled": 1}
+    state.write(p4runtime_pb2.Update.MODIFY, state.entry("$device", 0, deflection))
+    for enabled in (True, False):
+        client.write("MODIFY", client.entry("$pre.port", {"$DEV_PORT": 64}, _COPY_TO_CPU_PORT_ENABLE=enabled))
+        cpu = {"cpu_port": 64, "cpu_enabled": 1} if enabled else {"cpu_port": 0, "cpu_enabled": 0}
+        assert state.members("$device", 0) == {**cpu, **deflection}
+
+
 def test_mistakes_with_groups_are_told(bench: Bench) -> None:
     client = bench.client
     assert "node 1 does not exist" in refused(bench, "INSERT", group(bench, (1, None)))
