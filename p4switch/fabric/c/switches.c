@@ -44,6 +44,13 @@ static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_dr
     net_count_drop(at->net, at, net_find_port(at, port), port, tag, len, reason);
 }
 
+static bool is_among(const p4_packet *packet, const p4_packet *list)
+{
+    while (list && list != packet)
+        list = list->next;
+    return list;
+}
+
 static void env_enqueue(void *ctx, p4_packet *packet)
 {
     node *at = ctx;
@@ -61,7 +68,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
         port = out ? net_port_of(out) : NULL;
         lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
     } while (UNLIKELY(lost == packet) && reason == P4_DROP_BUFFER && p4_switch_deflect(at->sw, packet));
-    if (UNLIKELY(n->recorder.tracing) && lost != packet) {
+    if (UNLIKELY(n->recorder.tracing) && !is_among(packet, lost)) {
         uint32_t priority = tm_priority(packet);
         uint64_t depth = out->direct == packet ? 0 : out->queues[priority].bytes - packet->len;
         record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, packet->len, packet->tag);
