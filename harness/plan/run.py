@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import topologies
 from harness import workloads
 from harness.columns.column import Column
 from harness.columns.flows import MAX_LATENCY, all_columns
+from harness.control.controller import Settings
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
@@ -207,6 +209,20 @@ class Run:
         Raises UserError.
         """
         return as_user_error(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
+
+    def controller_settings(self, cell_bytes: int | None = None, tick_ns: Fraction = Fraction(1)) -> Settings:
+        """Return the settings of all switches; `cell_bytes` None: the scenario's."""
+        return Settings(
+            self.scenario.switch.cell_bytes if cell_bytes is None else cell_bytes,
+            tick_ns,
+            self.scenario.framing_bytes,
+            self.seed,
+            self.base_rtt_ns(),
+            self.base_rtts,
+            self.data_bytes,
+            groups=self.groups,
+            collectives=self.collectives,
+        )
 
     def base_rtt_ns(self) -> int:
         """Return the largest base RTT of the network in ns: a full packet there, its ACK back, nothing queued."""

@@ -7,7 +7,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache, partial
 from ipaddress import IPv4Address
 from itertools import tee
@@ -228,17 +227,7 @@ class VirtualWorld:
         self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
-        common = controller.Settings(
-            settings.cell_bytes,
-            Fraction(1),
-            run.scenario.framing_bytes,
-            run.seed,
-            run.base_rtt_ns(),
-            run.base_rtts,
-            run.data_bytes,
-            groups=run.groups,
-            collectives=run.collectives,
-        )
+        common = run.controller_settings()
         self._rerouting = Rerouting(run.topology, built.program, run.program_parameters, common)
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import z3
 
+from p4switch.architectures.ports import MAX_PORT
 from p4switch.testgen.run import LongerError, StopError
 from p4switch.testgen.values import Scalar
 
@@ -24,8 +25,6 @@ class Walk(ABC):
     """The way through `machine`; `waiting` are the steps that are left, in their order."""
 
     port_bits: ClassVar[int] = 9
-    most_port: ClassVar[int]
-    """The highest port that a test uses."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -47,8 +46,8 @@ class Walk(ABC):
     def port(self, name: str) -> Scalar:
         """Return the input that is the number of a port."""
         port = self.machine.input(name, self.port_bits, lambda rng: rng.randrange(1, 8))
-        below = None if port.formula is None else z3.ULE(port.formula, self.most_port)
-        self.machine.require(Scalar(int(port.number <= self.most_port), below))
+        below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
+        self.machine.require(Scalar(int(port.number <= MAX_PORT), below))
         return port
 
     def session(self, number: int) -> int:

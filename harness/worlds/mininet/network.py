@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.control.controller import Settings, switch_view
+from harness.control.controller import switch_view
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.probes import QueueProbe
 from harness.plan.run import LinkChange, Run
@@ -69,7 +69,7 @@ class Dilated:
 
 def trimming(run: Run) -> dict[str, dict[int, Trimming]]:
     """Return what the traffic managers have to trim, by switch and port."""
-    settings = Settings(seed=run.seed, base_rtt_ns=run.base_rtt_ns(), base_rtts=run.base_rtts)
+    settings = run.controller_settings()
     return {
         switch.name: run.program_parameters.trimming_ports(switch_view(run.topology, switch, settings))
         for switch in run.topology.switches

@@ -290,18 +290,8 @@ class MininetWorld:
         return made
 
     def _controller_settings(self, plan: SwitchPlan) -> controller.Settings:
-        run = self.run_plan
-        return controller.Settings(
-            self._class.cell_bytes(plan),
-            Fraction(self._class.tick_ns(self.dilation)),
-            run.scenario.framing_bytes,
-            run.seed,
-            run.base_rtt_ns(),
-            run.base_rtts,
-            run.data_bytes,
-            groups=run.groups,
-            collectives=run.collectives,
-        )
+        tick_ns = Fraction(self._class.tick_ns(self.dilation))
+        return self.run_plan.controller_settings(self._class.cell_bytes(plan), tick_ns)
 
     def _program(self, net: Network, launcher: Launcher, program: controller.Program) -> None:
         """Program every switch with its pipeline and its entries over P4Runtime."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from p4switch import ir
+from p4switch.architectures.ports import MAX_PORT
 from p4switch.architectures.psa.externs.packet_path import RECIRCULATE_PORT
 from p4switch.architectures.psa.metadata import CARRIED, Carried
 from p4switch.testgen.two_sided import Place, TwoSidedWalk
@@ -14,7 +15,6 @@ from p4switch.testgen.values import ZERO, Scalar
 # PSA_PacketPath_t
 _NORMAL, _UNICAST, _MULTICAST, _CLONE_I2E, _CLONE_E2E, _RESUBMIT, _RECIRCULATE = range(7)
 _CLOCKS = ("ingress_timestamp", "egress_timestamp")
-_MAX_PORT = 510
 _OUTPUT, _EGRESS_OUTPUT = "psa_ingress_output_metadata", "psa_egress_output_metadata"
 _LISTS = {carried: number for number, carried in CARRIED.items()}
 
@@ -23,7 +23,6 @@ class PsaWalk(TwoSidedWalk):
     """The way of one packet; deparsers run also for packets that are dropped or resubmitted."""
 
     port_bits = 32
-    most_port = _MAX_PORT
 
     def arrive(self, data: list[Scalar]) -> None:
         """Add the first step of a packet that arrives."""
@@ -69,7 +68,7 @@ class PsaWalk(TwoSidedWalk):
             return
         wanted = self.told(_OUTPUT, "egress_port")
         if wanted.number != RECIRCULATE_PORT:
-            m.below(wanted, _MAX_PORT + 1, self.port_bits, f"a port above {_MAX_PORT}")
+            m.below(wanted, MAX_PORT + 1, self.port_bits, f"a port above {MAX_PORT}")
         to = m.pin(wanted)
         self.waiting.append(partial(self._egress, sent, to, _UNICAST, kept, ZERO, cos))
 

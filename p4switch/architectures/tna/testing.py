@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import z3
 
 from p4switch import ir
+from p4switch.architectures.ports import MAX_PORT
 from p4switch.bits.formulas import resize
 from p4switch.testgen.two_sided import TwoSidedWalk, octets
 from p4switch.testgen.values import ZERO, Scalar
@@ -28,7 +29,6 @@ _RESUBMIT, _MIRROR, _EGRESS_MIRROR = "ig_resubmit", "ig_mirror", "eg_mirror"
 _DROP_PACKET, _DROP_MIRROR = 1, 4
 _FCS_BYTES = 4
 _TICK_NS = 1000  # of a packet test
-_MAX_PORT = 510
 _CHUNK_BITS = 64
 _NO_MATCH, _PARTIAL_HEADER, _COUNTER_RANGE, _TIMEOUT = 0x1, 0x2, 0x4, 0x10
 _ERRORS = {
@@ -52,13 +52,11 @@ def narrow(prover: Prover, state: State) -> None:
     header = next((op.header.name for op in start.ops if isinstance(op, ir.Extract)), "")
     port = state.store.get((header, "egress_port"))
     if header == _EGRESS_HEADER and port is not None and port.formula is not None:
-        state.guard = z3.And(state.guard, state.valid[header], z3.ULE(port.formula, _MAX_PORT))
+        state.guard = z3.And(state.guard, state.valid[header], z3.ULE(port.formula, MAX_PORT))
 
 
 class TnaWalk(TwoSidedWalk):
     """The way of one packet: ingress sends it to a port and groups independently, deparsers send mirrors."""
-
-    most_port = _MAX_PORT
 
     def __init__(self, machine: Machine, package: TnaSwitch) -> None:
         super().__init__(machine)
@@ -120,7 +118,7 @@ class TnaWalk(TwoSidedWalk):
                 self.waiting.append(partial(self._egress, data, port, rid, first, qid, cos, bypass))
         if self.asks(_FOR_TM, "ucast_egress_port_written"):
             wanted = self.told(_FOR_TM, "ucast_egress_port")
-            self.machine.below(wanted, _MAX_PORT + 1, 9, f"a port above {_MAX_PORT}")
+            self.machine.below(wanted, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
             self.machine.flip("recirculated", self._recirculates(wanted), 0, self.machine.code.all)
             port = self.machine.pin(wanted)
             rid = self.told(_FOR_TM, "rid")

@@ -50,8 +50,6 @@ class Marks:
 class V1Walk(Walk):
     """The way of one packet, and of what it becomes, through `machine`."""
 
-    most_port = MAX_PORT
-
     def arrive(self, data: list[Scalar]) -> None:
         """Add the first step of a packet that arrives."""
         m = self.machine
