@@ -26,6 +26,7 @@ _LOG = logging.getLogger(__name__)
 _Update = bfruntime_pb2.Update
 _P4Update = p4runtime_pb2.Update
 _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
+_MOST_MEMBERS = (1 << 31) - 1  # of what P4Runtime's size of a group can be
 _UNLIMITED = (1 << 64) - 1
 _FOR_ZERO = (1 << 32) - 1
 _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
@@ -187,6 +188,13 @@ class Table(ABC):
             invalid(f"{where}: expected bytes")
         return number(field.stream, width_of(info), where)
 
+    def _at_most(self, most: int, field: Message, info: Json) -> int:
+        """Return a number that P4Runtime has no larger one of. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        value = self._number(field, info)
+        if value > most:
+            invalid(f"{self.name}: {info['name']} {value}; expected at most {most}")
+        return value
+
     def _index(self, entry: Message) -> int:
         """Return the number that the only key field is."""
         (info,) = self._info["key"]
@@ -227,9 +235,7 @@ class Table(ABC):
         """Set the counts that are given, and return whether there are any."""
         for ident, name in zip(_COUNTS, ("byte_count", "packet_count"), strict=True):
             if ident in given:
-                value = self._number(given[ident], self._data[ident])
-                if value > _MOST:
-                    invalid(f"{self.name}: {self._data[ident]['name']} {value}; expected at most {_MOST}")
+                value = self._at_most(_MOST, given[ident], self._data[ident])
                 setattr(into, name, value)
         return any(ident in given for ident in _COUNTS)
 
@@ -513,7 +519,8 @@ class SelectorTable(Table):
             made.CopyFrom(old)
         inactive = frozenset[int]() if old is None else state.profiles.inactive(self._profile, ident)
         if Id.MAX_GROUP_SIZE in given:
-            made.max_size = self._number(given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE])
+            size_field = given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE]
+            made.max_size = self._at_most(_MOST_MEMBERS, *size_field)
         if Id.ACTION_MEMBER_ID in given:
             takes_away = entry.table_flags.mod_del
             inactive = self._take_members(given, made, inactive, kind == _Update.MODIFY_INC, takes_away)

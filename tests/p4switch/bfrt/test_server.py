@@ -253,6 +253,9 @@ def test_members_and_groups(bench: Bench, client: Client) -> None:
     assert ports == {5, 6}
     (found,) = client.read(client.entry("In.groups", group))
     assert (found["$ACTION_MEMBER_ID"], found["$MAX_GROUP_SIZE"]) == ([0, 2], 8)
+    with pytest.raises(grpc.RpcError) as refused:
+        client.write("MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=2**32 - 1))
+    assert "$MAX_GROUP_SIZE 4294967295; expected at most 2147483647" in errors(refused.value)[0][1]
     less = client.entry("In.groups", group, _ACTION_MEMBER_ID=[0])
     less.table_flags.mod_del = True
     client.write("MODIFY_INC", less)
