@@ -9,7 +9,7 @@
 //          packets in egress.
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
 //          either), queue_dropped (drop_when_full), cut_dropped (cut by the traffic manager, and
-//          not data).
+//          not data, or without an entry in traffic_manager_trims).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
 //
 // On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop).
@@ -203,10 +203,15 @@ control TrafficManagerTrims(inout headers_t hdr, inout metadata_t meta,
         trimmed.count((bit<32>)standard_metadata.egress_port);
     }
 
+    action drop_cut() {
+        cut_dropped.count((bit<32>)standard_metadata.egress_port);
+        mark_to_drop(standard_metadata);
+    }
+
     table traffic_manager_trims {
         key = { standard_metadata.egress_port: exact @name("port"); }
-        actions = { trimmed_dscp; @defaultonly NoAction; }
-        const default_action = NoAction();
+        actions = { trimmed_dscp; @defaultonly drop_cut; }
+        const default_action = drop_cut();
         size = MAX_PORTS;
     }
 
@@ -216,8 +221,7 @@ control TrafficManagerTrims(inout headers_t hdr, inout metadata_t meta,
             if (IS_DATA) {
                 traffic_manager_trims.apply();
             } else {
-                cut_dropped.count((bit<32>)standard_metadata.egress_port);
-                mark_to_drop(standard_metadata);
+                drop_cut();
             }
         }
     }

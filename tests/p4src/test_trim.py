@@ -19,7 +19,7 @@ from harness.control.programs.entries import Action, DefaultAction, Exact, Table
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, numbered, psn_of
-from tests.p4src.queues import OUT, RATE_BPS, QueueRig
+from tests.p4src.queues import OUT, QUEUE_VIEW, RATE_BPS, QueueRig
 from tests.p4src.rigs import Sent
 
 FLOW = Flow()
@@ -379,6 +379,17 @@ def test_the_traffic_manager_drops_where_packets_are_not_trimmed() -> None:
     rig.inject(burst(30))
     assert len(rig.run()) == 11
     assert rig.fabric.conservation()["drop_buffer"] == 19
+
+
+def test_what_is_cut_on_a_port_without_an_entry_is_dropped() -> None:
+    rig = QueueRig("trim", parameters())
+    trimming = programs.parameters("trim", by_traffic_manager(data=1)).trimming_ports(QUEUE_VIEW)[OUT]
+    rig.fabric.set_trimming(rig.node, OUT, **trimming.model_dump())
+    rig.inject(burst(5))
+    arrived = [frame for _, frame in rig.run()]
+    assert {len(frame) for frame in arrived} == {SIZE}
+    assert rig.counter("cut_dropped") == 5 - len(arrived) == 3
+    assert rig.counter("trimmed") == 0
 
 
 def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() -> None:
