@@ -2,7 +2,8 @@
 
 Each mark, trimmed packet and time-out of an entropy adds to its penalty. When the turn of one with a penalty comes, the
 penalty shrinks by one, and the packet takes the next entropy that has none. In the simulator a time-out adds to the
-penalty of entropy 0, whichever path lost the packet; here it adds to that of the lost packet's entropy.
+penalty of entropy 0, whichever path lost the packet (`as_simulated_timeout`); here it adds to that of the lost packet's
+entropy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class BitmapParameters:
     mark_penalty: int = 1  # what a marked packet adds
     trim_penalty: int = 4  # what a trimmed packet adds
     timeout_penalty: int = 15  # what a packet adds that was not answered within a time-out
+    as_simulated_timeout: bool = False  # a time-out adds to the penalty of entropy 0, whichever path lost the packet
 
     def __post_init__(self) -> None:
         check_power_of_two("bitmap and mixed", self.entropies)
@@ -37,6 +39,7 @@ class Penalties:
         self._mark = parameters.mark_penalty
         self._trim = parameters.trim_penalty
         self._timeout = parameters.timeout_penalty
+        self._timeout_is_first = parameters.as_simulated_timeout
         self._rounds = rounds
         self.penalties = [0] * rounds.entropies
 
@@ -59,7 +62,7 @@ class Penalties:
         self._add(number, self._trim)
 
     def on_timeout(self, number: int) -> None:
-        self._add(number, self._timeout)
+        self._add(0 if self._timeout_is_first else number, self._timeout)
 
     def _add(self, number: int, penalty: int) -> None:
         self.penalties[number] = min(self.penalties[number] + penalty, MOST_PENALTY)

@@ -76,6 +76,15 @@ class TestBitmap:
             lb.on_nack(0, lb.rounds.port(5))
         assert lb.penalties.penalties[5] == 15
 
+    @pytest.mark.parametrize("name", ["bitmap", "mixed"])
+    def test_a_time_out_is_the_lost_packets_or_as_simulated_that_of_entropy_0(self, name):
+        for as_simulated, expected in ((False, 5), (True, 0)):
+            lb = balancer(name, as_simulated_timeout=as_simulated)
+            lb.on_expired(0, lb.rounds.port(5))
+            assert {number: penalty for number, penalty in enumerate(lb.penalties.penalties) if penalty} == {
+                expected: 15
+            }
+
     def test_one_that_comes_on_the_way_to_another_keeps_its_penalty(self):
         lb = balancer("bitmap")
         first, second = numbers(balancer("bitmap"), 2)
