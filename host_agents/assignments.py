@@ -23,7 +23,7 @@ UNICAST_WINDOW: Final = 128  # operations towards one host, as in a group whose 
 
 @dataclass(frozen=True)
 class Joining:
-    """A group that a host is in, with this rank.
+    """Membership of a host in a group, with its rank.
 
     An operation's sequence number stays below that of the initiator's oldest unanswered one of its kind plus `window`,
     a power of two: a switch has that many slots for an initiator. A `push` group is one for pushed contributions, and
@@ -55,7 +55,7 @@ class Joining:
 
 @dataclass(frozen=True)
 class CollectiveConfig:
-    """Raises ParameterError. A cycle is 16 bytes at link rate."""
+    """Configuration of collectives on one NIC. A cycle is 16 bytes at link rate. Raises ParameterError."""
 
     memory_cycles: int = 180  # until a read is answered
     response_order: str = FIFO  # which of the responses that wait goes next

@@ -17,7 +17,7 @@ from host_agents.wire import SYNDROME_ACK
 
 
 class DatagramSender(Sender):
-    """Takes each packet but the last of a message as acknowledged when it leaves."""
+    """Sender for which each packet but the last of a message counts as acknowledged when it leaves."""
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
@@ -52,10 +52,10 @@ class DatagramSender(Sender):
         return 0
 
     def on_nack(self, number: int, trimmed: Trimmed) -> None:
-        """Ignore a NACK: what was trimmed is lost."""
+        """Ignore a NACK, since a trimmed packet is lost."""
 
     def send_again(self, place: int) -> None:
-        """Ignore what a protocol knows of losses."""
+        """Ignore a protocol's request to send packets again."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         self.stats.timeouts += 1
@@ -68,7 +68,7 @@ class DatagramSender(Sender):
 
 
 class DatagramReceiver(Receiver):
-    """Takes what arrives in order; what was overtaken counts as a duplicate."""
+    """Receiver that accepts packets in order; an overtaken packet counts as a duplicate."""
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes

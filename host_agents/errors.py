@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class HostError(ValueError):
-    """A mistake in what was asked of the hosts."""
+    """A request to the hosts that cannot be met."""
 
 
 class UnknownNameError(HostError):
@@ -16,7 +16,7 @@ class ParameterError(HostError):
 
 
 class LimitError(HostError):
-    """A reaction point, `point`, has a rate or a window that cannot be."""
+    """A reaction point, `point`, has an invalid rate or window."""
 
     def __init__(self, text: str, point: object = None) -> None:
         super().__init__(text)
@@ -31,4 +31,4 @@ class NativeBuildError(HostError):
 
 
 class PacketError(HostError):
-    """A declaration of a packet that cannot be, an opcode that two want, or a value that does not fit its field."""
+    """A packet's declaration is invalid, its opcode is taken, or a value does not fit its field."""

@@ -14,7 +14,7 @@ _NO_ITEMS: Final[list[object]] = []
 
 
 class Fifo(Generic[T]):
-    """First in, first out. `size` is its length. One that was never used takes no places: most of them are not."""
+    """First-in-first-out queue of `size` items. It allocates at its first use, since most are never used."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -76,7 +76,7 @@ class Fifo(Generic[T]):
 
 
 class RowFifo:
-    """First in, first out, of rows of `width` whole numbers. `size` is how many rows there are.
+    """First-in-first-out queue of `size` rows of `width` whole numbers each.
 
     They lie beside each other in `rows`, which another one replaces when it grows. An object for each would be looked
     through for garbage, and its numbers would lie apart.
@@ -90,7 +90,7 @@ class RowFifo:
         self._head = 0
 
     def push(self) -> i64:
-        """Add a row, and return where it begins, to be filled in."""
+        """Add a row to be filled in; return its index in `rows`."""
         if self.size > self._mask:
             self._grow()
         place: i64 = ((self._head + self.size) & self._mask) * self._width
@@ -98,7 +98,7 @@ class RowFifo:
         return place
 
     def oldest(self) -> i64:
-        """Return where the oldest row begins; there must be one."""
+        """Return the index of the oldest row in `rows`; there must be one."""
         place: i64 = self._head * self._width
         return place
 

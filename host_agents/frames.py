@@ -10,7 +10,7 @@ from host_agents.template import ack_frame, counter_frame, sack_frame
 
 
 class Frames:
-    """Knows both ends' addresses, the peer's queue pair, priorities, and whether data carries an INT shim."""
+    """Frame builder of one queue pair, with the addresses and priorities of its connection."""
 
     def __init__(
         self,

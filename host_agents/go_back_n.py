@@ -14,7 +14,7 @@ from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
 
 
 class GoBackNSender(Sender):
-    """Sends in order; a NAK or a time-out sends everything again from the packet wanted."""
+    """Sender in order; after a NAK or a time-out it sends everything again from the packet wanted."""
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
@@ -89,7 +89,7 @@ class GoBackNSender(Sender):
 
 
 class GoBackNReceiver(Receiver):
-    """Takes the expected packet only. One NAK for each gap; a duplicate is acknowledged again."""
+    """Receiver of the expected packet only. It sends one NAK for each gap, and acknowledges duplicates again."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)

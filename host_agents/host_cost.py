@@ -27,7 +27,7 @@ MAX_IDLE = 200  # half round trips
 
 @dataclass(frozen=True)
 class HostCost:
-    """CPU time of the hosts, ns per delivered data packet: what sends them, and what receives them."""
+    """CPU time of the sending and of the receiving host, in ns per delivered data packet."""
 
     protocol: str
     reliability: str
@@ -63,7 +63,7 @@ class _Telemetry:
 
 
 class _Side:
-    """A NIC, what is on its way to it, and what it has cost."""
+    """A NIC with the frames on their way to it and its CPU time."""
 
     def __init__(self, nic: Nic, gap_ns: int) -> None:
         self.nic = nic
@@ -73,7 +73,7 @@ class _Side:
         self._coming: deque[tuple[int, bytes]] = deque()
 
     def go_on(self, until_ns: int, came: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """Return the frames sent until then, with their times.
+        """Return the frames sent until `until_ns`, with their times.
 
         Some frames are handed over together, and asked for, as in a fabric.
         """

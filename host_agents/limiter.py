@@ -23,11 +23,11 @@ class Member(TimerOwner):
         self.listed = False  # in that ring
 
     def has_data(self) -> bool:
-        """Return whether there is a packet to send, as far as reliability goes."""
+        """Return whether there is a packet to send, regardless of rate and window."""
         raise NotImplementedError
 
     def has_urgent(self) -> bool:
-        """Return whether the next packet leaves regardless of the window: one that a recovery sends again."""
+        """Return whether the next packet leaves regardless of the window, as a recovery's retransmissions do."""
         return False
 
     def next_frame(self, now_ns: int) -> bytes:
@@ -36,7 +36,7 @@ class Member(TimerOwner):
 
 
 class RateLimiter(Source):
-    """Holds its queue pairs back until the NST, and while the reaction point's window is closed.
+    """Limiter that holds queue pairs back until the next-service time (NST), and while the window is closed.
 
     After a packet that links charge b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late
     by up to the slack does not delay those after it.
@@ -148,7 +148,7 @@ class RateLimiter(Source):
         return self.recovering > 0 and not point.draws_credits and self._turn_to_urgent()
 
     def _turn_to_urgent(self) -> bool:
-        """Give the next turn to a queue pair with something urgent. Return whether there is one."""
+        """Give the next turn to a queue pair with an urgent packet; return whether there is one."""
         first = self._last_member
         before = first
         while before is not None:

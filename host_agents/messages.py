@@ -79,7 +79,7 @@ class Connection(TimerOwner):
         raise NotImplementedError
 
     def truncate(self, message: Message) -> None:
-        """Send no more of `message` than the packet that ends it; its size becomes what it has got to.
+        """End `message` with the next packet; its size becomes the bytes sent by then.
 
         Raises ValueError if a message was posted after it, or it has not started.
         """

@@ -214,7 +214,7 @@ class Nic(Port):
         scope: str,
         shared: Group | None,
     ) -> Sending:
-        """Return how a new queue pair sends, shared with the previous one if it is the same."""
+        """Return the settings of a new queue pair; the previous one's object if they are the same."""
         before = self._sending
         if (
             before is not None
@@ -393,7 +393,7 @@ class Nic(Port):
         return None
 
     def next_wakeup_ns(self) -> int:
-        """Return when to call `next_frame` again if nothing arrives; NEVER if nothing is due.
+        """Return the time of the next call of `next_frame` if nothing arrives; NEVER if nothing is due.
 
         The past means at once.
         """

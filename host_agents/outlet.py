@@ -26,7 +26,7 @@ class SenderTraffic(Traffic):
 
 
 class SenderOutlet(ReactionOutlet):
-    """Speaks through the first of the queue pairs that are open; without any, nobody hears."""
+    """Outlet through the first open queue pair of a reaction point; without one it sends nothing."""
 
     def __init__(self, host: Host, traffic: Traffic, port: Port) -> None:
         super().__init__(host, traffic)

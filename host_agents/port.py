@@ -14,7 +14,7 @@ CLASSES: Final = 8
 
 
 class Source(TimerOwner):
-    """Something that has frames of one class to send, and times at which it may."""
+    """Sender of frames of one class, which may be paced."""
 
     timer: Timer  # see Port.wait_for_nst; a subclass makes it last, when all else is there
 
@@ -39,7 +39,7 @@ class Arbiter(TimerOwner):
     """A part of the NIC that has queues of several classes, and chooses among them itself."""
 
     def due_ns(self, paused_until_ns: Sequence[int]) -> int:
-        """Return when there is a frame to send, as far as is known; the past: at once.
+        """Return the time of the next frame to send, as far as it is known; a past time: at once.
 
         `paused_until_ns`: by class.
         """
@@ -84,7 +84,7 @@ class Port:
         self._ready_last[priority] = source
 
     def take_back(self, source: Source) -> bool:
-        """Take a source out of the ring of its class. Whether it was there."""
+        """Take a source out of the ring of its class; return whether it was there."""
         priority = source.priority
         last = self._ready_last[priority]
         before = last
@@ -149,7 +149,7 @@ class Port:
         return frame
 
     def _control_due_ns(self) -> int:
-        """Return when PFC permits the first control frame; NEVER if there is none."""
+        """Return the time at which PFC permits the first control frame; NEVER if there is none."""
         first = self._first_control
         if first is None:
             return NEVER
@@ -180,7 +180,7 @@ class Port:
         return source
 
     def _serve(self, now_ns: int) -> None:
-        """Serve all that is due, in order of time."""
+        """Serve all due timers, in order of time."""
         while True:
             waiting_ns = self._waiting_ns
             if waiting_ns <= now_ns and waiting_ns <= self.timers.first_ns:

@@ -36,7 +36,7 @@ class PullPacer(TimerOwner):
             self._timer.arm(max(now_ns, math.ceil(self._next_ns)))
 
     def set_rate(self, share: float) -> None:
-        """Draw `share` of what the link carries, from the next turn on."""
+        """Draw data at `share` of the link's rate, from the next turn on."""
         self._ns_per_byte = self._line_ns_per_byte / share
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -62,7 +62,7 @@ class PullPacer(TimerOwner):
             point.idling = False
 
     def _wait(self, now_ns: int, drawn_bytes: int) -> None:
-        """Wait for the link to carry what was drawn."""
+        """Wait for the link to carry the drawn bytes."""
         # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
         started_ns = max(self._next_ns, float(now_ns - 1))
         self._next_ns = started_ns + drawn_bytes * self._ns_per_byte

@@ -84,7 +84,7 @@ class QueuePair(Connection):
             notification_point.bind(outlet)
 
     def close(self) -> None:
-        """Forget it; see `Nic.close_qp`."""
+        """Forget the queue pair; see `Nic.close_qp`."""
         self.notification_point.close()
         if self._receiver is not None:
             self._receiver.close()
@@ -201,7 +201,7 @@ class QueuePair(Connection):
         return receiver is not None and receiver.holds_early
 
     def may_complete(self, psn: int) -> bool:
-        """Return whether a message is complete, or may be, once all packets up to this PSN are acknowledged."""
+        """Return whether a message may be complete once all packets up to this PSN are acknowledged."""
         sender = self._sender
         return sender is not None and sender.absolute(psn) + 1 >= sender.message_end
 
@@ -272,7 +272,7 @@ class QueuePair(Connection):
             raise HostError(f"group {group.number}: {self.nic.config.address}, which sends, is not among its members")
 
     def truncate(self, message: Message) -> None:
-        """Send no more of `message` than the packet that ends it; its size becomes what it has got to.
+        """End `message` with the next packet; its size becomes the bytes sent by then.
 
         Raises ValueError if a message was posted after it, or it has not started.
         """
@@ -501,7 +501,7 @@ class GroupQueuePair(QueuePair):
         self._members = members
 
     def may_complete(self, psn: int) -> bool:
-        """Return whether it may: what one member acknowledges may be what was missing of all."""
+        """Return True, since one member's acknowledgement may be the last that the group owes."""
         return True
 
     def hears(self, address: int) -> bool:
@@ -524,14 +524,14 @@ class GroupQueuePair(QueuePair):
     def on_sack(
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
-        """Handle a member's SACK by its first missing packet only: what follows is sent again to all."""
+        """Handle a member's SACK by its first missing packet only; all later packets are sent again to all members."""
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)
         least = self._members.least_after(first_missing, frame, sender.unacked, sender.fresh)
         self._on_least(now_ns, least, frame, offset)
 
     def _on_least(self, now_ns: int, least: int, frame: bytes, offset: int) -> None:
-        """Handle that all members have every packet before `least`, by what `frame` says."""
+        """Handle that all members have every packet before `least`, as the answer `frame` shows."""
         sender = self.sender
         if least > sender.unacked:
             super().on_ack(now_ns, (sender.psn_base + least - 1) & wire.PSN_MASK, wire.SYNDROME_ACK, frame, offset)

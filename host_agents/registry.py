@@ -125,7 +125,7 @@ class Protocol:
     mechanisms: Mapping[str, Any]
 
     def scope(self, wanted: str | None) -> str:
-        """Return who shares a reaction point: as `wanted`, or the protocol's default.
+        """Return the scope of a reaction point: `wanted`, or the protocol's default.
 
         Raises ParameterError.
         """
@@ -136,11 +136,11 @@ class Protocol:
 
     @property
     def priorities(self) -> tuple[int, ...]:
-        """Classes of its data besides the NIC's."""
+        """Priorities of the protocol's data besides the NIC's."""
         return self.info.priorities(self.parameters, self.mechanisms)
 
     def usual_reliability(self, per_packet: bool) -> str:
-        """Return how it sends again what was lost unless a NIC is told; `per_packet`: packets take several paths."""
+        """Return the default reliability; `per_packet`: packets of a flow take several paths."""
         usual = SELECTIVE_REPEAT if per_packet or self.info.selective else GO_BACK_N
         return usual if usual in self.info.reliabilities else self.info.reliabilities[0]
 
@@ -151,7 +151,7 @@ class Protocol:
             raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
 
     def nic_config(self, config: NicConfig) -> NicConfig:
-        """Return what its queue pairs have of a NIC with this configuration."""
+        """Return the configuration of the protocol's queue pairs on a NIC with `config`."""
         return config if self.info.nic is None else self.info.nic(self.parameters, config)
 
     def reaction_point(self, path: Path) -> ReactionPoint:

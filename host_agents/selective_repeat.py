@@ -377,7 +377,7 @@ _SIGN: Final = 0x80000000
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
-    """Return how far ahead of the first missing packet a packet may be.
+    """Return the size of the receive window, from the first missing packet on.
 
     As many of full size as the link carries in two time-outs and a base RTT. By then the missing one has been
     sent twice more; what a sender without a window may have sent beyond that, it sends again.
@@ -396,7 +396,7 @@ def _bit_of(slot: i64) -> i64:
 
 
 class SelectiveRepeatReceiver(Receiver):
-    """Keeps what arrives early, up to `window_packets`, and delivers in order.
+    """Receiver that keeps early packets, up to `window_packets`, and delivers in order.
 
     A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
 

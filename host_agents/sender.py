@@ -163,7 +163,7 @@ class Sender(Member):
         return self.unacked < self.fresh
 
     def oldest_place(self, none: int) -> int:
-        """Place of the oldest packet not acknowledged, among all of the reaction point; `none` if there is none."""
+        """Return the place of the oldest unacknowledged packet of the reaction point; `none` if there is none."""
         return self.place_of(self.unacked) if self.unacked < self.fresh else none
 
     def place_of(self, number: int) -> int:

@@ -97,7 +97,7 @@ def counter_frame(template: bytes, entropy: int, value: int) -> bytes:
 
 
 class Wrapper:
-    """Puts data into a packet of a protocol's own (`Packet.wraps`): for `data_headers` of its reaction point."""
+    """Builder of the headers of a protocol's own data packet (`Packet.wraps`)."""
 
     def __init__(self, packet: Packet) -> None:
         self._opcode = packet.opcode

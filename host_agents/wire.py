@@ -213,7 +213,7 @@ STAMP_BYTES: Final = 8
 
 
 def stamp_ns(frame: bytes, payload_bytes: int) -> int:
-    """Return when a data packet was sent, by the start of its payload; -1: it has no room for that."""
+    """Return the send time that the payload of a data packet begins with; -1: the payload is too short."""
     begin = wire_bytes(frame) - ICRC_BYTES - (frame[PAD] >> 4 & 3) - payload_bytes
     if payload_bytes < STAMP_BYTES or begin < AFTER_BTH or len(frame) < begin + STAMP_BYTES:
         return -1

@@ -130,7 +130,7 @@ class Trimmed:
 
 
 class Traffic:
-    """Totals of what the queue pairs of one reaction point have sent.
+    """Totals of the data that the queue pairs of one reaction point have sent.
 
     Only the transport writes them.
     """
@@ -145,7 +145,7 @@ class Traffic:
         self.unacked_bytes = 0  # payload of the messages that have started, less what is acknowledged: the demand
 
     def oldest_unacked(self) -> int:
-        """Place, in order of first sending, of the oldest packet not acknowledged; `fresh_packets` if there is none."""
+        """Return the place, in order of first sending, of the oldest unacknowledged packet; `fresh_packets` if none."""
         return self.fresh_packets
 
 
@@ -284,7 +284,7 @@ class Outlet:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReactionOutlet(Outlet):
-    """Outlet of a reaction point, which tells the queue pairs that share it what they are to send.
+    """Outlet of a reaction point, which directs the queue pairs that share it.
 
     Control packets leave through the first of these queue pairs that is open. This base class sends nothing.
     """
@@ -313,7 +313,7 @@ class ReactionOutlet(Outlet):
         return True
 
     def set_rto(self, rto_ns: int) -> None:
-        """Have the transport wait so long for an acknowledgement from now on; else it is as the NIC says."""
+        """Set the transport's retransmission time-out, which otherwise is the NIC's."""
 
     def rate_changed(self) -> None:
         """Apply the reaction point's new rate at once."""
@@ -407,10 +407,10 @@ class ReactionPoint(Point):
         """
 
     def on_post(self, now_ns: int) -> None:
-        """Handle the start of a message, which increases what waits; follows `on_start` if that is called."""
+        """Handle the start of a message, which adds to the waiting data; follows `on_start` if that is called."""
 
     def on_idle(self, now_ns: int) -> None:
-        """Handle that everything which a queue pair had to send is acknowledged."""
+        """Handle that all data of a queue pair is acknowledged."""
 
     def on_requeued(self, now_ns: int) -> None:
         """Handle a packet that SLEEK found missing and queued again.
@@ -684,7 +684,7 @@ class NotificationPoint(Point):
         """
 
     def on_turn(self, now_ns: int) -> int:
-        """Send one credit on a turn of the NIC's pull pacer; return what links charge for the data it draws, or 0."""
+        """Send one credit on a turn of the NIC's pull pacer; return the bytes that links charge for its data, or 0."""
         return 0
 
     def on_idle_turn(self, now_ns: int) -> int:

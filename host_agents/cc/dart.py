@@ -101,7 +101,7 @@ _TOKENS: Final = {"ge": 0, "le": 7}
 
 @dataclass(frozen=True)
 class DartParameters:
-    """The lengths and shares without a section are not in the paper: they are choices of our own."""
+    """Parameters of Dart. Values without a section are not in the paper: they are choices of our own."""
 
     short_bytes: int = 8_192  # messages of up to this size may be deflected (VI-A)
     tokens: int = field(default=4, metadata=_TOKENS)  # times that a packet may be deflected (VI-A)
@@ -440,10 +440,10 @@ class DartReceiver(NotificationPoint):
 
 
 class SourceQueue:
-    """Count of what the NIC's limiters have released and its link has not taken (III-C), as if a queue held it.
+    """Count of bytes that the NIC's limiters have released and its link has not sent (III-C).
 
-    There is none: who waits for the link stays at its limiter, which does not make up for what it could not send in
-    time. So this is a count. It rises with the rates of all, and falls with the link's.
+    No queue holds these bytes: packets that wait for the link stay at their limiter, which does not make up for what
+    it could not send in time. The count rises with the rates of all, and falls with the link's.
     """
 
     def __init__(self, line_rate_bps: float) -> None:

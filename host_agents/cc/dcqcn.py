@@ -52,7 +52,7 @@ class DcqcnParameters:
 
 @dataclass(frozen=True)
 class DcqcnPaperParameters(DcqcnParameters):
-    """SIGCOMM 2015, section 5 and table: N = K = 55 us timers as deployed, B = 10 MB, F = 5, R_AI = 40 Mb/s."""
+    """Parameters of SIGCOMM 2015, section 5 and table, with N = K = 55 us as deployed, B = 10 MB and F = 5."""
 
     cnp_interval_ns: int = 50_000
     rate_decrease_interval_ns: int = 0
@@ -90,7 +90,7 @@ INCREASE: Final = 2
 
 
 class Dcqcn(ReactionPoint):
-    """The reaction point: current rate (R_C), target rate (R_T) and alpha. `rate_bps` is what the limiter makes of R_C.
+    """The reaction point: current rate (R_C), target rate (R_T) and alpha. `rate_bps` is R_C in limiter steps.
 
     Alpha's periodic updates are made up for when it is next read, each at its own nominal time.
     """
@@ -203,7 +203,7 @@ class Dcqcn(ReactionPoint):
 
 
 class CnpGap:
-    """When the next CNP may follow the last one: of one flow, or of all that a NIC receives."""
+    """Earliest time of the next CNP, for one flow or for all that a NIC receives."""
 
     def __init__(self) -> None:
         self.next_ns = 0

@@ -180,7 +180,7 @@ class Eqds(CompositeReactionPoint):
             self._request(now_ns)
 
     def _request(self, now_ns: int) -> None:
-        """Ask for what waits and neither credit nor pulls to come cover."""
+        """Request credit for waiting data that neither credit nor expected pulls cover."""
         wanted = self.traffic.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
         if wanted > self.demand_bytes:
             self.demand_bytes = wanted
@@ -192,7 +192,7 @@ class Eqds(CompositeReactionPoint):
 
 
 class EqdsReceiver(NotificationPoint):
-    """Owes its sender pulls: its demand, and a packet for each that was trimmed, less what was granted.
+    """The receiver. It owes its sender pulls for its demand and for each trimmed packet, less the granted ones.
 
     What it has granted and not seen come, whole or trimmed, is at most a window. Losses leave less of it, until the RTS
     that follows a loss says that nothing is on its way.

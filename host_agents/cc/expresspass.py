@@ -51,7 +51,7 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 
 @dataclass(frozen=True)
 class ExpressPassParameters:
-    """Algorithm 1 and section 6.1 of the paper; what it does not give are choices.
+    """Parameters of algorithm 1 and section 6.1 of the paper; values that it does not give are choices.
 
     The authors' simulator draws credits of 76 to 92 bytes on the wire; Ethernet's smallest frame takes 84 there, so
     that eight bytes of the spread are left. `feedback` "simulator" is what it does instead of algorithm 1: no rate
@@ -190,7 +190,7 @@ class CreditMeter:
 
 
 class ExpressPassReceiver(NotificationPoint):
-    """Sends credits at its rate, a share of what a link lets through, and learns it from their losses."""
+    """The receiver. It sends credits at a share of the most that a link lets through, and adapts it to losses."""
 
     def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
         super().__init__(path)
@@ -292,7 +292,7 @@ class ExpressPassReceiver(NotificationPoint):
         self.credit_share = max(self.credit_share, self._least_share)
 
     def update_as_simulated(self, loss: float, came_share: float) -> None:
-        """Update the credit rate as the simulator does, by what came as a share of what a link lets through."""
+        """Update the credit rate as the simulator does, by the arrived credits' share of the link's credit limit."""
         p = self.parameters
         target_loss = (1.0 - self.credit_share) * p.target_loss
         if loss <= target_loss:

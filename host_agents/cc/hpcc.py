@@ -53,7 +53,7 @@ _SPREAD: Final = 0x9E3779B1  # odd: keys that count up lie apart
 
 
 class TelemetryPoint(ReactionPoint):
-    """Keeps what the links of each path reported last.
+    """Reaction point that keeps the latest INT report of the links of each path.
 
     The rows of all paths are one hash table of numbers. Sprayed packets take so many paths that what is kept of one is
     not in the cache when its next report comes, and an object with the frame it came in takes several lines.

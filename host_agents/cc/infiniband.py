@@ -21,7 +21,7 @@ TIMER_UNIT_NS: Final = 1_024
 
 @dataclass(frozen=True)
 class InfinibandParameters:
-    """The annex leaves all values open. These are Gran et al.'s; `delay_packets` is a choice."""
+    """Parameters that the annex leaves open. Defaults are Gran et al.'s; `delay_packets` is a choice."""
 
     ccti_increase: int = field(default=1, metadata=POSITIVE)  # what each BECN adds to the index
     ccti_limit: int = field(default=127, metadata=POSITIVE)  # the last entry of the table

@@ -63,7 +63,7 @@ class Epoch:
 
 
 class HostFlows:
-    """A host's flows, and its clock, which all hosts have nearly the same."""
+    """A host's flows, and its clock, which is nearly synchronous with other hosts' clocks."""
 
     def __init__(self, host: Host, epoch_ns: int, clock_error_ns: int) -> None:
         self.active = 0

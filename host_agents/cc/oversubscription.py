@@ -28,7 +28,7 @@ FLOOR: Final = 0.9  # of the share of the uplinks that each host has if all send
 
 
 class Oversubscription(TimerOwner):
-    """The controller of one NIC. `rate` is what its pacer draws, as a part of what it draws by itself."""
+    """The controller of one NIC. `rate` is the pacer's rate as a share of its full rate."""
 
     def __init__(self, host: Host, path: Path, pacer: PullPacer, ratio: float) -> None:
         super().__init__()

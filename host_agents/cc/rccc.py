@@ -223,7 +223,7 @@ class Rccc(CompositeReactionPoint):
             self.credit_bytes = min(self.credit_bytes, 0)
 
     def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
-        """Return the pull target in quanta of what waits beyond the credit."""
+        """Return the pull target in quanta for the data that waits beyond the credit."""
         wanted = min(waiting_bytes, self.most_credit_bytes)
         if self.parts:
             wanted = min(wanted, int(self.window_bytes) + self.path.wire_bytes)
@@ -258,7 +258,7 @@ class Rccc(CompositeReactionPoint):
 
 
 class RcccReceiver(NotificationPoint):
-    """Owes its sender the target less what was granted, in quanta."""
+    """The receiver. It owes its sender the pull target less the granted credit, in quanta."""
 
     def __init__(self, parameters: RcccParameters, path: Path) -> None:
         super().__init__(path)

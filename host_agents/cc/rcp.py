@@ -42,7 +42,7 @@ _RATE: Final = RATE.place("rate")
 
 @dataclass(frozen=True)
 class RcpParameters:
-    """alpha and beta are the program's (harness/control/programs/rcp.py)."""
+    """Parameters of RCP's hosts; alpha and beta are the program's (harness/control/programs/rcp.py)."""
 
     ask_base_rtts: float = field(default=0.25, metadata=POSITIVE)  # from one rate packet to the next
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate

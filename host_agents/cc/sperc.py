@@ -100,7 +100,7 @@ _ONE_PACKET: Final = 1.0  # a window of so many bytes, which the packet overshoo
 
 @dataclass(frozen=True)
 class SpercParameters:
-    """The thesis gives the length of short flows only.
+    """Parameters of s-PERC, of which the thesis gives the length of short flows only.
 
     The authors' simulator has headroom, control share and demand in another form, and rounds of 20 us where the RTT is
     12 us; the tolerance is what lets rates settle where several links of a path have the same share.
@@ -328,7 +328,7 @@ class Sperc(ReactionPoint):
             self._timer.arm(self._sent_ns + self.interval_ns)
 
     def _end_speculation(self, speculation: Speculation, let_through: int) -> None:
-        """End the speculation by what switches let through; the other packets are sent again."""
+        """End the speculation; speculative packets that switches dropped are sent again."""
         place = speculation.end(let_through)
         if place >= 0:
             self.outlet.send_again(place)

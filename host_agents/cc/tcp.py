@@ -185,7 +185,7 @@ class TcpDctcp(Tcp):
 
 
 def nic(parameters: TcpParameters, config: NicConfig) -> NicConfig:
-    """Return what its queue pairs have of a NIC: SACK, three duplicates, delayed ACKs, a receive window."""
+    """Return the NIC's settings for TCP: SACK, three duplicates, delayed ACKs, a receive window."""
     return replace(
         config,
         reliability=SELECTIVE_REPEAT,

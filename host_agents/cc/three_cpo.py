@@ -34,7 +34,7 @@ DRAWN = "drawn"  # or one, with that chance
 
 @dataclass(frozen=True)
 class ThreeCpoParameters:
-    """Latencies are in cycles of 16 bytes at link rate."""
+    """Parameters of 3CPO. Latencies are in cycles of 16 bytes at link rate."""
 
     wm_min: float = field(default=100.0, metadata=POSITIVE)  # the smallest watermark
     wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest: a token a cycle
@@ -72,7 +72,7 @@ class ThreeCpoParameters:
 
 
 class Watermark:
-    """Algorithm 6 for one kind of tokens: how fast they come.
+    """Watermark: the rate of one kind of tokens (algorithm 6).
 
     `paid` is `global_dec`, the tokens taken for remote flits since the last probe.
     """

@@ -24,7 +24,7 @@ class UdpParameters:
 
 
 class Udp(ReactionPoint):
-    """A constant rate, and periods in which nothing may be sent."""
+    """Reaction point with a constant rate, and with periods in which nothing may be sent."""
 
     def __init__(self, parameters: UdpParameters, path: Path) -> None:
         super().__init__(path)
@@ -64,7 +64,7 @@ class Udp(ReactionPoint):
 
 
 def nic(parameters: UdpParameters, config: NicConfig) -> NicConfig:
-    """Return what its queue pairs have of a NIC: only the last packet of a message asks for an answer."""
+    """Return the NIC's settings for UDP: only the last packet of a message asks for an answer."""
     return replace(config, reliability=DATAGRAM, ack_every_packets=1 << 20, ack_every_bytes=0, sleek_windows=0.0)
 
 

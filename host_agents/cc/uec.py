@@ -50,7 +50,7 @@ def scale(
     reference_rate_bps: float = REFERENCE_RATE_BPS,
     reference_rtt_ns: float = REFERENCE_RTT_NS,
 ) -> Scale:
-    """Return how a network of this rate and base RTT compares with the reference network."""
+    """Return the ratio of a network of this rate and base RTT to the reference network."""
     bdp_bytes = rate_bps * base_rtt_ns / 8e9
     return Scale(bdp_bytes, bdp_bytes / (reference_rate_bps * reference_rtt_ns / 8e9), float(payload_bytes))
 

@@ -124,7 +124,7 @@ class _Deadline:
 
 
 class Engine(Arbiter):
-    """`on_write` is called when a write is delivered to a group's member: the membership."""
+    """Engine of a NIC's collective operations. It calls `on_write` with the membership after each write."""
 
     def __init__(
         self,
@@ -556,7 +556,7 @@ def _source(frame: bytes) -> int:
 
 
 def _answers(window: int) -> int:
-    """Return the most answers that an initiator can be owed: reads and writes, each repeated before its answer left."""
+    """Return the largest number of answers owed to an initiator: reads and writes, each repeated once."""
     return 4 * window
 
 

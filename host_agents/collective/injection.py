@@ -43,7 +43,7 @@ class Injection:
         """Join a group as member `rank`."""
 
     def ready_at(self, kind: int) -> float:
-        """Return when an operation of this kind may be sent; the past: at once; NEVER: not before an answer."""
+        """Return the time at which an operation may be sent; a past time: at once; NEVER: not before an answer."""
         return 0.0 if self.unanswered[kind] < self.limit else NEVER
 
     def on_sent(self, now: float, group: int, kind: int) -> bool:

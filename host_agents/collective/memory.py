@@ -19,7 +19,10 @@ _PADDING: Final = {operator: identity.to_bytes(4, "big") * LANES for operator, i
 
 
 class Memory:
-    """`fraction_bits` below 0: integers. `clipped` counts numbers that fixed point cannot hold (NaN becomes 0)."""
+    """A host's memory, of integers if `fraction_bits` is below 0.
+
+    `clipped` counts numbers that fixed point cannot hold; NaN becomes 0.
+    """
 
     def __init__(self, contents: bytes, fraction_bits: int = -1) -> None:
         if len(contents) % 4:
@@ -45,7 +48,7 @@ class Memory:
         self.contents[start : start + len(value)] = value
 
     def lanes(self, address: int, size_bytes: int, operator: int) -> bytes:
-        """Return the numbers there as a contribution, padded by the operator's identity."""
+        """Return the numbers at the address as a contribution, padded by the operator's identity."""
         value = self.read(address, size_bytes)
         if self._scale > 0.0:
             value = self._fixed(value)

@@ -9,7 +9,7 @@ NOT_YET = -1
 
 
 class OperationOwner(TimerOwner):
-    """Owner of operations, who posts them."""
+    """Owner of operations, which posts them."""
 
     def on_answered(self, now_ns: int, operation: Operation) -> None:
         """Handle the answers of all members; for a read, `operation.result` has the lanes."""

@@ -40,7 +40,7 @@ class TokenBucket:
         self.share = share
 
     def ready_at(self) -> float:
-        """Return when there is a whole token if none is taken before; the past: there is one."""
+        """Return the time of the next whole token if none is taken before; a past time: there is one."""
         missing = 1.0 - ROUNDING - self._tokens
         return self._at + missing / self.share if missing > 0 else self._at
 

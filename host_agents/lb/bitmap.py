@@ -33,7 +33,7 @@ class BitmapParameters:
 
 
 class Penalties:
-    """Penalties of entropies by number, and whose turn it is."""
+    """Penalties of entropies by number, and the order of their turns."""
 
     def __init__(self, parameters: BitmapParameters, rounds: Rounds) -> None:
         self._mark = parameters.mark_penalty
