@@ -535,7 +535,7 @@ def test_another_hash_comes_of_other_data(tmp_path: Path) -> None:
         bit<16> found;
         hash(found, HashAlgorithm.crc16, 16w0, { hdr.h.a }, 32w0x10000);
         if (found[2:0] == 5) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }"""
-    result = generate(small(tmp_path, code))[1]
+    result = generate(small(tmp_path, code), seconds=300)[1]
     assert (result.missing, result.only_unstable) == ([], [])
 
 
