@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from host_agents import wire
 from host_agents.lb.base import FIRST_ENTROPY
-from host_agents.template import ack_frame, counter_frame, sack_frame
+from host_agents.lengths import MOST_BLOCKS, ROCE, SACK_OPTION_BYTES, Lengths
+from host_agents.template import ack_frame, counter_frame, cumulative_frame, sack_frame
+
+_LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF  # all 64 but the sign
+
+_NO_SHORT: Final = -(1 << 16)
 
 
 class Frames:
-    """Frame builder of one queue pair, with the addresses and priorities of its connection."""
+    """Frame builder of one queue pair: both ends' addresses, the peer's number, priorities, lengths, and INT's shim."""
 
     def __init__(
         self,
@@ -23,10 +30,16 @@ class Frames:
         ack_opcode: int = wire.ACKNOWLEDGE,
         partition_key: int = wire.DEFAULT_PARTITION,
         ecn: int = wire.ECT0,
-        option_bytes: int = 0,
+        lengths: Lengths = ROCE,
     ) -> None:
         self.telemetry = telemetry
-        self.option_bytes = option_bytes
+        self.lengths = lengths
+        # What data has between RoCEv2's headers and its payload; below 0, as much of the payload is within them.
+        self.option_bytes: int = lengths.header_bytes - ROCE.header_bytes
+        self.inside_bytes: int = max(0, -self.option_bytes)
+        # Payload of what is as long as the shortest packet, and says itself how much it is; below all: there is none.
+        self.short_bytes: int = lengths.least_bytes - lengths.header_bytes or _NO_SHORT
+        self._block_bytes: int = lengths.block_bytes
         self._ecn = ecn  # of data
         self.peer_address = peer_address
         self.partition_key = partition_key
@@ -38,36 +51,41 @@ class Frames:
         self._data_dscp = 8 * priority
         self._control_dscp = 8 * control_priority
         self._opcode_offset = wire.WITH_INT if telemetry else 0
-        self._more_bytes = (wire.SHIM_BYTES if telemetry else 0) + option_bytes  # between BTH and payload
+        self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
         # By priority and template, where there are any, as of counters below; most queue pairs have none.
         self._templates_in_class: dict[int, dict[bytes, bytes]] | None = None
         self._cnp = b""
         self._counter_templates: dict[int, bytes] | None = None  # by opcode
+        self._block_templates: dict[int, bytes] | None = None  # of answers with so many blocks
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
         """Return the size on the wire of a data packet as it leaves."""
-        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._more_bytes + payload_bytes + (-payload_bytes & 3)
+        return self.lengths.data_bytes(payload_bytes) + self._shim_bytes
 
     def data_template(self, opcode: int, payload_bytes: int) -> bytes:
         """Return a data frame of this kind without entropy, AckReq and PSN."""
         key = opcode << 16 | payload_bytes
         template = self._data_templates.get(key)
         if template is None:
-            pad = -payload_bytes & 3
+            pad = -payload_bytes % self.lengths.align_bytes
+            after_bth = self.data_wire_bytes(payload_bytes) - wire.ETHERNET_BYTES - wire.OVERHEAD_BYTES
             start = wire.header(
                 self._address,
                 self.peer_address,
                 FIRST_ENTROPY,
                 opcode + self._opcode_offset,
                 self.peer_qpn,
-                after_bth_bytes=self._more_bytes + payload_bytes + pad,
+                after_bth_bytes=after_bth,
                 pad_bytes=pad,
                 dscp=self._data_dscp,
                 ecn=self._ecn,
                 partition_key=self.partition_key,
             )
-            template = start + bytes(4 + self._more_bytes)
+            more = bytes(self._shim_bytes + max(0, self.option_bytes))
+            if payload_bytes <= self.short_bytes:
+                more = payload_bytes.to_bytes(wire.SHORT_BYTES, "big")
+            template = start + bytes(4) + more
             self._data_templates[key] = template
         return template
 
@@ -97,8 +115,14 @@ class Frames:
         self, psn: int, messages: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> bytes:
         """Return a selective ACK for the data packet `frame`, which echoes the same."""
-        template = self._ack_template_for(frame, wire.SACK_BYTES)
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
+        if self._block_bytes > 0:
+            blocks = _blocks(psn, first_missing_psn, map_psn, early)
+            template = self._block_template(blocks)
+            if blocks == 0:
+                return cumulative_frame(template, psn, aeth, marked, frame, first_missing_psn)
+            return sack_frame(template, psn, aeth, marked, frame, -1, first_missing_psn, map_psn, early)
+        template = self._ack_template_for(frame, wire.SACK_BYTES)
         return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
     def nack(self, psn: int, marked: bool, last_hop: bool, frame: bytes) -> bytes:
@@ -162,14 +186,46 @@ class Frames:
         opcode = self._ack_opcode + self._opcode_offset
         if body_bytes > 0 and self._ack_opcode == wire.ACKNOWLEDGE:
             opcode = wire.SACK_WITH_INT if self.telemetry else wire.SACK
+        return self._answer_template(opcode, shim_bytes + wire.AETH_BYTES + body_bytes)
+
+    def _block_template(self, blocks: int) -> bytes:
+        """Return the start of an answer of TCP's length with so many blocks, up to and with the BTH."""
+        if self._block_templates is None:
+            self._block_templates = {}
+        template = self._block_templates.get(blocks)
+        if template is None:
+            length = self.lengths.ack_bytes
+            if blocks > 0:
+                length += SACK_OPTION_BYTES + self._block_bytes * blocks
+            opcode = wire.SACK if blocks > 0 else wire.CUMULATIVE
+            template = self._answer_template(opcode, length - wire.ETHERNET_BYTES - wire.OVERHEAD_BYTES)
+            self._block_templates[blocks] = template
+        return template
+
+    def _answer_template(self, opcode: int, after_bth_bytes: int) -> bytes:
+        """Return the start of an answer, up to and with the BTH."""
         start = wire.header(
             self._address,
             self.peer_address,
             FIRST_ENTROPY,
             opcode,
             self.peer_qpn,
-            after_bth_bytes=shim_bytes + wire.AETH_BYTES + body_bytes,
+            after_bth_bytes=after_bth_bytes,
             dscp=self._control_dscp,
             partition_key=self.partition_key,
         )
         return start + bytes(4)
+
+
+def _blocks(psn: int, first_missing_psn: int, map_psn: int, early: i64) -> int:
+    """Return how many blocks of TCP's SACK name what has arrived early: a map's runs, and a packet outside it."""
+    ends: i64 = early & ~((early >> 1) & _LOW_BITS) & _LOW_BITS
+    blocks = 1 if early < 0 else 0
+    while ends != 0:
+        ends &= ends - 1
+        blocks += 1
+    ahead = (psn - first_missing_psn) & wire.PSN_MASK
+    outside = (psn - map_psn) & wire.PSN_MASK >= wire.SACK_BITS
+    if ahead < wire.PSN_HALF and outside:
+        blocks += 1
+    return min(blocks, MOST_BLOCKS)

@@ -130,6 +130,12 @@ SACK_HEADER: Final = Header(
     "Selective acknowledgement, after the AETH.",
 )
 
+CUMULATIVE_HEADER: Final = Header(
+    "cumulative",
+    (Field("first_missing_psn", 24, "as in a SACK; nothing has arrived early"), Field("reserved", 8)),
+    "Acknowledgement of TCP's length without a block of SACK, after the AETH.",
+)
+
 SENDS: Final = (
     Packet("SEND first", wire.SEND_FIRST, payload=True, meaning="data: a message's first packet"),
     Packet("SEND middle", wire.SEND_MIDDLE, payload=True, meaning="data"),
@@ -162,7 +168,10 @@ TRIMMED: Final = Packet(
     "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="the start of a data packet whose rest a switch cut off"
 )
 NACK: Final = Packet("NACK", wire.NACK, meaning="a trimmed packet has to be sent again")
+CUMULATIVE: Final = Packet(
+    "cumulative ACK", wire.CUMULATIVE, (AETH, CUMULATIVE_HEADER), meaning="ACK of TCP: a SACK without a map"
+)
 
 THE_TRANSPORT: Final = "the transport"  # whose packets `TRANSPORT` are
 FRAME: Final = (ETHERNET, IP, UDP, BTH)  # what every frame begins with
-TRANSPORT: Final = (*SENDS, ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK)
+TRANSPORT: Final = (*SENDS, ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK, CUMULATIVE)

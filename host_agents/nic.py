@@ -27,6 +27,7 @@ from host_agents.registry import LoadBalancing, Protocol
 from host_agents.sending import Sending
 
 _RECENT: Final = 16  # queue pairs
+_CUMULATIVE_END: Final = wire.AFTER_BTH + wire.AETH_BYTES + wire.CUMULATIVE_BYTES
 
 
 class Nic(Port):
@@ -53,7 +54,7 @@ class Nic(Port):
         self._checks_icrc = config.check_icrc
         self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None
-        self._paths: dict[tuple[int, int], Path] = {}  # by bytes before payload and the peer's kind of link
+        self._paths: dict[tuple[int, int], Path] = {}  # by length of a full packet and the peer's kind of link
         self._silent: NotificationPoint | None = None
         self._sending: Sending | None = None  # of the queue pair opened last
         # That outlive their queue pairs, by protocol, destination and partition key.
@@ -98,8 +99,9 @@ class Nic(Port):
         self._opcodes = self._opcodes.joined(protocol.opcodes)
         destination = wire.parse_address(peer_address)
         telemetry = protocol.info.telemetry
-        more_bytes = (wire.SHIM_BYTES if telemetry else 0) + protocol.info.option_bytes
-        path = self._path_to(destination, more_bytes)
+        lengths = protocol.info.lengths
+        wire_bytes = lengths.data_bytes(config.mtu_bytes) + (wire.SHIM_BYTES if telemetry else 0)
+        path = self._path_to(destination, wire_bytes)
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
         data_priority: int = config.data_priority if priority is None else priority
@@ -131,7 +133,7 @@ class Nic(Port):
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
             partition_key,
             wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
-            protocol.info.option_bytes,
+            lengths,
         )
         if members:
             qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
@@ -140,15 +142,15 @@ class Nic(Port):
         self.queue_pairs[qpn] = qp
         return qp
 
-    def _path_to(self, destination: int, more_bytes: int) -> Path:
+    def _path_to(self, destination: int, wire_bytes: int) -> Path:
         """Return the knowledge of the path to a NIC, or to a group, before anything is sent.
 
-        Data has `more_bytes` between BTH and payload.
+        A full data packet has `wire_bytes`.
         """
         config = self.config
         peers = config.peers
         kind = -1 if peers is None else peers.kind_of.get(destination, -1)
-        path = self._paths.get((more_bytes, kind))
+        path = self._paths.get((wire_bytes, kind))
         if path is None:
             base_rtts_ns, base_rtt_ns, peer_bps = config.base_rtts_ns, config.base_rtt_ns, 0.0
             if peers is not None and kind >= 0:
@@ -158,13 +160,13 @@ class Nic(Port):
                 float(config.line_rate_bps),
                 base_rtt_ns,
                 config.mtu_bytes,
-                wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + more_bytes + config.mtu_bytes + (-config.mtu_bytes & 3),
+                wire_bytes,
                 config.cell_bytes,
                 base_rtts_ns,
                 config.frame_overhead_bytes,
                 peer_bps,
             )
-            self._paths[more_bytes, kind] = path
+            self._paths[wire_bytes, kind] = path
         return path
 
     def close_qp(self, qp: QueuePair) -> None:
@@ -313,6 +315,8 @@ class Nic(Port):
         rest: int = after_bth - (offset - wire.AFTER_BTH)
         if kind <= wire.SEND_ONLY:
             payload = rest - qp.option_bytes - (frame[wire.PAD] >> 4 & 3)
+            if payload <= qp.short_bytes:
+                payload = _short_payload(frame, rest, qp.short_bytes)
             if payload < 0 or kind == 3:
                 self.stats.malformed += 1
                 return
@@ -350,6 +354,8 @@ class Nic(Port):
             return kind == wire.SEND_LAST or kind == wire.SEND_ONLY or qp.holds_early
         if kind == wire.ACKNOWLEDGE:
             return qp.may_complete(psn)
+        if kind == wire.CUMULATIVE:
+            return len(frame) >= _CUMULATIVE_END and qp.may_complete((_first_missing_of(frame) - 1) & wire.PSN_MASK)
         if kind == wire.SACK or kind == wire.SACK_WITH_INT:
             offset = wire.AFTER_BTH
             if kind == wire.SACK_WITH_INT and len(frame) > offset:
@@ -425,6 +431,9 @@ class Nic(Port):
             map_psn: int = (sack >> 16) & wire.PSN_MASK
             early: i64 = read_i64_be(frame, offset + wire.AETH_BYTES + wire.SACK_BYTES - 8)
             qp.on_sack(now_ns, psn, first_missing, map_psn, early, frame, offset)
+        elif opcode == wire.CUMULATIVE and len(frame) >= _CUMULATIVE_END:
+            missing = _first_missing_of(frame)
+            qp.on_sack(now_ns, psn, missing, (missing + 1) & wire.PSN_MASK, 0, frame, offset)
         else:
             side = self._opcodes.side(opcode, frame, offset)
             if side == TO_REACTION_POINT:
@@ -466,6 +475,21 @@ class Nic(Port):
             planned = max(self._paused_until_ns[priority], now_ns)
             self.stats.paused_ns[priority] += until - planned
             self._pause(priority, until)
+
+
+def _first_missing_of(frame: bytes) -> int:
+    """Return the first missing packet's PSN in a cumulative ACK, which is complete."""
+    word: i64 = read_i64_be(frame, wire.AFTER_BTH)
+    first_missing: int = (word >> 8) & wire.PSN_MASK
+    return first_missing
+
+
+def _short_payload(frame: bytes, rest: int, most: int) -> int:
+    """Return the payload, at most `most`, that one of the shortest data packets says it has; -1: it does not."""
+    if rest != wire.SHORT_BYTES or len(frame) < wire.AFTER_BTH + wire.SHORT_BYTES:
+        return -1
+    payload: int = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]
+    return payload if payload <= most else -1
 
 
 def _has_shim(frame: bytes) -> bool:

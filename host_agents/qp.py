@@ -63,6 +63,8 @@ class QueuePair(Connection):
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
         self.option_bytes = frames.option_bytes
+        self.short_bytes = frames.short_bytes
+        self._inside_bytes = frames.inside_bytes
         self._stamps = nic.config.stamps
         self._notifies = notification_point.listens
         self.notification_point = notification_point
@@ -353,7 +355,7 @@ class QueuePair(Connection):
         if marked:
             stats.marked_received += 1
         if self._stamps:
-            sent_ns = wire.stamp_ns(frame, payload_bytes)
+            sent_ns = wire.stamp_ns(frame, payload_bytes - self._inside_bytes)
             if 0 <= sent_ns <= now_ns:
                 stats.max_latency_ns = max(stats.max_latency_ns, now_ns - sent_ns)
         receiver = self._receiver

@@ -17,6 +17,7 @@ import pydantic
 
 from host_agents.config import CC_SCOPES, GO_BACK_N, RELIABILITIES, SCOPE_QP, SELECTIVE_REPEAT
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
+from host_agents.lengths import ROCE, Lengths
 from host_agents.ranges import NOT_NEGATIVE, ONE_OF
 from p4switch.errors import UserError, suggest
 from p4switch.registry import Registry
@@ -87,7 +88,7 @@ class ProtocolInfo:
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
     # Of a transport that is not the NIC's: from parameters and the NIC's configuration, the one of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
-    option_bytes: int = 0  # of data: what its headers have more than those of RoCEv2, after the BTH; zeros
+    lengths: Lengths = ROCE  # of its data and of what answers that
     ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides

@@ -77,7 +77,8 @@ class Sender(Member):
         self._acked_at_retry = 0  # packets and bytes, the most of all times that it was looked at
         self._next_retry_ns = 0  # what is sent again within one time-out is one retry
         self._connection = transport.connection
-        self._stamps = config.stamps
+        # The least payload of data that carries when it was sent.
+        self._stamped_bytes = STAMP_BYTES + frames.inside_bytes if config.stamps else NEVER
         self.ack_every_packets = config.ack_every_packets
         self._answered_early = config.answers_early
         # Receivers count bytes: whether a packet asks for an ACK is seen when it leaves.
@@ -438,7 +439,7 @@ class Sender(Member):
         psn = (self.psn_base + number) & PSN_MASK
         asks = state & ACK_REQUEST != 0 or (self._counted and self._is_last(state))
         frame = data_frame(headers, self.entropy, psn, asks)
-        if self._stamps and state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= STAMP_BYTES:
+        if state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= self._stamped_bytes:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
         return frame
 

@@ -62,6 +62,14 @@ def sack_frame(
     return _writer.getvalue()
 
 
+def cumulative_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, first_missing_psn: int) -> bytes:
+    """Return the answer to the frame `data` that names the first missing packet alone."""
+    _write_ack(template, psn, aeth, marked, data, -1)
+    body: i32 = i32(((first_missing_psn << 8) ^ 0x80000000) - 0x80000000)
+    write_i32_be(_writer, body)
+    return _writer.getvalue()
+
+
 def _write_ack(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int) -> None:
     w = _writer
     w.truncate(0)

@@ -24,6 +24,8 @@ ICRC_BYTES: Final = 4
 SHIM_BYTES: Final = 2
 INT_RECORD_BYTES: Final = 8
 SACK_BYTES: Final = 14
+CUMULATIVE_BYTES: Final = 4
+SHORT_BYTES: Final = 2  # the payload's length in UDP's shortest data packets
 COUNTER_BYTES: Final = 8  # the body of a control packet that carries one number
 # From the IPv4 header to the ICRC, without payload: what a data packet without shim costs beyond Ethernet.
 OVERHEAD_BYTES: Final = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
@@ -71,6 +73,7 @@ SACK: Final = 0xE0
 SACK_WITH_INT: Final = 0xE1
 TRIMMED: Final = 0xE2
 NACK: Final = 0xE3
+CUMULATIVE: Final = 0xFF
 
 # AETH syndromes: an ACK without end-to-end credits, and a NAK for a PSN out of sequence.
 SYNDROME_ACK: Final = 0x1F
@@ -213,7 +216,10 @@ STAMP_BYTES: Final = 8
 
 
 def stamp_ns(frame: bytes, payload_bytes: int) -> int:
-    """Return the send time that the payload of a data packet begins with; -1: the payload is too short."""
+    """Return the send time that the payload of a data packet begins with; -1: the payload is too short.
+
+    `payload_bytes` is what lies between headers and padding.
+    """
     begin = wire_bytes(frame) - ICRC_BYTES - (frame[PAD] >> 4 & 3) - payload_bytes
     if payload_bytes < STAMP_BYTES or begin < AFTER_BTH or len(frame) < begin + STAMP_BYTES:
         return -1

@@ -16,22 +16,22 @@ from harness.columns.flows import SHORTEST_LINKS, column_of, in_order
 from harness.columns.rates import RATES, sampled
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Rate, Recording
-from harness.plan.frame_sizes import ACK_BYTES, HEADER_BYTES
+from harness.plan.frame_sizes import INT_SHIM_BYTES
 from harness.plan.run import Run
 from harness.workloads import Flow
+from host_agents.lengths import Lengths
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
-INT_SHIM_BYTES = 2
 INT_RECORD_BYTES = 8
 
 
 def empty_network_fct_ns(
-    links: Sequence[Neighbour], size_bytes: int, mtu_bytes: int, header_bytes: int, growth_bytes: int
+    links: Sequence[Neighbour], size_bytes: int, mtu_bytes: int, lengths: Lengths, more_bytes: int, growth_bytes: int
 ) -> float:
     """Return when a message's last byte arrives over empty links: packets back to back, stored and forwarded.
 
-    A packet has `header_bytes` beyond its payload on the first link (framing included), and each switch adds
+    A packet takes `more_bytes` beyond its length of the first link (shim and framing), and each switch adds
     `growth_bytes`. For n alike packets over links with serialization times s the last leaves link l after
     sum(s[:l]) + (n - 1) max(s[:l]); the message's own last packet is shorter and follows those before it.
     """
@@ -40,18 +40,14 @@ def empty_network_fct_ns(
     before_last = last = slowest = 0.0  # when the last but one, and the last, have arrived; the slowest link so far
     for hop, link in enumerate(links):
         ns_per_byte = 8e9 / link.rate_bps
-        header = header_bytes + hop * growth_bytes + link.extra_bytes
-        full = (header + _padded(mtu_bytes)) * ns_per_byte
+        more = more_bytes + hop * growth_bytes + link.extra_bytes
+        full = (more + lengths.data_bytes(mtu_bytes)) * ns_per_byte
         if count > 1:
             before_last += full + (count - 2) * max(full - slowest, 0)
         slowest = max(slowest, full)
-        last = max(last, before_last) + (header + _padded(rest)) * ns_per_byte + link.delay_ns
+        last = max(last, before_last) + (more + lengths.data_bytes(rest)) * ns_per_byte + link.delay_ns
         before_last += link.delay_ns
     return last
-
-
-def _padded(size_bytes: int) -> int:
-    return size_bytes + (-size_bytes & 3)
 
 
 def jain_index(rates: NDArray[np.float64]) -> float:
@@ -88,15 +84,14 @@ class EmptyNetwork:
         run = self._run
         info = run.protocol_of(flow).info
         telemetry = info.telemetry
-        header_bytes = HEADER_BYTES + info.option_bytes + run.scenario.framing_bytes
-        header_bytes += INT_SHIM_BYTES if telemetry else 0
+        more_bytes = run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
         growth_bytes = INT_RECORD_BYTES if telemetry else 0
         slowest_ns = 0.0
         for destination in flow.destinations:
             links = self._path(flow.source, destination)
             latency_ns = run.scenario.switch.latency_ns * (len(links) - 1)
             fct_ns = empty_network_fct_ns(
-                links, size_bytes, run.scenario.nic.mtu_bytes, header_bytes, growth_bytes
+                links, size_bytes, run.scenario.nic.mtu_bytes, info.lengths, more_bytes, growth_bytes
             )
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
         return slowest_ns
@@ -105,9 +100,11 @@ class EmptyNetwork:
         """Return the round trip of a full packet and its ACK; to several receivers the largest."""
         run = self._run
         latency_ns, charged = run.scenario.switch.latency_ns, run.scenario.link_bytes
+        protocol = run.protocol_of(flow)
+        data_bytes, ack_bytes = charged(run.data_bytes_of(protocol)), charged(protocol.info.lengths.ack_bytes)
         rtts_ns = (
             # The way back has the same links.
-            transit_ns(links, charged(run.data_bytes), latency_ns) + transit_ns(links, charged(ACK_BYTES), latency_ns)
+            transit_ns(links, data_bytes, latency_ns) + transit_ns(links, ack_bytes, latency_ns)
             for links in (self._path(flow.source, destination) for destination in flow.destinations)
         )
         return max(rtts_ns)

@@ -19,7 +19,7 @@ from harness.control.controller import Settings
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
-from harness.plan.frame_sizes import ACK_BYTES, COLLECTIVE_BYTES, HEADER_BYTES
+from harness.plan.frame_sizes import COLLECTIVE_BYTES, INT_SHIM_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
@@ -127,9 +127,17 @@ class Run:
     @property
     def data_bytes(self) -> int:
         """A full data packet as it leaves the host, the largest of all protocols'."""
-        payload = self.scenario.nic.mtu_bytes
-        more = max((2 if cc.info.telemetry else 0) + cc.info.option_bytes for cc in self.protocols)
-        return HEADER_BYTES + payload + (-payload & 3) + more
+        return max(self.data_bytes_of(protocol) for protocol in self.protocols)
+
+    def data_bytes_of(self, protocol: Protocol) -> int:
+        """Return the length of a protocol's full data packet as it leaves the host."""
+        shim_bytes = INT_SHIM_BYTES if protocol.info.telemetry else 0
+        return protocol.info.lengths.data_bytes(self.scenario.nic.mtu_bytes) + shim_bytes
+
+    @property
+    def ack_bytes(self) -> int:
+        """An ACK without telemetry, the largest of all protocols'."""
+        return max(protocol.info.lengths.ack_bytes for protocol in self.protocols)
 
     @cached_property
     def packet_bytes(self) -> int:
@@ -239,7 +247,7 @@ class Run:
         """The base RTTs of the network, by the links of the hosts."""
         charged = self.scenario.link_bytes
         return topologies.routing.base_rtts(
-            self.topology, charged(self.data_bytes), charged(ACK_BYTES), self.scenario.switch.latency_ns
+            self.topology, charged(self.data_bytes), charged(self.ack_bytes), self.scenario.switch.latency_ns
         )
 
     @cached_property

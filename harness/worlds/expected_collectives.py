@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from harness.plan.frame_sizes import HEADER_BYTES
 from harness.plan.run import Run
 from harness.workloads.collective_record import READ_SLOT_BYTES, WRITE_SLOT_BYTES
 from host_agents.assignments import (
@@ -30,6 +29,7 @@ from host_agents.assignments import (
     Step,
 )
 from host_agents.framing import FLIT_BYTES
+from host_agents.lengths import ROCE
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.routing import base_rtts
@@ -37,7 +37,7 @@ from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree
 
 _PAYLOAD_BYTES = 128  # as host_agents.collective.packets has it, which is compiled
-_SMALL_BYTES = HEADER_BYTES + FLIT_BYTES  # a frame with the header of collectives alone
+_SMALL_BYTES = ROCE.header_bytes + FLIT_BYTES  # a frame with the header of collectives alone
 _LARGE_BYTES = _SMALL_BYTES + _PAYLOAD_BYTES
 _READ, _WRITE, _PUSH = "read", "write", "push"
 _REQUEST_BYTES = {_READ: _SMALL_BYTES, _WRITE: _LARGE_BYTES, _PUSH: _LARGE_BYTES}

@@ -3,8 +3,8 @@
 What all three share is `Tcp`: slow start from an initial window (RFC 6928), one cut a window of data however many of
 its packets are lost (RFC 6675), the retransmission time-out (RFC 6298). What a window grows and is cut by is a law.
 Losses are found by three packets that were acknowledged after a missing one, every second packet is acknowledged, and
-only DCTCP's packets are ECN-capable. Windows are in wire bytes. Headers are those of RoCEv2 and as many bytes more as
-TCP's headers with time stamps have.
+only DCTCP's packets are ECN-capable. Windows are in wire bytes. Headers are those of RoCEv2, and frames have the
+lengths of TCP's with time stamps (`host_agents.lengths`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from mypy_extensions import mypyc_attr
 from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.dctcp import MarkedShare
 from host_agents.config import SELECTIVE_REPEAT, NicConfig
+from host_agents.lengths import TCP
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 
-OPTION_BYTES: Final = 8  # 14 of Ethernet, 20 of IPv4, 32 of TCP (RFC 9293, 7323), less the 58 of RoCEv2
 MAX_RTO_NS: Final = 60_000_000_000  # RFC 6298, 2.5
 
 
@@ -219,7 +219,7 @@ RENO: Final = ProtocolInfo(
     reaction_point=reno,
     reliabilities=(SELECTIVE_REPEAT,),
     nic=nic,
-    option_bytes=OPTION_BYTES,
+    lengths=TCP,
     ecn_capable=False,
 )
 register(RENO)

@@ -1,7 +1,7 @@
 """UDP at a rate of its own: cross traffic that nothing slows down, all the time or on and off.
 
-Packets are sent once and are not ECN-capable (`host_agents.datagram`). Their headers on the wire are those of RoCEv2,
-which is UDP itself.
+Packets are sent once and are not ECN-capable (`host_agents.datagram`). Their headers are those of RoCEv2, which is UDP
+itself, and what follows UDP's own is part of the payload (`host_agents.lengths`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from host_agents.cc.base import Path, ReactionOutlet, ReactionPoint
 from host_agents.config import DATAGRAM, NicConfig
+from host_agents.lengths import UDP
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
@@ -81,6 +82,7 @@ register(
         parameters=UdpParameters,
         reaction_point=reaction_point,
         nic=nic,
+        lengths=UDP,
         ecn_capable=False,
         held_back_by="nothing",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,27 @@ def test_a_run_may_be_of_tcp_alone() -> None:
     recording, flows, _ = made(run)
     assert recording.ended == "done"
     assert flows["retransmitted"].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data_bytes", "last_bytes", "ack_bytes"),
+    [("tcp-reno", 1_066, 567, 66), ("tcp-cubic", 1_066, 567, 66), ("udp", 1_042, 543, 62), ("hpcc", 1_060, 562, 62)],
+)
+def test_times_are_those_of_the_protocols_own_frames(
+    protocol: str, data_bytes: int, last_bytes: int, ack_bytes: int
+) -> None:
+    """20 packets of 1,000 bytes and one of 501 over two links of 10 Gb/s and 1 us."""
+    star = {"name": "single-switch", "hosts": 3, "link_rate_bps": 10 * 10**9, "link_delay_ns": 1_000}
+    flow = {"name": "incast", "senders": 1, "size_bytes": 20_501}
+    other = {"name": "other", "cc": "dcqcn", "start_ns": 5_000_000, "workload": flow}
+    own = {"name": "own", "cc": protocol, "parameters": {}, "workload": flow}
+    if protocol.startswith("tcp"):
+        own["parameters"] = {"initial_window_packets": 30}
+    _, flows, _ = made(planned(own, other, topology=star, workload={"name": "none"}))
+    (found,) = flows[flows["group"] == "own"].itertuples()
+    if protocol != "hpcc":  # whose records grow on the way
+        ideal_ns = 0.8 * (21 * data_bytes + last_bytes) + 2_000
+        assert found.ideal_fct_ns == pytest.approx(ideal_ns)
+        assert found.fct_ns == pytest.approx(ideal_ns, abs=25)  # a frame leaves at a whole ns
+    there_ns, back_ns = (math.ceil(2 * (1_000 + length * 0.8)) for length in (data_bytes, ack_bytes))
+    assert found.base_rtt_ns == there_ns + back_ns

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pytest
+
 from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.messages import Message
@@ -60,3 +62,32 @@ def test_on_and_off() -> None:
     assert max(phases) <= 20_000 + 1_000
     (_, data, _), _, _ = sent(200_000, rate_bps=10e9, on_ns=20_000, off_ns=30_000, exponential=True)
     assert max((now_ns - data[0][0]) % 50_000 for now_ns, _ in data) > 21_000
+
+
+@pytest.mark.parametrize("size_bytes", [1, 15, 16, 17, 18, 19, 20, 33, 999, 1_000])
+def test_frames_are_as_long_as_those_of_udp(size_bytes: int) -> None:
+    """Ethernet has 14 bytes, IPv4 20, UDP 8, and the shortest frame 60 without FCS."""
+    (done, data, arrivals), _, there = sent(size_bytes)
+    assert [wire.wire_bytes(frame) for _, frame in data] == [max(60, 42 + size_bytes)]
+    assert len(wire.materialize(data[0][1])) == max(60, 42 + size_bytes)
+    assert (len(done), there.stats.bytes_delivered) == (1, size_bytes)
+    assert [wire.wire_bytes(frame) for _, frame in arrivals if frame[wire.BTH] == wire.ACKNOWLEDGE] == [62]
+
+
+def test_a_short_packet_that_says_too_much_is_malformed() -> None:
+    (_, data, _), _, there = sent(5)
+    frame = bytearray(data[0][1])
+    frame[wire.AFTER_BTH + 1] = 19
+    there.nic.receive(20_000_000, bytes(frame))
+    assert there.nic.stats.malformed == 1
+    assert there.stats.bytes_delivered == 5
+
+
+@pytest.mark.parametrize(("size_bytes", "told"), [(23, False), (24, True), (1_000, True)])
+def test_latency_is_told_where_the_payload_has_room_for_it(size_bytes: int, told: bool) -> None:
+    a, b = pair("udp", {}, rto_ns=50_000, stamps=True)
+    here, there = connect(a, b)
+    here.post(size_bytes)
+    Wire(a, b).run(1_000_000)
+    assert there.stats.bytes_delivered == size_bytes
+    assert (there.stats.max_latency_ns > 0) == told

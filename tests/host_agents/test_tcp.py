@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.worlds.link import Trouble, Wire, connect, pair
-from host_agents import wire
+from host_agents import headers, wire
 from host_agents.cc.base import Feedback
 from host_agents.cc.tcp import CubicLaw, CubicParameters, Law
 from host_agents.messages import Message
@@ -50,6 +50,34 @@ def test_frames_are_as_long_as_those_of_tcp(protocol: str) -> None:
     assert {wire.wire_bytes(frame) for _, side, frame in link.sent if side == 0} == {1_066}
     assert here.reaction_point.path.wire_bytes == 1_066
     assert there.stats.bytes_delivered == 20_000
+    assert {wire.wire_bytes(frame) for _, side, frame in link.sent if side == 1} == {66}
+
+
+def test_data_is_not_padded() -> None:
+    *_, there, link = transferred("tcp-reno", 1_001)
+    assert [wire.wire_bytes(frame) for _, side, frame in link.sent if side == 0] == [1_066, 67]
+    assert there.stats.bytes_delivered == 1_001
+
+
+def test_an_answer_has_a_block_for_each_run_of_early_packets() -> None:
+    """The option has 12 bytes with a block and 8 more with each further one, and there is room for three."""
+    *_, link = transferred("tcp-cubic", 500_000, loss=0.1)
+    answers = [frame for _, side, frame in link.sent if side == 1]
+    short = [frame for frame in answers if frame[wire.BTH] == wire.CUMULATIVE]
+    assert {wire.wire_bytes(frame) for frame in short} == {66}
+    lengths = set()
+    for frame in answers:
+        if frame[wire.BTH] == wire.CUMULATIVE:
+            continue
+        named = headers.SACK.decode(frame, wire.AFTER_BTH)
+        runs = [run for run in f"{named['map']:b}".split("0") if run]
+        ahead = wire.psn(frame) - named["map_psn"]
+        outside = wire.psn(frame) > named["first_missing_psn"] and not 0 <= ahead < 64
+        blocks = min(3, len(runs) + outside)
+        assert blocks > 0
+        assert wire.wire_bytes(frame) == 66 + 4 + 8 * blocks
+        lengths.add(wire.wire_bytes(frame))
+    assert lengths == {78, 86, 94}
 
 
 def test_a_second_packet_is_acknowledged_with_the_first() -> None:

@@ -7,8 +7,9 @@ from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from harness.plan.frame_sizes import INT_SHIM_BYTES
 from harness.worlds.link import connect, pair
-from host_agents import headers, wire
+from host_agents import headers, lengths, wire
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
 
@@ -173,6 +174,7 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers():
         "SHIM_BYTES": headers.INT_SHIM.bits,
         "INT_RECORD_BYTES": headers.INT_RECORD.bits,
         "SACK_BYTES": headers.SACK_HEADER.bits,
+        "CUMULATIVE_BYTES": headers.CUMULATIVE_HEADER.bits,
         "IP": headers.ETHERNET.bits,
         "TOS": 8 * ip + headers.IP.place("dscp").bit,
         "TOTAL_LENGTH": 8 * ip + headers.IP.place("total_len").bit,
@@ -194,6 +196,11 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers():
     # The NIC reads these from two numbers of eight bytes.
     assert [headers.SACK_HEADER.place(name).bit for name in ("first_missing_psn", "map_psn", "map")] == [0, 24, 48]
     assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
+    assert wire.SHIM_BYTES == INT_SHIM_BYTES
+    assert wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES == lengths.ROCE.header_bytes == lengths.ROCE.least_bytes
+    assert lengths.ROCE.ack_bytes == wire.AFTER_BTH + wire.AETH_BYTES + wire.ICRC_BYTES
+    assert lengths.TCP.ack_bytes == lengths.ROCE.ack_bytes + wire.CUMULATIVE_BYTES
+    assert lengths.UDP.least_bytes == wire.AFTER_BTH + wire.SHORT_BYTES + wire.ICRC_BYTES
 
 
 @settings(deadline=None)

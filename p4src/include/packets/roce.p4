@@ -16,6 +16,7 @@ typedef bit<32> ipv4_addr_t;
 @noWarn("unused") const bit<8> OPCODE_SACK_WITH_INT = 0xE1;
 @noWarn("unused") const bit<8> OPCODE_TRIMMED = 0xE2;
 @noWarn("unused") const bit<8> OPCODE_NACK = 0xE3;
+@noWarn("unused") const bit<8> OPCODE_CUMULATIVE_ACK = 0xFF;
 
 header ethernet_t {
     mac_addr_t dst_addr;
@@ -100,6 +101,12 @@ header sack_t {
     bit<24> map_psn;  // PSN of the first packet that the map is about
     // bit i (from the least significant): whether the packet i after that one has arrived early
     bit<64> map;
+}
+
+// Acknowledgement of TCP's length without a block of SACK, after the AETH.
+header cumulative_t {
+    bit<24> first_missing_psn;  // as in a SACK; nothing has arrived early
+    bit<8>  reserved;
 }
 
 #endif

@@ -22,8 +22,8 @@ from harness.measure.metrics import (
     messages_table,
 )
 from harness.plan import resolve, scenario
-from harness.plan.frame_sizes import ACK_BYTES
 from harness.worlds.virtual import VirtualWorld
+from host_agents.lengths import ROCE, TCP, UDP, Lengths
 from topologies.model import Neighbour
 from topologies.routing import base_rtt_ns, path, transit_ns
 
@@ -36,31 +36,41 @@ links = st.lists(
 )
 
 
-def send_packets_one_by_one(path: list[Neighbour], size: int, mtu: int, header: int, growth: int) -> float:
+def send_packets_one_by_one(
+    path: list[Neighbour], size: int, mtu: int, lengths: Lengths, more: int, growth: int
+) -> float:
     """Return the definition: every packet waits for its own arrival and for the one before it."""
     sizes = [mtu] * ((size - 1) // mtu) + [(size - 1) % mtu + 1]
     arrivals = [0.0] * len(sizes)
     for hop, link in enumerate(path):
         free = 0.0
         for i, payload in enumerate(sizes):
-            wire_bytes = header + hop * growth + payload + -payload % 4
+            wire_bytes = max(lengths.least_bytes, lengths.header_bytes + payload + -payload % lengths.align_bytes)
+            wire_bytes += more + hop * growth
             free = max(free, arrivals[i]) + wire_bytes * 8e9 / link.rate_bps
             arrivals[i] = free + link.delay_ns
     return arrivals[-1]
 
 
-@given(links, st.integers(1, 20_000), st.integers(64, 4096), st.integers(58, 100), st.sampled_from([0, 8]))
+@given(
+    links,
+    st.integers(1, 20_000),
+    st.integers(64, 4096),
+    st.sampled_from([ROCE, TCP, UDP]),
+    st.integers(0, 42),
+    st.sampled_from([0, 8]),
+)
 def test_empty_network_fct_is_that_of_packets_sent_back_to_back(
-    path: list[Neighbour], size: int, mtu: int, header: int, growth: int
+    path: list[Neighbour], size: int, mtu: int, lengths: Lengths, more: int, growth: int
 ) -> None:
-    expected = send_packets_one_by_one(path, size, mtu, header, growth)
-    assert empty_network_fct_ns(path, size, mtu, header, growth) == pytest.approx(expected, rel=1e-9)
+    expected = send_packets_one_by_one(path, size, mtu, lengths, more, growth)
+    assert empty_network_fct_ns(path, size, mtu, lengths, more, growth) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_flow_of_one_packet_takes_a_transit() -> None:
     topology = topologies.build("fat-tree", {"k": 4})
     there = path(topology, topology.hosts[0], topology.hosts[-1])
-    assert empty_network_fct_ns(there, 1000, 1000, 250, 0) == transit_ns(there, 1250)
+    assert empty_network_fct_ns(there, 1000, 1000, ROCE, 192, 0) == transit_ns(there, 1250)
 
 
 @given(st.lists(st.floats(0, 1e11), min_size=1, max_size=20))
@@ -131,7 +141,7 @@ def test_each_flow_has_the_base_rtt_of_its_own_path() -> None:
     assert len(links) > 1
     for flow in flows.itertuples():
         ends = hosts[str(flow.source)], hosts[str(flow.destination)]
-        data_bytes, ack_bytes = map(run.scenario.link_bytes, (run.data_bytes, ACK_BYTES))
+        data_bytes, ack_bytes = (run.scenario.link_bytes(length) for length in (1_058, 62))
         latency_ns = run.scenario.switch.latency_ns
         assert flow.base_rtt_ns == base_rtt_ns(run.topology, *ends, data_bytes, ack_bytes, latency_ns)
     assert flows["base_rtt_ns"].max() == run.base_rtt_ns()

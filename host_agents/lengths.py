@@ -1,0 +1,49 @@
+"""Lengths of frames on the wire, from Ethernet's header to the ICRC, by the transport that they stand for.
+
+All frames begin with RoCEv2's headers, so that switches and captures know them. Those of another transport have its
+lengths: what is missing of its headers is zeros behind the BTH, and where its headers are shorter, the BTH and the ICRC
+take the place of payload.
+
+Not compiled: plans are made before the compiled hosts may be imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Lengths of data and answers, without INT shims."""
+
+    header_bytes: int  # of data, beyond its payload
+    align_bytes: int  # payload is padded to a multiple of it
+    least_bytes: int  # the shortest data packet
+    ack_bytes: int  # an answer that names nothing that has arrived early
+    block_bytes: int = 0  # of a SACK, for each run of packets that have arrived early; 0: it has a map of 64 packets
+
+    def data_bytes(self, payload_bytes: int) -> int:
+        """Return the length of a data packet.
+
+        Parameters
+        ----------
+        payload_bytes
+            Its payload.
+
+        Returns
+        -------
+        int
+            What it takes of a link without framing.
+        """
+        return max(self.least_bytes, self.header_bytes + payload_bytes + -payload_bytes % self.align_bytes)
+
+
+ROCE: Final = Lengths(58, 4, 58, 62)
+# 14 bytes of Ethernet, 20 of IPv4, 32 of TCP with time stamps (RFC 9293, 7323), and 4 + 8 for each block of SACK (RFC
+# 2018), of which there is room for three.
+TCP: Final = Lengths(66, 1, 66, 66, 8)
+SACK_OPTION_BYTES: Final = 4  # with padding
+MOST_BLOCKS: Final = 3
+# 14 bytes of Ethernet, 20 of IPv4, 8 of UDP; Ethernet's shortest frame without FCS; 20 bytes of answer.
+UDP: Final = Lengths(42, 1, 60, 62)
