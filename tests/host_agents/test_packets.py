@@ -126,7 +126,7 @@ def test_a_header_between_bth_and_what_data_packets_carry():
     speculative = Packet("speculative", 0xF0, (Header("spec", (Field("epoch", 16),)),), opcodes=6, wraps=True)
     run = Opcodes({"the transport": headers.TRANSPORT, "mine": (speculative,)})
     assert [run.find(opcode) for opcode in (0xEF, 0xF0, 0xF5, 0xF6)] == [None, speculative, speculative, None]
-    assert run.all()[-1] is speculative
+    assert run.all()[-2:] == [speculative, headers.CUMULATIVE]
 
 
 @pytest.mark.parametrize(
