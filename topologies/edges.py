@@ -125,6 +125,11 @@ class ListedTopology(FileTopology):
             hosts = {name for name, kind in said.items() if kind == _HOST}
         else:
             hosts = set() if self.hosts_per_switch else leaves(names, ((link.a, link.b) for link in listed.links))
+            if len(hosts) < 2 and not self.hosts_per_switch:
+                raise UserError(
+                    f"{where}: {len(hosts)} nodes have one link, as hosts have unless topology.hosts names them; "
+                    "expected at least two"
+                )
         links = [self._link(link) for link in listed.links]
         if self.hosts_per_switch:
             if hosts:
