@@ -20,12 +20,14 @@ class RingAllReduce(WorkloadParameters):
     """Ring all-reduce.
 
     `size_bytes` is the vector that every host contributes. The ring's order is that of the addresses, random,
-    or a host of each rack in turn.
+    or a host of each rack in turn. Several rings have the same order, and queue pairs of their own.
     """
 
     hosts: Annotated[int, Field(ge=2)] | None = None  # how many take part; none: all
     size_bytes: Size = 4_000_000  # the vector of each host
     order: Literal["addresses", "random", "racks in turn"] = "addresses"  # of the ring
+    # Each has as much of the vector; on servers with several NICs each takes another one.
+    rings: Annotated[int, Field(ge=1, le=256)] = 1
 
     def generate(self, setting: Setting) -> Traffic:
         hosts = setting.hosts if self.hosts is None else self.hosts
@@ -35,7 +37,10 @@ class RingAllReduce(WorkloadParameters):
             setting.rng.shuffle(ring)
         elif self.order == "racks in turn":
             ring = _racks_in_turn(setting.topology.hosts[:hosts])
-        return _Ring(ring, -(-self.size_bytes // hosts))
+        chunk_bytes = -(-self.size_bytes // (hosts * self.rings))
+        if self.rings == 1:
+            return _Ring(ring, chunk_bytes)
+        return _Rings([_Ring(ring, chunk_bytes, f"{number} ") for number in range(self.rings)])
 
 
 def _racks_in_turn(hosts: Sequence[Host]) -> list[int]:
@@ -49,8 +54,9 @@ def _racks_in_turn(hosts: Sequence[Host]) -> list[int]:
 
 
 class _Ring(Traffic):
-    def __init__(self, ring: list[int], chunk_bytes: int) -> None:
+    def __init__(self, ring: list[int], chunk_bytes: int, name: str = "") -> None:
         self._ring = ring
+        self._name = name
         self._place = {host: i for i, host in enumerate(ring)}
         self._chunk_bytes = chunk_bytes
         self._steps = 2 * (len(ring) - 1)
@@ -62,7 +68,7 @@ class _Ring(Traffic):
 
     def _flow(self, host: int, start_ns: int) -> Flow:
         successor = self._ring[(self._place[host] + 1) % len(self._ring)]
-        return Flow(host, successor, self._chunk_bytes, start_ns, group="allreduce", qp=f"ring{host}")
+        return Flow(host, successor, self._chunk_bytes, start_ns, group="allreduce", qp=f"{self._name}ring{host}")
 
     @property
     def local(self) -> bool:
@@ -91,3 +97,30 @@ class _Ring(Traffic):
 
     def summary(self) -> dict[str, Any]:
         return {"job_completion_ns": self._end_ns}
+
+
+class _Rings(Traffic):
+    """Several rings at once. Each is told of its own flows, which it knows by their queue pairs."""
+
+    def __init__(self, rings: Sequence[_Ring]) -> None:
+        self._rings = rings
+        self._ring_of = {flow.qp: ring for ring in rings for flow in ring.flows}
+        super().__init__([flow for ring in rings for flow in ring.flows])
+
+    @property
+    def local(self) -> bool:
+        return True
+
+    @property
+    def flow_bytes(self) -> int:
+        return sum(ring.flow_bytes for ring in self._rings)
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        return self._ring_of[flow.qp].on_delivered(flow, now_ns)
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        return self._ring_of[flow.qp].on_completed(flow, now_ns)
+
+    def summary(self) -> dict[str, Any]:
+        ends_ns = [ring.summary()["job_completion_ns"] for ring in self._rings]
+        return {"job_completion_ns": None if None in ends_ns else max(ends_ns)}

@@ -81,6 +81,22 @@ def test_planes_meet_in_servers_only(tmp_path: Path) -> None:
     ]
 
 
+def test_an_all_reduce_of_several_rings_takes_all_nics_of_each_server(tmp_path: Path) -> None:
+    """Three rings over three planes take about a third of the time of one ring, which has one NIC of each server."""
+    ended_ns = {}
+    for rings in (1, 3):
+        workload = {"name": "allreduce", "size_bytes": 1_200_000, "rings": rings}
+        run = planned(tmp_path, PLANES, workload=workload)
+        used = Counter(flow.source % 4 for flow in run.traffic().flows)
+        assert used == dict.fromkeys(range(4), rings)
+        assert len({flow.source for flow in run.traffic().flows}) == 4 * rings
+        recording = VirtualWorld(run).run()
+        assert recording.ended == "done"
+        ended_ns[rings] = recording.workload["job_completion_ns"]
+    assert ended_ns[1] > 6 * 300_000 * 8 / 100
+    assert ended_ns[3] < 0.5 * ended_ns[1]
+
+
 def test_what_starts_later_is_in_turn_for_workers_too(tmp_path: Path) -> None:
     run = planned(tmp_path, PLANES, workload={"name": "alltoall", "window": 1, "size_bytes": 10_000})
     one, two = VirtualWorld(run).run(), VirtualWorld(run, workers=2).run()

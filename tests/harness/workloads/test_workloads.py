@@ -127,6 +127,19 @@ def test_ring_all_reduce_takes_2_n_minus_1_steps_of_a_chunk() -> None:
     assert {(flow.source, flow.destination) for flow in flows} == {(0, 1), (1, 2), (2, 3), (3, 0)}
 
 
+def test_several_rings_share_the_vector() -> None:
+    traffic = build("allreduce", hosts=4, size_bytes=6000, rings=3)
+    assert traffic.flow_bytes == 3 * 4 * 6 * 500
+    flows = play(traffic)
+    assert len(flows) == 3 * 4 * 6
+    assert {flow.size_bytes for flow in flows} == {500}
+    assert Counter(flow.qp for flow in flows) == {f"{ring} ring{host}": 6 for ring in range(3) for host in range(4)}
+    assert traffic.summary()["job_completion_ns"] == 6 * 500
+    (unfinished, *_) = build("allreduce", hosts=4, rings=2).flows
+    assert unfinished.start_ns == 0
+    assert build("allreduce", hosts=4, rings=2).summary()["job_completion_ns"] is None
+
+
 def test_a_ring_waits_for_the_slowest() -> None:
     traffic = build("allreduce", hosts=2, size_bytes=20)
     first, second = traffic.flows
