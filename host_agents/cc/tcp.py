@@ -102,7 +102,7 @@ class Tcp(ReactionPoint):
         self.parameters = parameters
         self.law = law
         self.segment_bytes = float(path.wire_bytes)
-        self.max_bytes = max(float(parameters.receive_window_bytes), self.segment_bytes)
+        self.max_bytes = self.segment_bytes * window_packets(parameters, path.mtu_bytes)  # the receiver counts payload
         self.ssthresh_bytes = self.max_bytes
         self.recover = 0  # losses of packets first sent before this one belong to the last cut
         self.window_bytes = min(parameters.initial_window_packets * self.segment_bytes, self.max_bytes)
@@ -184,6 +184,11 @@ class TcpDctcp(Tcp):
         super().on_ack(feedback)
 
 
+def window_packets(parameters: TcpParameters, mtu_bytes: int) -> int:
+    """Return how many full packets the receiver has room for."""
+    return max(1, parameters.receive_window_bytes // mtu_bytes)
+
+
 def nic(parameters: TcpParameters, config: NicConfig) -> NicConfig:
     """Return the NIC's settings for TCP: SACK, three duplicates, delayed ACKs, a receive window."""
     return replace(
@@ -194,7 +199,7 @@ def nic(parameters: TcpParameters, config: NicConfig) -> NicConfig:
         ack_every_bytes=0,
         sleek_windows=0.0,
         rto_ns=parameters.min_rto_ns,
-        receive_window_packets=max(1, parameters.receive_window_bytes // config.mtu_bytes),
+        receive_window_packets=window_packets(parameters, config.mtu_bytes),
     )
 
 

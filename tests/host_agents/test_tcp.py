@@ -108,6 +108,19 @@ def test_no_more_than_the_receivers_window_is_out() -> None:
     assert len(done) == 1
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_receivers_window_counts_payload(protocol: str) -> None:
+    """Its 64,000 bytes are 64 packets of 1,000, whatever their headers, and no more are out where nothing is lost."""
+    a, b = pair(protocol, {"receive_window_bytes": 64_000}, base_rtt_ns=200_000)
+    here, _ = connect(a, b)
+    link = Wire(a, b, delay_ns=100_000)
+    here.post(2_000_000)
+    link.run(2_000_000)
+    assert here.reaction_point.window_bytes == 64 * SEGMENT
+    sent = [now_ns for now_ns, side, _ in link.sent if side == 0 and 1_000_000 <= now_ns < 2_000_000]
+    assert len(sent) == pytest.approx(5 * 64, abs=6)  # in five round trips
+
+
 def point(protocol: str, **parameters: Any) -> Any:
     a, b = pair(protocol, parameters)
     return connect(a, b)[0].reaction_point
