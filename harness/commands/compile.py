@@ -16,10 +16,11 @@ from p4switch.sources import arch_option, define_option, include_option
 def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Print a line for each pass, and end the command."""
     if value and not context.resilient_parsing:
-        from p4switch.compiler import passes
+        from p4switch.compiler import frontend, passes
 
-        width = max(len(name) for name, _ in passes.listed())
-        for name, text in passes.listed():
+        lines = [*frontend.listed(), *passes.listed()]
+        width = max(len(name) for name, _ in lines)
+        for name, text in lines:
             click.echo(f"{name:{width}}  {text}")
         context.exit()
 

@@ -19,8 +19,9 @@ Positions are offsets that `Program.source.locate(pos)` turns into file, line an
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -802,6 +803,29 @@ class ListTypeExpr(TypeExpr):
     element: TypeExpr
 
 
+# What nodes consist of
+
+
+_NODES = [kind for kind in list(globals().values()) if isinstance(kind, type) and issubclass(kind, Node)]
+_PARTS = re.compile(rf"\b({'|'.join(kind.__name__ for kind in _NODES)}|Statement)\b")
+_PLACES = {k: tuple(f.name for f in fields(k) if f.name != "decl" and _PARTS.search(str(f.type))) for k in _NODES}
+"""Attributes of each kind of node that hold the nodes directly below it."""
+
+
+def parts(node: Node) -> list[Node]:
+    """Return the nodes directly below `node`, as they are written, in the order of its attributes."""
+    result: list[Node] = []
+    for name in _PLACES[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, list):
+            result += value
+        elif isinstance(value, dict):
+            result += value.values()
+        elif value is not None:
+            result.append(value)
+    return result
+
+
 # The whole
 
 
@@ -810,8 +834,8 @@ class Program:
     """A program, checked when it comes from `frontend.parse_and_check`.
 
     `facts` are what its nodes mean. `declarations` is everything at top level in source order, included files first
-    come first. `errors` and `match_kinds` are all members in order of declaration. `main` is the instantiation of that
-    name, if any. `architecture` is the one that was asked for, or else the one with the package of `main`.
+    come first. `errors` are all error codes in order of declaration. `main` is the instantiation of that name, if any.
+    `architecture` is the one that was asked for, or else the one with the package of `main`.
     """
 
     path: str
@@ -819,7 +843,6 @@ class Program:
     source: SourceMap
     facts: Facts
     errors: dict[str, EnumMember] = field(default_factory=dict)
-    match_kinds: dict[str, MatchKindMember] = field(default_factory=dict)
     main: Instantiation | None = None
     architecture: Architecture | None = None
     warnings: list[Diagnostic] = field(default_factory=list)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p4switch.compiler import ast
+from p4switch.compiler.names import Names
 from p4switch.compiler.types import UNKNOWN, Field, Package, Type
 
 Node = TypeVar("Node", bound=ast.Node)
@@ -72,9 +73,11 @@ class Binding:
 class Facts:
     """The tables."""
 
+    names: Names = field(default_factory=Names)
+    """What is declared under each name that is used, whatever its use means."""
     types: Types = field(default_factory=Types)
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
-    """Declarations of names and `this`."""
+    """The declaration that each name and `this` means, of overloaded functions the one that is called."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
     """Fields that members of structs, headers and unions name."""
     bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))

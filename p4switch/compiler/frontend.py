@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_with
@@ -12,10 +13,32 @@ from p4switch.compiler.diagnostics import CompileError, Reporter
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.includes import preprocessor
 from p4switch.compiler.lexer import tokenize
+from p4switch.compiler.names import resolve
 from p4switch.compiler.parser import Parser
 from p4switch.compiler.semantics import check
 from p4switch.compiler.warnings import warn
 from p4switch.interpreter import deep_recursion
+
+
+@dataclass(frozen=True)
+class Step:
+    """Step of the front end after parsing. `help` is a line about it."""
+
+    name: str
+    help: str
+    run: Callable[[Program, Reporter], None]
+
+
+STEPS = (
+    Step("names", "uses of names get their declarations", lambda program, _: resolve(program)),
+    Step("check", "expressions get types, are converted and folded; what is not allowed is an error", check),
+    Step("warn", "what is allowed and probably not meant is a warning", warn),
+)
+
+
+def listed() -> list[tuple[str, str]]:
+    """Return the names of all steps, and a line about each, in their order."""
+    return [("parse", "the text becomes a syntax tree"), *((step.name, step.help) for step in STEPS)]
 
 
 def parse(
@@ -81,8 +104,8 @@ def parse_and_check(
         program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {}, chosen)
         reporter.stop_on_errors()
         program.architecture = _architecture(program) if chosen is None else chosen
-        check(program, reporter)
-        reporter.stop_on_errors()
-        warn(program, reporter)
+        for step in STEPS:
+            step.run(program, reporter)
+            reporter.stop_on_errors()
         program.warnings = reporter.warnings
     return program

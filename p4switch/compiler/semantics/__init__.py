@@ -1,4 +1,4 @@
-"""Semantics of a program: names, types, conversions, and whether all of it is allowed."""
+"""Semantics of a program: types, conversions, and whether all of it is allowed."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from p4switch.compiler.semantics.context import Checking
 
 
 def check(program: ast.Program, reporter: Reporter) -> None:
-    """Check `program`; errors and warnings go to `reporter`."""
+    """Check `program`, whose names are resolved; errors and warnings go to `reporter`."""
     Checking(program, reporter).declarations.run()

@@ -51,14 +51,14 @@ class Calls:
 
     def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> ast.Expr:
         binding = self.bindings[e]
-        found = self.ctx.lookup(func.name, func.absolute)
+        found = self.ctx.names.decls[func]
         if not found:
             self.ctx.unknown_name(func, func.name, hint=instead(func.name, self.ctx.program.architecture))
             self.ctx.arguments.check_values(e.args)
             return e
         if isinstance(found[0], ast.TypeDeclaration):
             written = ast.NamedTypeExpr(func.pos, func.name, e.type_arg_exprs, func.absolute)
-            return self.ctx.instances.construct(e, written, expected)
+            return self.ctx.instances.construct(e, self.ctx.names.share(func, written), expected)
         callees = [d for d in found if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
         if not callees:
             self.ctx.error(func, f"{func.name!r} is not a function or action")

@@ -1,4 +1,4 @@
-"""Shared state of the checker: messages, scopes, the place in the program, and its parts."""
+"""Shared state of the checker: messages, the place in the program, and its parts."""
 
 from __future__ import annotations
 
@@ -24,22 +24,15 @@ from p4switch.compiler.semantics.tables import Tables
 from p4switch.compiler.semantics.values import Values
 from p4switch.compiler.semantics.written_types import WrittenTypes
 
-Scope = dict[str, list[ast.Declaration]]
-"""Declarations by name; several only where functions are overloaded."""
-
-
-_OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
-_MAY_SHADOW = (ast.Parameter, ast.TypeParam, ast.EnumMember)
-
 
 class Checking:
-    """The checking of one program: messages, scopes, where in the program it is, and the parts."""
+    """The checking of one program: messages, where in the program it is, and the parts."""
 
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         self.program = program
         self.reporter = reporter
         self.facts = program.facts
-        self.scopes: list[Scope] = [{}]
+        self.names = self.facts.names
         self.place = Place.TOP
         self.owner: ast.ParserDecl | ast.ControlDecl | None = None
         self.return_type: types.Type | None = None
@@ -83,14 +76,6 @@ class Checking:
         return str(self.facts.types[e])
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        self.scopes.append({})
-        try:
-            yield
-        finally:
-            self.scopes.pop()
-
-    @contextmanager
     def at(self, place: Place) -> Iterator[None]:
         outer, self.place = self.place, place
         try:
@@ -98,56 +83,15 @@ class Checking:
         finally:
             self.place = outer
 
-    def declare(self, decl: ast.Declaration) -> None:
-        """Make `decl` known in the current scope.
+    def declared(self, decl: ast.Declaration) -> None:
+        """Report a declaration of a name that is taken, or that hides a parameter."""
+        if decl in self.names.wrong:
+            self.error(decl, self.names.wrong[decl])
 
-        Functions may share a name if their parameters differ in number or names.
-        """
-        here = self.scopes[-1]
-        others = here.get(decl.name)
-        if others is None:
-            here[decl.name] = [decl]
-            if not isinstance(decl, _MAY_SHADOW):
-                self._check_shadowing(decl)
-            return
-        if isinstance(decl, _OVERLOADABLE) and all(isinstance(o, _OVERLOADABLE) for o in others):
-            signature = [p.name for p in decl.params]
-            if not any(isinstance(o, _OVERLOADABLE) and [p.name for p in o.params] == signature for o in others):
-                others.append(decl)
-                return
-        self.duplicate(decl, others[0])
-
-    def _check_shadowing(self, decl: ast.Declaration) -> None:
-        """Check that a declaration in a block does not hide a parameter."""
-        if self.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL):
-            return
-        for scope in reversed(self.scopes[1:-1]):
-            hidden = scope.get(decl.name)
-            if hidden is not None:
-                if isinstance(hidden[0], ast.Parameter):
-                    line = self.program.source.locate(hidden[0].pos).line
-                    self.error(decl, f"{decl.name!r} hides a parameter of that name (line {line})")
-                return
-
-    def duplicate(self, decl: ast.Declaration, other: ast.Declaration) -> None:
-        here, there = (self.program.source.locate(one.pos) for one in (decl, other))
-        place = f"line {there.line}" if there.file == here.file else f"{there.file}:{there.line}"
-        self.error(decl, f"{decl.name!r} is already declared ({place})")
-
-    def lookup(self, name: str, absolute: bool = False) -> list[ast.Declaration]:
-        """Return the declarations of `name`, innermost scope first; empty if there are none."""
-        if absolute:
-            return self.scopes[0].get(name, [])
-        for scope in reversed(self.scopes):
-            found = scope.get(name)
-            if found is not None:
-                return found
-        return []
-
-    def unknown_name(self, node: ast.Node, name: str, what: str = "", hint: str = "") -> None:
+    def unknown_name(self, node: ast.Node, name: str, what: str = "name", hint: str = "") -> None:
         """Report that nothing is called `name`, with `hint` or else a guess at what was meant."""
-        hint = hint or did_you_mean(name, (known for scope in self.scopes for known in scope))
-        self.error(node, f"{what or 'name'} {name!r} is not declared{hint}")
+        hint = hint or did_you_mean(name, self.names.known(node))
+        self.error(node, f"{what} {name!r} is not declared{hint}")
 
     def unique(self, decls: list[ast.EnumMember] | list[ast.FieldDecl] | list[ast.Parameter], what: str) -> None:
         seen: set[str] = set()

@@ -51,57 +51,51 @@ class Declarations:
         """Check the whole program; errors go to the reporter."""
         for decl in list(self.ctx.program.declarations):
             self.declaration(decl)
-        main = self.ctx.lookup("main")
-        if main and not isinstance(main[0], (ast.Instantiation, ast.FunctionDecl)):
-            self.ctx.error(main[0], "'main' must be the instance of a package")
-        elif main and isinstance(main[0], ast.Instantiation):
-            self.ctx.program.main = main[0]
-            if not isinstance(self.types[main[0]], (types.Package, types.Unknown)):
-                self.ctx.error(main[0], f"'main' must be a package, not {self.types[main[0]]}")
+        named = (d for d in self.ctx.program.declarations if isinstance(d, ast.Declaration) and d.name == "main")
+        main = next(named, None)
+        if isinstance(main, ast.Instantiation):
+            self.ctx.program.main = main
+            if not isinstance(self.types[main], (types.Package, types.Unknown)):
+                self.ctx.error(main, f"'main' must be a package, not {self.types[main]}")
+        elif main is not None and not isinstance(main, ast.FunctionDecl):
+            self.ctx.error(main, "'main' must be the instance of a package")
 
     def declaration(self, decl: ast.Node) -> None:
         self._declarations[type(decl)](decl)
 
     def _type_params(self, params: list[ast.TypeParam]) -> tuple[Type, ...]:
         for p in params:
-            if self.ctx.lookup(p.name) and p.name in self.ctx.scopes[-1]:
+            if p in self.ctx.names.wrong:
                 self.ctx.error(p, f"duplicate type parameter {p.name!r}")
-            self.ctx.declare(p)
+            self.ctx.declared(p)
         return tuple(types.TypeVar(p) for p in params)
 
     def _errors(self, decl: ast.ErrorDecl) -> None:
         for m in decl.members:
-            if m.name in self.ctx.program.errors:
-                self.ctx.duplicate(m, self.ctx.program.errors[m.name])
-                continue
-            self.values[m] = len(self.ctx.program.errors)
-            self.ctx.program.errors[m.name] = m
+            self.ctx.declared(m)
+            if m.name not in self.ctx.program.errors:
+                self.values[m] = len(self.ctx.program.errors)
+                self.ctx.program.errors[m.name] = m
 
     def _match_kinds(self, decl: ast.MatchKindDecl) -> None:
         for m in decl.members:
-            if m.name in self.ctx.program.match_kinds:
-                self.ctx.duplicate(m, self.ctx.program.match_kinds[m.name])
-            else:
-                self.ctx.program.match_kinds[m.name] = m
+            self.ctx.declared(m)
 
     def _record(self, decl: ast.RecordDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         kind = {ast.StructDecl: types.Struct, ast.HeaderDecl: types.Header, ast.UnionDecl: types.Union}[type(decl)]
-        with self.ctx.scope():
-            args = self._type_params(decl.type_params)
-            self.ctx.unique(decl.fields, "field")
-            declared: list[types.Field] = []
-            for f in decl.fields:
-                self.ctx.annotations.check(f.annotations)
-                declared.append(types.Field(f.name, self.ctx.written_types.resolve(f.type_expr), f))
-            if not self.ctx.written_types.small_enough(
-                decl, sum(self.ctx.written_types.parts(f.type) for f in declared)
-            ):
-                declared.clear()
-            for field in declared:
-                self.ctx.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
+        args = self._type_params(decl.type_params)
+        self.ctx.unique(decl.fields, "field")
+        declared: list[types.Field] = []
+        for f in decl.fields:
+            self.ctx.annotations.check(f.annotations)
+            declared.append(types.Field(f.name, self.ctx.written_types.resolve(f.type_expr), f))
+        if not self.ctx.written_types.small_enough(decl, sum(self.ctx.written_types.parts(f.type) for f in declared)):
+            declared.clear()
+        for field in declared:
+            self.ctx.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
         self.types[decl] = kind(decl, args, declared)
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _enum(self, decl: ast.EnumDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
@@ -109,7 +103,7 @@ class Declarations:
         self.values.update((m, index) for index, m in enumerate(decl.members))
         if decl.underlying_expr is None:
             self.types[decl] = types.Enum(decl)
-            self.ctx.declare(decl)
+            self.ctx.declared(decl)
             return
         underlying = self.ctx.written_types.resolve(decl.underlying_expr)
         if not isinstance(underlying, types.Bits):
@@ -117,32 +111,27 @@ class Declarations:
                 self.ctx.error(
                     decl.underlying_expr, f"an enum can be represented by bit<> or int<>, not by {underlying}"
                 )
-            self.ctx.declare(decl)
+            self.ctx.declared(decl)
             return
         self.types[decl] = types.Enum(decl, underlying)
-        with self.ctx.scope():
-            for m in decl.members:
-                assert m.init is not None
-                m.init = self.ctx.expressions.expr(m.init)
-                if isinstance(m.init, ast.IntLiteral) and not fits(m.init.value, underlying):
-                    self.ctx.error(
-                        m.init, f"{m.init.value} does not fit in {underlying}, which represents {decl.name!r}"
-                    )
-                m.init = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
-                if isinstance(m.init, ast.IntLiteral):
-                    self.values[m] = m.init.value
-                elif not isinstance(self.types[m.init], types.Unknown):
-                    self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
-                if m.name not in self.ctx.scopes[-1]:
-                    self.ctx.declare(m)
-        self.ctx.declare(decl)
+        for m in decl.members:
+            assert m.init is not None
+            m.init = self.ctx.expressions.expr(m.init)
+            if isinstance(m.init, ast.IntLiteral) and not fits(m.init.value, underlying):
+                self.ctx.error(m.init, f"{m.init.value} does not fit in {underlying}, which represents {decl.name!r}")
+            m.init = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
+            if isinstance(m.init, ast.IntLiteral):
+                self.values[m] = m.init.value
+            elif not isinstance(self.types[m.init], types.Unknown):
+                self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
+        self.ctx.declared(decl)
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
         self.types[decl] = self.ctx.written_types.resolve(decl.type_expr)
         if isinstance(self.types[decl], (types.Void, types.MatchKind)):
             self.ctx.error(decl.type_expr, f"{self.types[decl]} cannot get another name")
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _newtype(self, decl: ast.NewTypeDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
@@ -152,10 +141,9 @@ class Declarations:
             self.types[decl] = types.NewType(decl, base)
         elif not isinstance(base, types.Unknown):
             self.ctx.error(decl.type_expr, f"'type' can be based on bit<>, int<>, bool and the like, not on {base}")
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _parameters(self, params: list[ast.Parameter], owner: str, constructor: bool = False) -> None:
-        """Resolve the parameters and declare them in the current scope."""
         self.ctx.unique(params, "parameter")
         for p in params:
             self.ctx.annotations.check(p.annotations)
@@ -163,8 +151,6 @@ class Declarations:
             self._parameter(p, owner, constructor)
             if p.default is not None:
                 self._default(p)
-            if p.name not in self.ctx.scopes[-1]:
-                self.ctx.declare(p)
 
     def _parameter(self, p: ast.Parameter, owner: str, constructor: bool) -> None:
         t = self.types[p]
@@ -203,19 +189,18 @@ class Declarations:
 
     def _extern_function(self, decl: ast.ExternFunctionDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope():
-            self._type_params(decl.type_params)
-            self.types[decl] = self._return_type(decl.returns, decl.name)
-            self._parameters(decl.params, repr(decl.name))
-        self.ctx.declare(decl)
+        self._type_params(decl.type_params)
+        self.types[decl] = self._return_type(decl.returns, decl.name)
+        self._parameters(decl.params, repr(decl.name))
+        self.ctx.declared(decl)
 
     def _function(self, decl: ast.FunctionDecl) -> None:
         self.function_body(decl, Place.FUNCTION)
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def function_body(self, decl: ast.FunctionDecl, place: Place) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope(), self.ctx.at(place):
+        with self.ctx.at(place):
             self._type_params(decl.type_params)
             self.types[decl] = self._return_type(decl.returns, decl.name)
             self._parameters(decl.params, repr(decl.name))
@@ -237,7 +222,7 @@ class Declarations:
 
     def _action_decl(self, decl: ast.ActionDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope(), self.ctx.at(Place.ACTION):
+        with self.ctx.at(Place.ACTION):
             self._parameters(decl.params, f"action {decl.name!r}")
             undirected: ast.Parameter | None = None
             for p in decl.params:
@@ -250,59 +235,51 @@ class Declarations:
                         p, f"parameter {p.name!r} has a direction, so it must come before {undirected.name!r}"
                     )
             self._body(decl.body, types.VOID)
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _extern(self, decl: ast.ExternDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope():
-            self.types[decl] = types.Extern(decl, self._type_params(decl.type_params))
-        self.ctx.declare(decl)
-        with self.ctx.scope():
-            for type_param in decl.type_params:
-                self.ctx.declare(type_param)
-            seen: list[tuple[str, list[str]]] = []
-            for m in [*decl.constructors, *decl.methods]:
-                self._method(decl, m)
-                signature = (m.name, [p.name for p in m.params])
-                if signature in seen:
-                    self.ctx.error(m, f"{m.name!r} is declared twice with the same parameters")
-                seen.append(signature)
+        self.types[decl] = types.Extern(decl, self._type_params(decl.type_params))
+        self.ctx.declared(decl)
+        seen: list[tuple[str, list[str]]] = []
+        for m in [*decl.constructors, *decl.methods]:
+            self._method(decl, m)
+            signature = (m.name, [p.name for p in m.params])
+            if signature in seen:
+                self.ctx.error(m, f"{m.name!r} is declared twice with the same parameters")
+            seen.append(signature)
 
     def _method(self, decl: ast.ExternDecl, m: ast.Method) -> None:
         self.ctx.annotations.check(m.annotations)
-        with self.ctx.scope():
-            self._type_params(m.type_params)
-            if m.returns is not None:
-                if m.name == decl.name:
-                    self.ctx.error(m, f"constructor {m.name!r} cannot have a return type")
-                self.types[m] = self._return_type(m.returns, m.name)
-            self._parameters(m.params, f"constructor {m.name!r}", m.returns is None)
-            for p in m.params:
-                if isinstance(self.types[p], (types.Parser, types.Control, types.Package)) and m.returns is None:
-                    self.ctx.error(p, f"parameter {p.name!r} of an extern cannot have type {self.types[p]}")
-                elif self.types[p] == self.types[decl]:
-                    self.ctx.error(p, f"extern {decl.name!r} cannot have a parameter of its own type")
+        self._type_params(m.type_params)
+        if m.returns is not None:
+            if m.name == decl.name:
+                self.ctx.error(m, f"constructor {m.name!r} cannot have a return type")
+            self.types[m] = self._return_type(m.returns, m.name)
+        self._parameters(m.params, f"constructor {m.name!r}", m.returns is None)
+        for p in m.params:
+            if isinstance(self.types[p], (types.Parser, types.Control, types.Package)) and m.returns is None:
+                self.ctx.error(p, f"parameter {p.name!r} of an extern cannot have type {self.types[p]}")
+            elif self.types[p] == self.types[decl]:
+                self.ctx.error(p, f"extern {decl.name!r} cannot have a parameter of its own type")
 
     def _package(self, decl: ast.PackageDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope():
-            self.types[decl] = types.Package(decl, self._type_params(decl.type_params))
-            self._parameters(decl.params, f"package {decl.name!r}", True)
-        self.ctx.declare(decl)
+        self.types[decl] = types.Package(decl, self._type_params(decl.type_params))
+        self._parameters(decl.params, f"package {decl.name!r}", True)
+        self.ctx.declared(decl)
 
     def _parser_type(self, decl: ast.ParserTypeDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope():
-            self.types[decl] = types.Parser(decl, self._type_params(decl.type_params))
-            self._parameters(decl.params, f"parser {decl.name!r}")
-        self.ctx.declare(decl)
+        self.types[decl] = types.Parser(decl, self._type_params(decl.type_params))
+        self._parameters(decl.params, f"parser {decl.name!r}")
+        self.ctx.declared(decl)
 
     def _control_type(self, decl: ast.ControlTypeDecl) -> None:
         self.ctx.annotations.check(decl.annotations)
-        with self.ctx.scope():
-            self.types[decl] = types.Control(decl, self._type_params(decl.type_params))
-            self._parameters(decl.params, f"control {decl.name!r}")
-        self.ctx.declare(decl)
+        self.types[decl] = types.Control(decl, self._type_params(decl.type_params))
+        self._parameters(decl.params, f"control {decl.name!r}")
+        self.ctx.declared(decl)
 
     def _parser(self, decl: ast.ParserDecl) -> None:
         self._container(decl, types.Parser(decl, tuple(types.TypeVar(p) for p in decl.type_params)))
@@ -315,23 +292,22 @@ class Declarations:
         kind = "parser" if isinstance(decl, ast.ParserDecl) else "control"
         parser = kind == "parser"
         self.ctx.owner = decl
-        with self.ctx.scope(), self.ctx.at(Place.PARSER_LOCAL if parser else Place.CONTROL_LOCAL):
+        with self.ctx.at(Place.PARSER_LOCAL if parser else Place.CONTROL_LOCAL):
             self._type_params(decl.type_params)
             self._parameters(decl.params, f"{kind} {decl.name!r}")
             self._parameters(decl.ctor_params, f"the constructor of {decl.name!r}", True)
             self._container_params(decl, parser)
             self.types[decl] = t
             self.ctx.locals = decl.locals
-            with self.ctx.scope():
-                for local in list(decl.locals):
-                    self.declaration(local)
-                if isinstance(decl, ast.ParserDecl):
-                    self.ctx.parsers.parser(decl)
-                else:
-                    with self.ctx.at(Place.CONTROL):
-                        self._body(decl.body, types.VOID)
+            for local in list(decl.locals):
+                self.declaration(local)
+            if isinstance(decl, ast.ParserDecl):
+                self.ctx.parsers.parser(decl)
+            else:
+                with self.ctx.at(Place.CONTROL):
+                    self._body(decl.body, types.VOID)
         self.ctx.owner = None
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _container_params(self, decl: ast.ParserDecl | ast.ControlDecl, parser: bool) -> None:
         taken = {p.name for p in decl.type_params}

@@ -93,21 +93,19 @@ class Expressions:
         return self.typed(ast.IntLiteral(e.pos, value, e.base), t)
 
     def _name(self, e: ast.Name) -> ast.Expr:
-        found = self.ctx.lookup(e.name, e.absolute)
+        found = self.ctx.names.decls[e]
         if not found:
-            kind = self.ctx.program.match_kinds.get(e.name)
-            if kind is None:
-                self.ctx.unknown_name(e, e.name)
-                return e
-            self.decls[e] = kind
-            return self.typed(e, types.MATCH_KIND)
+            self.ctx.unknown_name(e, e.name)
+            return e
         decl = self.decls[e] = found[0]
+        if isinstance(decl, ast.MatchKindMember):
+            return self.typed(e, types.MATCH_KIND)
         if isinstance(decl, ast.EnumMember):
             assert decl.decl is not None
             return self.typed(ast.EnumRef(e.pos, decl), self.types[decl.decl])
         if isinstance(decl, (ast.TypeDeclaration, ast.TypeParam)):
             t = self.types[decl] if isinstance(decl, ast.TypeDeclaration) else types.TypeVar(decl)
-            written = self.typed(ast.NamedTypeExpr(e.pos, e.name, [], e.absolute), t)
+            written = self.ctx.names.share(e, self.typed(ast.NamedTypeExpr(e.pos, e.name, [], e.absolute), t))
             return self.typed(ast.TypeName(e.pos, written), types.Meta(t))
         if isinstance(decl, ast.ConstDecl):
             self.types[e] = self.types[decl]
@@ -140,12 +138,10 @@ class Expressions:
         return e
 
     def _this(self, e: ast.This) -> ast.Expr:
-        found = self.ctx.lookup("this")
-        if found and isinstance(found[0], ast.Instantiation):
-            self.decls[e] = found[0]
-            self.types[e] = self.types[self.decls[e]]
-        else:
-            self.ctx.error(e, "'this' can only be used in the methods of an instance")
+        for instance in self.ctx.names.decls[e]:
+            self.decls[e] = instance
+            return self.typed(e, self.types[instance])
+        self.ctx.error(e, "'this' can only be used in the methods of an instance")
         return e
 
     def _list(self, e: ast.ListExpr) -> ast.Expr:

@@ -131,7 +131,7 @@ class Instances:
             if found is not None:
                 self.types[decl], self.bindings[decl] = found
                 self._abstract_methods(decl)
-        self.ctx.declare(decl)
+        self.ctx.declared(decl)
 
     def _instance_place(self, decl: ast.Instantiation, t: Type) -> None:
         here = self.ctx.place
@@ -154,21 +154,18 @@ class Instances:
             self.ctx.error(decl, f"{t} has no abstract methods")
             return
         given: set[ast.Method] = set()
-        with self.ctx.scope():
-            this = self.typed(ast.Instantiation(decl.pos, "this", decl.type_expr, []), t)
-            self.ctx.declare(this)
-            for instance in decl.instances:
-                self.declare(instance)
-            for f in decl.methods:
-                self.ctx.declarations.function_body(f, Place.METHOD)
-                m = _implemented(f, abstract)
-                if m is None:
-                    self.ctx.error(f, f"{t} has no abstract method {f.name!r}")
-                    continue
-                if m in given:
-                    self.ctx.error(f, f"method {f.name!r} is implemented twice")
-                given.add(m)
-                self._same_signature(f, m, t)
+        for instance in decl.instances:
+            self.declare(instance)
+        for f in decl.methods:
+            self.ctx.declarations.function_body(f, Place.METHOD)
+            m = _implemented(f, abstract)
+            if m is None:
+                self.ctx.error(f, f"{t} has no abstract method {f.name!r}")
+                continue
+            if m in given:
+                self.ctx.error(f, f"method {f.name!r} is implemented twice")
+            given.add(m)
+            self._same_signature(f, m, t)
         missing = [m for m in abstract if m not in given and m.annotation("optional") is None]
         if missing:
             self.ctx.error(decl, f"abstract method {missing[0].name!r} of {t} is not implemented")

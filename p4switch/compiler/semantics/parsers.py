@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.keysets import same_bits
 from p4switch.compiler.semantics.places import MAX_INT32, Place
@@ -21,20 +20,18 @@ class Parsers:
         self.types = ctx.facts.types
 
     def parser(self, parser: ast.ParserDecl) -> None:
-        by_name: dict[str, ast.ParserState] = {"accept": ast.ACCEPT, "reject": ast.REJECT}
         for state in parser.states:
             if state.name in ("accept", "reject"):
                 self.ctx.error(state, f"state {state.name!r} is built in and cannot be declared")
-            elif state.name in by_name:
-                self.ctx.duplicate(state, by_name[state.name])
             else:
-                by_name[state.name] = state
-        if "start" not in by_name:
+                self.ctx.declared(state)
+        start = next((state for state in parser.states if state.name == "start"), None)
+        if start is None:
             self.ctx.error(parser, f"parser {parser.name!r} has no state 'start'")
-        for state in parser.states:
-            with self.ctx.at(Place.PARSER), self.ctx.scope():
-                self._state(state, by_name)
-        if "start" in by_name and not self._ends(by_name["start"]):
+        with self.ctx.at(Place.PARSER):
+            for state in parser.states:
+                self._state(state)
+        if start is not None and not self._ends(start):
             self.ctx.error(parser, f"parser {parser.name!r} never reaches 'accept' or 'reject'")
 
     def _ends(self, start: ast.ParserState) -> bool:
@@ -54,27 +51,27 @@ class Parsers:
             seen.update(targets)
         return False
 
-    def _state(self, state: ast.ParserState, by_name: dict[str, ast.ParserState]) -> None:
+    def _state(self, state: ast.ParserState) -> None:
         self.ctx.annotations.check(state.annotations)
         state.statements = self.ctx.statements.statements(state.statements)
         transition = state.transition
         if isinstance(transition, ast.Transition):
-            self.ctx.facts.states[transition] = self._target(transition, transition.state, by_name)
+            self.ctx.facts.states[transition] = self._target(transition)
         elif transition is not None:
-            self._select(transition, by_name)
+            self._select(transition)
             if not transition.keys and transition.cases:
                 first = transition.cases[0]
                 state.transition = ast.Transition(transition.pos, first.state)
                 self.ctx.facts.states[state.transition] = self.ctx.facts.states[first]
 
-    def _target(self, at: ast.Node, name: str, by_name: dict[str, ast.ParserState]) -> ast.ParserState:
-        target = by_name.get(name)
-        if target is None:
-            self.ctx.error(at, f"state {name!r} is not declared{did_you_mean(name, by_name)}")
-            return ast.REJECT
-        return target
+    def _target(self, at: ast.Transition | ast.SelectCase) -> ast.ParserState:
+        for target in self.ctx.names.decls[at]:
+            assert isinstance(target, ast.ParserState)
+            return target
+        self.ctx.unknown_name(at, at.state, "state")
+        return ast.REJECT
 
-    def _select(self, select: ast.Select, by_name: dict[str, ast.ParserState]) -> None:
+    def _select(self, select: ast.Select) -> None:
         select.keys = [self.ctx.expressions.expr(k) for k in select.keys]
         for key in select.keys:
             if isinstance(self.types[key], types.InfInt):
@@ -86,7 +83,7 @@ class Parsers:
         key_types = [_matched_as(self.types[k]) for k in select.keys]
         default_at: int | None = None
         for index, case in enumerate(select.cases):
-            self.ctx.facts.states[case] = self._target(case, case.state, by_name)
+            self.ctx.facts.states[case] = self._target(case)
             self._case(case, key_types)
             if default_at is not None:
                 self.ctx.warn(case, "this case is never reached: one before it takes everything")
@@ -154,7 +151,7 @@ class Parsers:
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.Unknown)
         if not isinstance(base, allowed):
             self.ctx.error(v.element_expr, f"a value set cannot have elements of type {self.types[v]}")
-        self.ctx.declare(v)
+        self.ctx.declared(v)
 
 
 def _matched_as(t: Type) -> Type:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -44,8 +43,7 @@ class Statements:
 
     def block(self, b: ast.Block) -> ast.Block:
         self.ctx.annotations.check(b.annotations)
-        with self.ctx.scope():
-            b.statements = self.statements(b.statements)
+        b.statements = self.statements(b.statements)
         return b
 
     def statements(self, statements: list[ast.Statement]) -> list[ast.Statement]:
@@ -59,7 +57,7 @@ class Statements:
             v.init = self.ctx.conversions.convert(
                 self.ctx.expressions.expr(v.init, self.types[v]), self.types[v], f"variable {v.name!r}"
             )
-        self.ctx.declare(v)
+        self.ctx.declared(v)
         return v
 
     def constant(self, c: ast.ConstDecl) -> ast.ConstDecl:
@@ -73,7 +71,7 @@ class Statements:
         )
         if not self.ctx.values.is_constant(c.init):
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
-        self.ctx.declare(c)
+        self.ctx.declared(c)
         return c
 
     def _assign(self, s: ast.Assign) -> ast.Statement:
@@ -81,7 +79,7 @@ class Statements:
             if isinstance(s.target, ast.Slice) and s.target.width is not None:
                 self.ctx.error(s, f"'{s.op}=' cannot be applied to a slice given by its width")
                 return s
-            s.value = ast.Binary(s.target.pos, s.op, copy.deepcopy(s.target), s.value)
+            s.value = ast.Binary(s.target.pos, s.op, self.ctx.names.copy(s.target), s.value)
             s.op = ""
         target = s.target
         if isinstance(target, ast.Slice) and target.width is not None:
@@ -104,7 +102,7 @@ class Statements:
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
         """Check `base[low+:width] = value`; if `low` is not constant, `base` is composed with shifts and masks."""
         base, low = target.base, target.low
-        checked = self.ctx.expressions.expr(copy.deepcopy(target))
+        checked = self.ctx.expressions.expr(self.ctx.names.copy(target))
         if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):
             s.target = checked
             self.assignable(checked)
@@ -113,15 +111,15 @@ class Statements:
             return s
         width = types.width_of(self.types[checked]) or 0
         pos = s.pos
-        whole = self.types[self.ctx.expressions.expr(copy.deepcopy(base))]
+        whole = self.types[self.ctx.expressions.expr(self.ctx.names.copy(base))]
         assert isinstance(whole, types.Bits)
         unsigned = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, whole.width))
         mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << width) - 1)), low)
         kept = ast.Binary(pos, "&", _cast(unsigned, base), ast.Unary(pos, "~", mask))
         field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, width))
-        placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), copy.deepcopy(low))
+        placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), self.ctx.names.copy(low))
         full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
-        s.target = self.ctx.expressions.expr(copy.deepcopy(base))
+        s.target = self.ctx.expressions.expr(self.ctx.names.copy(base))
         self.assignable(s.target)
         s.value = self.ctx.expressions.expr(_cast(full, ast.Binary(pos, "|", kept, placed)))
         return s
@@ -142,14 +140,12 @@ class Statements:
         first = s
         while True:
             s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'if'")
-            with self.ctx.scope():
-                s.then = self.statement(s.then)
+            s.then = self.statement(s.then)
             if not isinstance(s.otherwise, ast.If):
                 break
             s = s.otherwise
         if s.otherwise is not None:
-            with self.ctx.scope():
-                s.otherwise = self.statement(s.otherwise)
+            s.otherwise = self.statement(s.otherwise)
         return first
 
     def _return(self, s: ast.Return) -> ast.Statement:
@@ -180,17 +176,15 @@ class Statements:
 
     def _for(self, s: ast.For) -> ast.Statement:
         self.ctx.annotations.check(s.annotations)
-        with self.ctx.scope():
-            s.init = self.statements(s.init)
-            s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
-            s.update = self.statements(s.update)
-            self._loop_body(s)
+        s.init = self.statements(s.init)
+        s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
+        s.update = self.statements(s.update)
+        self._loop_body(s)
         return s
 
     def _loop_body(self, s: ast.For | ast.ForIn) -> None:
         self.ctx.loops += 1
-        with self.ctx.scope():
-            s.body = self.statement(s.body)
+        s.body = self.statement(s.body)
         self.ctx.loops -= 1
 
     def _for_in(self, s: ast.ForIn) -> ast.Statement:
@@ -199,9 +193,8 @@ class Statements:
         self.ctx.annotations.check(v.annotations)
         self.types[v] = self.ctx.written_types.resolve(v.type_expr)
         s.values = self._collection(s.values, self.types[v])
-        with self.ctx.scope():
-            self.ctx.declare(v)
-            self._loop_body(s)
+        self.ctx.declared(v)
+        self._loop_body(s)
         return s
 
     def _collection(self, e: ast.Expr, t: types.Type) -> ast.Expr:
@@ -275,7 +268,7 @@ class Statements:
         found = next((a for a in table.actions if a.name.lstrip(".") == label.name and a in self.actions), None)
         if found is None:
             default = label.name == "NoAction" and table.default_action is None
-            others = [d for d in self.ctx.lookup(label.name) if isinstance(d, ast.ActionDecl)] if default else []
+            others = [d for d in self.ctx.names.decls[label] if isinstance(d, ast.ActionDecl)] if default else []
             if not others:
                 hint = did_you_mean(label.name, [a.name.lstrip(".") for a in table.actions])
                 self.ctx.error(label, f"{label.name!r} is not an action of table {table.name!r}{hint}")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
-from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.places import MAX_INT64, Place
 
@@ -23,7 +22,7 @@ class Tables:
 
     def table(self, t: ast.TableDecl) -> None:
         self.ctx.annotations.check(t.annotations)
-        self.ctx.declare(t)
+        self.ctx.declared(t)
         with self.ctx.at(Place.TABLE):
             for key in t.keys:
                 self._key(key)
@@ -55,14 +54,13 @@ class Tables:
         elif not isinstance(base, allowed):
             self.ctx.error(key.expr, f"a key cannot have type {t}")
         kind = key.match_kind
-        if kind not in self.ctx.program.match_kinds:
-            hint = did_you_mean(kind, self.ctx.program.match_kinds)
-            self.ctx.error(key, f"match kind {kind!r} is not declared{hint}")
+        if not self.ctx.names.decls[key]:
+            self.ctx.unknown_name(key, kind, "match kind")
         elif kind in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):
             self.ctx.error(key.expr, f"a key of type {t} cannot be matched with {kind}")
 
     def _action(self, ref: ast.ActionRef) -> ast.ActionDecl | None:
-        found = self.ctx.lookup(ref.name.lstrip("."), ref.name.startswith("."))
+        found = self.ctx.names.decls[ref]
         if not found:
             self.ctx.unknown_name(ref, ref.name, "action")
             return None
@@ -157,7 +155,7 @@ class Tables:
         for ref in t.actions:
             if ref.name.lstrip(".") == "NoAction" and "tableonly" in {a.name for a in ref.annotations}:
                 self.ctx.error(ref, "action 'NoAction' is @tableonly, so the table needs another default action")
-        for decl in self.ctx.lookup("NoAction", absolute=True):
+        for decl in self.ctx.names.decls[t]:
             if not isinstance(decl, ast.ActionDecl) or decl.params:
                 self.ctx.error(decl, "'NoAction' must be an action without parameters, as core.p4 declares it")
 

@@ -152,7 +152,7 @@ class WrittenTypes:
         return types.Varbit(width) if t.name == "varbit" else types.Bits(width, t.name == "int")
 
     def _named(self, t: ast.NamedTypeExpr, infer: bool) -> Type:
-        found = self.ctx.lookup(t.name, t.absolute)
+        found = self.ctx.names.decls[t]
         if not found:
             self.ctx.unknown_name(t, t.name, "type")
             return types.UNKNOWN

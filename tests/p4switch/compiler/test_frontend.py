@@ -290,11 +290,10 @@ def test_v1model_versions(tmp_path: Path, version: str, port: str) -> None:
     assert program.facts.bindings[statement.call].param_types == [types.Bits(8 if index else 32)]
 
 
-def test_errors_and_match_kinds_in_order(tmp_path: Path) -> None:
+def test_errors_in_order(tmp_path: Path) -> None:
     program = check(tmp_path, "#include <v1model.p4>\nerror { Mine }")
     assert [program.facts.values[m] for m in program.errors.values()] == list(range(8))
     assert list(program.errors)[-1] == "Mine"
-    assert list(program.match_kinds) == ["exact", "ternary", "lpm", "range", "optional", "selector"]
 
 
 def test_a_number_is_a_value_of_a_type_made_of_bits(tmp_path: Path) -> None:

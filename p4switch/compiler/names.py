@@ -1,0 +1,288 @@
+"""Names: what each use of one stands for, by the scopes of the program alone.
+
+This pass comes between parsing and checking. It reports nothing: whether a name has to stand for something is known
+later (the text of an annotation is free; a label of a switch over actions is an action of its table). The checker reads
+the tables, and reports what is wrong where it comes to it.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from p4switch.compiler import ast
+from p4switch.compiler.source import SourceMap
+
+Scope = dict[str, tuple[ast.Declaration, ...]]
+"""Declarations by name; several only where functions are overloaded."""
+Node = TypeVar("Node", bound=ast.Node)
+_OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
+
+
+@dataclass(eq=False, slots=True)
+class Names:
+    """What names stand for: tables keyed by the nodes of the tree."""
+
+    decls: dict[ast.Node, tuple[ast.Declaration, ...]] = field(default_factory=dict)
+    """Declarations of each use of a name, empty where there is none. Several are overloaded functions. Of a table it
+    is the action `NoAction`, of a table key its match kind, of a transition its state."""
+    wrong: dict[ast.Node, str] = field(default_factory=dict)
+    """Messages about declarations of names that are taken, or that hide a parameter."""
+    _known: dict[ast.Node, list[tuple[Scope, int]]] = field(default_factory=dict)
+    """For names that stand for nothing: the scopes around them, and how many names each had there."""
+
+    def found(self, node: ast.Node, declared: tuple[ast.Declaration, ...], scopes: Iterable[Scope]) -> None:
+        """Note what is `declared` in the `scopes` around `node` for its name."""
+        self.decls[node] = declared
+        if not declared:
+            self._known[node] = [(scope, len(scope)) for scope in scopes]
+
+    def known(self, node: ast.Node) -> Iterator[str]:
+        """Yield the names that are known where the one of `node`, which stands for nothing, is used."""
+        for scope, count in self._known[node]:
+            yield from itertools.islice(scope, count)
+
+    def share(self, node: ast.Node, made: Node) -> Node:
+        """Return `made`, whose name stands for what that of `node` does, if that has one."""
+        if node in self.decls:
+            self.decls[made] = self.decls[node]
+        if node in self._known:
+            self._known[made] = self._known[node]
+        return made
+
+    def copy(self, node: Node) -> Node:
+        """Return a copy of `node`, in which names stand for the same."""
+        copies: dict[int, Any] = {}
+        result = copy.deepcopy(node, copies)
+        todo: list[ast.Node] = [node]
+        while todo:
+            each = todo.pop()
+            self.share(each, copies[id(each)])
+            todo += ast.parts(each)
+        return result
+
+
+def resolve(program: ast.Program) -> None:
+    """Fill `program.facts.names`."""
+    _Resolver(program.source, program.facts.names).visit(program.declarations)
+
+
+class _Resolver:
+    """Goes through the program in the order of its text; a declaration is known behind its end."""
+
+    def __init__(self, source: SourceMap, names: Names) -> None:
+        self._names = names
+        self._source = source
+        self._scopes: list[Scope] = [{}]
+        self._errors: Scope = {}
+        self._match_kinds: Scope = {}
+        self._states: Scope = {}
+        self._in_body = False
+        self._rules: dict[type[ast.Node], Callable[..., None]] = {
+            ast.Name: self._name,
+            ast.NamedTypeExpr: self._type,
+            ast.This: lambda e: self._use(e, "this"),
+            ast.ActionRef: self._action,
+            ast.TableKey: self._key,
+            ast.Transition: self._transition,
+            ast.SelectCase: self._transition,
+            ast.ErrorDecl: lambda d: self._members(d.members, self._errors),
+            ast.MatchKindDecl: lambda d: self._members(d.members, self._match_kinds),
+            ast.EnumDecl: self._enum,
+            ast.ExternDecl: self._extern,
+            ast.Method: self._signature,
+            ast.Instantiation: self._instance,
+            ast.ControlDecl: self._container,
+            ast.ParserDecl: self._container,
+            ast.ParserState: self._state,
+            ast.TableDecl: self._table,
+            ast.TypeParam: self._declare,
+            ast.Parameter: self._parameter,
+            ast.Block: self._block,
+            ast.If: self._if,
+            ast.For: self._for,
+            ast.ForIn: self._for_in,
+        }
+        for kind in (
+            *(ast.StructDecl, ast.HeaderDecl, ast.UnionDecl, ast.TypedefDecl, ast.NewTypeDecl, ast.ConstDecl),
+            *(ast.VarDecl, ast.ValueSetDecl, ast.ActionDecl, ast.FunctionDecl, ast.ExternFunctionDecl),
+            *(ast.PackageDecl, ast.ParserTypeDecl, ast.ControlTypeDecl),
+        ):
+            self._rules[kind] = self._declaration
+
+    def visit(self, nodes: Iterable[ast.Node]) -> None:
+        for node in nodes:
+            self._rules.get(type(node), self._below)(node)
+
+    def _below(self, node: ast.Node) -> None:
+        self.visit(ast.parts(node))
+
+    @contextmanager
+    def _scope(self, in_body: bool = False) -> Iterator[None]:
+        outer = self._in_body
+        self._in_body = outer or in_body
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+        self._in_body = outer
+
+    # Uses
+
+    def _use(self, node: ast.Node, name: str, absolute: bool = False) -> None:
+        scopes = self._scopes[:1] if absolute else self._scopes
+        found = next((scope[name] for scope in reversed(scopes) if name in scope), ())
+        self._names.found(node, found, self._scopes)
+
+    def _name(self, e: ast.Name) -> None:
+        self._use(e, e.name, e.absolute)
+        if not self._names.decls[e] and e.name in self._match_kinds:
+            self._names.decls[e] = self._match_kinds[e.name]
+
+    def _type(self, t: ast.NamedTypeExpr) -> None:
+        self._use(t, t.name, t.absolute)
+        self._below(t)
+
+    def _action(self, ref: ast.ActionRef) -> None:
+        self._use(ref, ref.name.lstrip("."), ref.name.startswith("."))
+        self._below(ref)
+
+    def _key(self, key: ast.TableKey) -> None:
+        self._names.found(key, self._match_kinds.get(key.match_kind, ()), [self._match_kinds])
+        self._below(key)
+
+    def _transition(self, node: ast.Transition | ast.SelectCase) -> None:
+        self._names.found(node, self._states.get(node.state, ()), [self._states])
+        self._below(node)
+
+    # Declarations
+
+    def _declare(self, decl: ast.Declaration) -> None:
+        self._declare_in(self._scopes[-1], decl)
+
+    def _declare_in(self, scope: Scope, decl: ast.Declaration) -> None:
+        """Declare `decl`. Functions may share a name if their parameters differ in number or names."""
+        others = scope.get(decl.name, ())
+        if not others:
+            scope[decl.name] = (decl,)
+            if self._in_body:
+                self._check_shadowing(decl)
+        elif isinstance(decl, _OVERLOADABLE) and not _taken([p.name for p in decl.params], others):
+            scope[decl.name] = (*others, decl)
+        else:
+            here, there = (self._source.locate(one.pos) for one in (decl, others[0]))
+            place = f"line {there.line}" if there.file == here.file else f"{there.file}:{there.line}"
+            self._names.wrong[decl] = f"{decl.name!r} is already declared ({place})"
+
+    def _check_shadowing(self, decl: ast.Declaration) -> None:
+        """Check that a declaration in a body does not hide a parameter."""
+        hidden = next((scope[decl.name][0] for scope in reversed(self._scopes[1:-1]) if decl.name in scope), None)
+        if isinstance(hidden, ast.Parameter):
+            line = self._source.locate(hidden.pos).line
+            self._names.wrong[decl] = f"{decl.name!r} hides a parameter of that name (line {line})"
+
+    def _members(self, members: Sequence[ast.Declaration], space: Scope) -> None:
+        for member in members:
+            self._declare_in(space, member)
+
+    def _declaration(self, decl: ast.Declaration) -> None:
+        self._signature(decl)
+        self._declare(decl)
+
+    def _signature(self, decl: ast.Declaration) -> None:
+        """Resolve what is in `decl`, which has a scope of its own."""
+        self.visit(decl.annotations)
+        with self._scope():
+            self.visit(part for part in ast.parts(decl) if not isinstance(part, ast.Annotation))
+
+    def _parameter(self, p: ast.Parameter) -> None:
+        self._below(p)
+        if p.name not in self._scopes[-1]:
+            self._declare(p)
+
+    def _enum(self, decl: ast.EnumDecl) -> None:
+        self.visit(decl.annotations)
+        if decl.underlying_expr is not None:
+            self.visit([decl.underlying_expr])
+        with self._scope():
+            for member in decl.members:
+                self._below(member)
+                if member.name not in self._scopes[-1]:
+                    self._declare(member)
+        self._declare(decl)
+
+    def _extern(self, decl: ast.ExternDecl) -> None:
+        self._declare(decl)
+        self._signature(decl)
+
+    def _instance(self, decl: ast.Instantiation) -> None:
+        self.visit([*decl.annotations, decl.type_expr, *decl.args])
+        with self._scope():
+            self._scopes[-1]["this"] = (decl,)
+            self.visit(decl.instances)
+            for method in decl.methods:
+                self._signature(method)
+        self._declare(decl)
+
+    def _container(self, decl: ast.ControlDecl | ast.ParserDecl) -> None:
+        self.visit(decl.annotations)
+        with self._scope():
+            self.visit([*decl.type_params, *decl.params, *decl.ctor_params])
+            with self._scope():
+                self.visit(decl.locals)
+                if isinstance(decl, ast.ControlDecl):
+                    self.visit([decl.body])
+                else:
+                    self._states = {"accept": (ast.ACCEPT,), "reject": (ast.REJECT,)}
+                    self._members(decl.states, self._states)
+                    self.visit(decl.states)
+        self._declare(decl)
+
+    def _state(self, state: ast.ParserState) -> None:
+        with self._scope(in_body=True):
+            self._below(state)
+
+    def _table(self, t: ast.TableDecl) -> None:
+        self._declare(t)
+        self._use(t, "NoAction", absolute=True)
+        self._below(t)
+
+    # Statements
+
+    def _block(self, b: ast.Block) -> None:
+        self.visit(b.annotations)
+        with self._scope(in_body=True):
+            self.visit(b.statements)
+
+    def _if(self, s: ast.If) -> None:
+        rest: ast.Statement | None = s
+        while isinstance(rest, ast.If):
+            self.visit([rest.condition])
+            with self._scope():
+                self.visit([rest.then])
+            rest = rest.otherwise
+        if rest is not None:
+            with self._scope():
+                self.visit([rest])
+
+    def _for(self, s: ast.For) -> None:
+        self.visit(s.annotations)
+        with self._scope():
+            self.visit([*s.init, s.condition, *s.update])
+            with self._scope():
+                self.visit([s.body])
+
+    def _for_in(self, s: ast.ForIn) -> None:
+        self.visit([*s.annotations, *s.variable.annotations, s.variable.type_expr, s.values])
+        with self._scope():
+            self._declare(s.variable)
+            with self._scope():
+                self.visit([s.body])
+
+
+def _taken(signature: list[str], others: Sequence[ast.Declaration]) -> bool:
+    """Return whether a function with parameters of these names cannot stand beside the `others`."""
+    return any(not isinstance(o, _OVERLOADABLE) or [p.name for p in o.params] == signature for o in others)
