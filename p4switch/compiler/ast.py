@@ -19,7 +19,6 @@ Positions are offsets that `Program.source.locate(pos)` turns into file, line an
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
@@ -806,23 +805,23 @@ class ListTypeExpr(TypeExpr):
 # What nodes consist of
 
 
-_NODES = [kind for kind in list(globals().values()) if isinstance(kind, type) and issubclass(kind, Node)]
-_PARTS = re.compile(rf"\b({'|'.join(kind.__name__ for kind in _NODES)}|Statement)\b")
-_PLACES = {k: tuple(f.name for f in fields(k) if f.name != "decl" and _PARTS.search(str(f.type))) for k in _NODES}
-"""Attributes of each kind of node that hold the nodes directly below it."""
+_ATTRIBUTES: dict[type[Node], tuple[str, ...]] = {}
+"""Attributes by kind of node, but for those that refer to a declaration elsewhere."""
 
 
 def parts(node: Node) -> list[Node]:
     """Return the nodes directly below `node`, as they are written, in the order of its attributes."""
     result: list[Node] = []
-    for name in _PLACES[type(node)]:
+    names = _ATTRIBUTES.get(type(node))
+    if names is None:
+        names = _ATTRIBUTES[type(node)] = tuple(f.name for f in fields(node) if f.name != "decl")
+    for name in names:
         value = getattr(node, name)
-        if isinstance(value, list):
-            result += value
-        elif isinstance(value, dict):
-            result += value.values()
-        elif value is not None:
+        if isinstance(value, Node):
             result.append(value)
+        elif isinstance(value, (list, dict)):
+            values = value.values() if isinstance(value, dict) else value
+            result += [each for each in values if isinstance(each, Node)]
     return result
 
 
