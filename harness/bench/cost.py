@@ -182,7 +182,7 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
         protocol,
         load_balancer,
         k,
-        len(world.nics),
+        len(world.network.nics),
         cost["data_packets"],
         int(recording.port_stats["tx_packets"].sum()),
         cost["set_up_cpu_s"],
@@ -228,7 +228,7 @@ def all_reduce(scenario: str, transactions: int) -> AllReduce:
     assert recording.conservation["balance"] == 0
     cost = performance(recording)
     return AllReduce(
-        len(world.nics),
+        len(world.network.nics),
         transactions,
         recording.conservation["delivered"],
         cost["set_up_cpu_s"],

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import resource
 import sys
-from typing import TYPE_CHECKING
 
 import psutil
 
 from p4switch.errors import UserError
-
-if TYPE_CHECKING:
-    from harness.worlds.parallel import Crew
 
 # What is left to others, and to what a run makes between two looks.
 _RESERVE_FRACTION = 0.03
@@ -52,22 +48,13 @@ class MemoryLimit:
                 "more (or memory_bytes, to try it all the same)"
             )
 
-    def look(self, now_ns: int, queue_samples: int, crew: Crew) -> None:
-        """Raise UserError if what is held, and what the samples so far will need, exceeds the limit.
+    @property
+    def is_given(self) -> bool:
+        """True if the limit is the run's own; otherwise it is what a machine has left."""
+        return self._limit_bytes is not None
 
-        All workers look together. With a limit the first one judges for all; without, one for each memory.
-        """
-        if self._limit_bytes is not None:
-            of_all = crew.gather(_held_bytes(crew))
-            if not crew.first:
-                return
-            held_bytes = sum(of_all)
-        elif crew.first or crew.own_memory:
-            held_bytes = _held_bytes(crew)
-        else:
-            return
-        if not crew.first:
-            queue_samples = 0  # the first one makes the tables
+    def look(self, now_ns: int, queue_samples: int, held_bytes: int) -> None:
+        """Raise UserError if what is held, and what the samples so far will need, exceeds the limit."""
         to_come_bytes = queue_samples * _TABLE_BYTES_PER_SAMPLE
         limit_bytes = self._limit(held_bytes)
         if held_bytes + to_come_bytes > limit_bytes:
@@ -98,10 +85,8 @@ def _left_by_limits() -> int:
     return most_bytes - mapped_bytes - max(_LEAST_RESERVE_BYTES, int(_RESERVE_OF_LIMIT * most_bytes))
 
 
-def _held_bytes(crew: Crew) -> int:
-    """Return the memory of this process; if it was forked, only its own part."""
-    if not crew.first and not crew.own_memory:
-        return private_bytes()
+def resident_bytes() -> int:
+    """Return the memory of this process."""
     held_bytes: int = psutil.Process().memory_info().rss
     return held_bytes
 

@@ -12,12 +12,10 @@ import gc
 import mmap
 import os
 import pickle
-import resource
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn, Protocol, TypeVar
@@ -25,7 +23,6 @@ from typing import NoReturn, Protocol, TypeVar
 from harness.errors import DeadWorkerError, passed_on
 from harness.plan.run import Run
 from harness.worlds.expected import Expected, best_workers, expected
-from harness.worlds.memory import private_bytes
 from harness.worlds.ranks import Ranks
 from p4switch import processes
 from p4switch.errors import UserError
@@ -38,7 +35,6 @@ AUTO = "auto"
 _SPINS = 20_000
 _LOOK_S = 0.1  # of one that is done, at its parent
 _Value = TypeVar("_Value")
-_Key = TypeVar("_Key")
 
 
 class Crew(Protocol):
@@ -71,32 +67,6 @@ class Crew(Protocol):
         """Tell all, this one included, or the others; they get it when they meet next."""
 
 
-class Alone:
-    """Single worker."""
-
-    count = 1
-    own_memory = True
-    first = True
-
-    def has(self, node: int) -> bool:
-        return True
-
-    def at_work(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-    def gather(self, value: _Value) -> list[_Value]:
-        return [value]
-
-    def agree(self, value: _Value) -> _Value:
-        return value
-
-    def either(self, value: bool) -> bool:
-        return value
-
-    def tell(self, data: bytes, others: bool = False) -> None:
-        raise AssertionError("nobody else is there")
-
-
 @dataclass(frozen=True)
 class _Process:
     """A worker that was forked. `errors` is the end of a pipe that has its exception, if it ends by one."""
@@ -116,20 +86,20 @@ class Joined:
         rank: int,
         count: int,
         told: Callable[[list[bytes]], object],
-        late: Callable[[int], object] | None,
+        on_start: Callable[[int], object] | None,
     ) -> None:
         """Join the workers.
 
         `owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
 
-        `late` is for tests: called with the rank when a worker begins.
+        `on_start` is for tests: called with the rank when a worker begins.
         """
         self.rank = rank
         self.count = count
         self._fabric = fabric
         self._owners = owners
         self._told = told
-        self._late = late
+        self._on_start = on_start
 
     @property
     def first(self) -> bool:
@@ -153,8 +123,8 @@ class Joined:
         self._fabric.tell(data, others)
 
     def _begin(self) -> None:
-        if self._late is not None:
-            self._late(self.rank)
+        if self._on_start is not None:
+            self._on_start(self.rank)
 
 
 class Workers(Joined):
@@ -168,9 +138,9 @@ class Workers(Joined):
         owners: Sequence[int],
         count: int,
         told: Callable[[list[bytes]], object],
-        late: Callable[[int], object] | None = None,
+        on_start: Callable[[int], object] | None = None,
     ) -> None:
-        super().__init__(fabric, owners, 0, count, told, late)
+        super().__init__(fabric, owners, 0, count, told, on_start)
         self._parent = os.getpid()
         self._processes: list[_Process] = []
 
@@ -301,9 +271,9 @@ class RankCrew(Joined):
         owners: Sequence[int],
         ranks: Ranks,
         told: Callable[[list[bytes]], object],
-        late: Callable[[int], object] | None = None,
+        on_start: Callable[[int], object] | None = None,
     ) -> None:
-        super().__init__(fabric, owners, ranks.rank, ranks.count, told, late)
+        super().__init__(fabric, owners, ranks.rank, ranks.count, told, on_start)
         self._ranks = ranks
 
     @contextlib.contextmanager
@@ -384,18 +354,3 @@ def paying_workers(run: Run, foreseen: Expected, traced: bool) -> int:
     if traced and not foreseen.independent:
         return 1
     return best_workers(run, foreseen, min(processes.processors(), MOST_WORKERS))
-
-
-def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
-    """Return CPU time and memory of all workers together, at the first one."""
-    own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    if not crew.first and not crew.own_memory:
-        own_bytes = private_bytes()
-    costs = crew.gather((cpu_s, own_bytes))
-    return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
-
-
-def merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:
-    """Return the union of what several workers know by name or number, in this order."""
-    whole = {name: value for part in parts for name, value in part.items()}
-    return {name: whole[name] for name in order if name in whole}

@@ -18,7 +18,6 @@ from operator import itemgetter
 from harness.workloads import Flow
 from harness.worlds import reports
 from harness.worlds.host_session import Completed, Delivered, Event
-from harness.worlds.parallel import Crew
 from harness.worlds.session import Session
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
@@ -28,16 +27,21 @@ class Turns:
     """The turns of the hosts of one run, whose traffic is `local`. All workers take them alike."""
 
     def __init__(
-        self, fabric: Fabric, session: Session, crew: Crew, least_ns: Callable[[Flow], int]
+        self,
+        fabric: Fabric,
+        session: Session,
+        least_ns: Callable[[Flow], int],
+        tell_others: Callable[[bytes], object] | None = None,
     ) -> None:
         """Prepare the turns.
 
-        `least_ns`: how long a flow takes at least from its start until it is done.
+        `least_ns`: how long a flow takes at least from its start until it is done. `tell_others`: tell the other
+        workers; None: there are none.
         """
         self._fabric = fabric
         self._session = session
-        self._crew = crew
         self._least_ns = least_ns
+        self._tell_others = tell_others
         traffic = session.traffic
         self._awaited: tuple[type, ...] = (
             *((Delivered,) if traffic.follows_deliveries else ()),
@@ -62,17 +66,16 @@ class Turns:
     def report(self, host: int, event: Event) -> None:
         """Take what a host reports, in a call of its own, and hold it where flows may follow from that."""
         now_ns = self._fabric.now_ns
-        if self._crew.count > 1:
-            data = reports.packed(now_ns, host, event, self._session.is_joint(event))
-            self._crew.tell(data, others=True)
+        if self._tell_others is not None:
+            self._tell_others(reports.packed(now_ns, host, event, self._session.is_joint(event)))
         if self._keep(now_ns, host, event):
             self._fabric.hold(host, now_ns + 1)
         else:
             self._fabric.settle_again()
 
-    def hear(self, told: Iterable[bytes]) -> None:
+    def hear(self, messages: Iterable[bytes]) -> None:
         """Take what hosts of other workers have reported."""
-        for data in told:
+        for data in messages:
             time_ns, host, event = reports.unpacked(data)
             if self._keep(time_ns, host, event) and (time_ns, host) < self._turn:
                 raise RuntimeError(
@@ -80,7 +83,7 @@ class Turns:
                     "its may_report has missed a frame"
                 )
 
-    def take(self, host: int) -> None:
+    def hand_over(self, host: int) -> None:
         """Make it the turn of a host, which gets a message now."""
         self._fabric.turn(host, self._fabric.now_ns)
         self._taken.add(host)

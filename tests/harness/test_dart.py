@@ -103,7 +103,7 @@ class Outcome:
 def carried_out(run: Run) -> Outcome:
     world = VirtualWorld(run, capture=True)
     recording = world.run()
-    queue_pairs = [qp for nic in world.nics for qp in nic.queue_pairs.values()]
+    queue_pairs = [qp for nic in world.network.nics for qp in nic.queue_pairs.values()]
     disorder = sum(qp.stats.out_of_order + qp.stats.naks_sent + qp.stats.packets_retransmitted for qp in queue_pairs)
     sent = received = most = 0
     hosts = run.topology.host_by_name
@@ -111,13 +111,14 @@ def carried_out(run: Run) -> Outcome:
         if frame[12:14] != b"\x08\x00" or frame[wire.BTH] > wire.SEND_ONLY:
             continue
         tokens = frame[wire.BECN] >> 3 & 7
-        if (world.links[link][0] in hosts) == (direction == 0):
+        if (world.network.links[link][0] in hosts) == (direction == 0):
             sent += tokens
         else:
             received += tokens
             most = max(most, wire.INITIAL_TTL - frame[wire.TTL] - 1)
     tables = recording.tables
-    held = sum(any(pipe.register_read("dft_key", entry)) for pipe in world._pipes.values() for entry in range(16))
+    pipes = world.network.pipes.values()
+    held = sum(any(pipe.register_read("dft_key", entry)) for pipe in pipes for entry in range(16))
     counts = {name: int(tables[name]["packets"].sum()) if len(tables[name]) else 0 for name in COUNTERS}
     return Outcome(recording, disorder, sent, received, most, held, counts)
 

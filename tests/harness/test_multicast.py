@@ -55,7 +55,7 @@ def test_every_byte_arrives_once_at_each_member(cc: str, senders: int, receivers
     for number, group in enumerate(run.groups, start=2):
         assert len(group.members) == members
         for host in range(16):
-            qp = world.nics[host].queue_pairs.get(number)
+            qp = world.network.nics[host].queue_pairs.get(number)
             if host in group.members:
                 assert qp is not None
                 counted = (qp.stats.bytes_delivered, qp.stats.packets_received, qp.stats.duplicates)
@@ -90,7 +90,7 @@ def test_what_a_broken_link_lost_is_sent_again(reliability: str) -> None:
     (record,) = recording.flows
     assert recording.conservation["drop_link_down"] > 0
     assert record.columns["retransmitted"] > 0
-    delivered = [nic.queue_pairs[2].stats.bytes_delivered for nic in world.nics]
+    delivered = [nic.queue_pairs[2].stats.bytes_delivered for nic in world.network.nics]
     assert delivered == [0, *[50_000] * 15]
 
 

@@ -94,7 +94,7 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
     for flow in range(flows):
         world = VirtualWorld(run, trace=Tracing(flow, pipelines=False))
         world.run()
-        hops = ((world.names[node], event, port) for _, node, event, port, *_ in world.trace_records())
+        hops = ((world.network.names[node], event, port) for _, node, event, port, *_ in world.trace_records())
         found.append(list(dict.fromkeys((node, port) for node, event, port in hops
                                         if event == "transmit" and node in switches)))
     return found

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from harness.measure.recording import Recording
-from harness.worlds import virtual
+from harness.worlds import network
+from harness.worlds.virtual import VirtualWorld
 from host_agents import wire
 from host_agents.cc.accurate import FRP
 from host_agents.nic import Nic
@@ -51,7 +52,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[[Loses], None]:
     def use(loses: Loses) -> None:
         monkeypatch.setattr(LossyNic, "loses", staticmethod(loses), raising=False)
         monkeypatch.setattr(LossyNic, "lost", 0)
-        monkeypatch.setattr(virtual, "Nic", LossyNic)
+        monkeypatch.setattr(network, "Nic", LossyNic)
 
     return use
 
@@ -82,7 +83,7 @@ def victim_flow(**accurate: Any) -> dict[str, Any]:
 
 def run(values: dict[str, Any]) -> Recording:
     """Run a scenario, and check that only what the test dropped was lost."""
-    recording = virtual.VirtualWorld(planned(values)).run()
+    recording = VirtualWorld(planned(values)).run()
     assert recording.conservation["balance"] == 0
     assert {k: v for k, v in recording.conservation.items() if k.startswith("drop_") and v} == {}
     assert sum(record.columns["retransmitted"] for record in recording.flows) == 0

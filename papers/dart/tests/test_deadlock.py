@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.worlds import virtual
+from harness.worlds import network
 from papers.dart.studies.deadlock import measure, summary
 
 SEEDS = range(1, 6)
@@ -27,7 +27,7 @@ def test_without_a_rule_for_lanes_some_loads_deadlock() -> None:
 
 def test_packets_that_count_in_the_class_that_they_leave_by_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the first test: a change of lanes then pauses the wrong class, and headroom runs over."""
-    monkeypatch.setattr(virtual, "dscp_classes", lambda _: None)
+    monkeypatch.setattr(network, "dscp_classes", lambda _: None)
     outcomes = [measure(seed, "turn") for seed in SEEDS]
     assert sum(outcome.dropped for outcome in outcomes) > 0
     assert not all(outcome.whole for outcome in outcomes)

@@ -200,7 +200,7 @@ def test_incast_of_100_without_a_drop_of_any_kind() -> None:
     assert recording.ended == "done"
     assert {k: v for k, v in recording.conservation.items() if k.startswith("drop_") and v} == {}
     assert recording.conservation["balance"] == 0
-    received = [qp.stats for nic in world.nics for qp in nic.queue_pairs.values() if qp.stats.packets_received]
+    received = [qp.stats for nic in world.network.nics for qp in nic.queue_pairs.values() if qp.stats.packets_received]
     assert [stats.bytes_delivered for stats in received] == [1_000_000] * 100
     assert sum(stats.duplicates for stats in received) == 0
     assert sum(stats.trimmed_received for stats in received) > 10_000

@@ -14,11 +14,11 @@ from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.workloads import Flow, Traffic, allreduce, alltoall
 from harness.workloads.schedule import ScheduleTraffic
-from harness.worlds import virtual
+from harness.worlds import starts
 from harness.worlds.host_session import Post
-from harness.worlds.parallel import Alone
 from harness.worlds.session import Session
 from harness.worlds.turns import Turns
+from harness.worlds.virtual import VirtualWorld
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
@@ -31,7 +31,7 @@ def run(topology: dict[str, Any], cc: str, rate_interval_ns: int) -> Recording:
         "record": {"queue_interval_ns": 7_000, "rate_interval_ns": rate_interval_ns},
         "limit_ns": 20_000_000,
     }
-    return virtual.VirtualWorld(plan("x", check(tables), Path())[0]).run()
+    return VirtualWorld(plan("x", check(tables), Path())[0]).run()
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_flows_are_the_same_however_far_ahead_hosts_get_them(
     monkeypatch: pytest.MonkeyPatch, topology: dict[str, Any], cc: str
 ) -> None:
     ahead = run(topology, cc, 50_001)
-    assert virtual._HAND_OVER_NS > 0
-    monkeypatch.setattr(virtual, "_HAND_OVER_NS", 0)
+    assert starts._HAND_OVER_NS > 0
+    monkeypatch.setattr(starts, "_HAND_OVER_NS", 0)
     at_once = run(topology, cc, 50_001)
     assert len(ahead.flows) > 50
-    starts = [record.flow.start_ns for record in ahead.flows]
-    assert min(np.diff(sorted(starts))) < 20_000, "some were handed over"
+    starts_ns = [record.flow.start_ns for record in ahead.flows]
+    assert min(np.diff(sorted(starts_ns))) < 20_000, "some were handed over"
     assert [astuple(record) for record in ahead.flows] == [astuple(record) for record in at_once.flows]
     for name in ("port_stats", "queue_stats", "pfc_stats"):
         for column, values in getattr(ahead, name).items():
@@ -78,7 +78,7 @@ def followed(workload: dict[str, Any], cc: str = "hpcc", k: int = 4, **tables: A
         "record": {"queue_interval_ns": 7_000, "rate_interval_ns": 25_000},
         **tables,
     }
-    return virtual.VirtualWorld(plan("x", check(scenario), Path())[0]).run()
+    return VirtualWorld(plan("x", check(scenario), Path())[0]).run()
 
 
 def not_local(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPa
         "nic": {"mtu_bytes": 4096},
         "workload": FOLLOWING[workload],
     }
-    recording = virtual.VirtualWorld(plan("x", check(tables), Path())[0], workers=2).run()
+    recording = VirtualWorld(plan("x", check(tables), Path())[0], workers=2).run()
     assert recording.ended == "done"
     assert len(settled) > 50
     assert counting[0].meetings < 1.5 * len(settled), "more than one and a half in a window in which hosts are held"
@@ -215,10 +215,10 @@ def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
 
     def carry(host: int, request: object) -> None:
         if isinstance(request, Post):
-            turns.take(host)
+            turns.hand_over(host)
 
     session = Session(traffic, lambda *ends: ("a", "b"), carry, [])
-    turns = Turns(cast(Fabric, fabric), session, Alone(), lambda flow: 1)
+    turns = Turns(cast(Fabric, fabric), session, lambda flow: 1)
     session.begin()
     turns.begin()
     turns.settle(20)

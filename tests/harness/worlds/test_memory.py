@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -14,25 +14,31 @@ from harness.cli import main
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds import building, memory, virtual
+from harness.worlds.local import LocalWorld
 from harness.worlds.memory import MemoryLimit
-from harness.worlds.parallel import Alone
+from harness.worlds.parallel import Crew
+from harness.worlds.partitioned import PartitionedWorld
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
 GIB = 1 << 30
-_Value = TypeVar("_Value")
 
 
-class OneOfTwo(Alone):
-    """The other one has gathered 4 GiB."""
+class OneOfTwo:
+    """A crew whose other worker has gathered 4 GiB."""
 
     count = 2
 
     def __init__(self, first: bool, own_memory: bool = True) -> None:
         self.first, self.own_memory = first, own_memory
 
-    def gather(self, value: _Value) -> list[_Value]:
-        return [value, type(value)(4 * GIB)] if self.first else []  # type: ignore[call-arg]
+    def gather(self, value: int) -> list[int]:
+        return [value, 4 * GIB] if self.first else []
+
+
+def look(limit: MemoryLimit, crew: OneOfTwo, queue_samples: int = 0) -> None:
+    whole = PartitionedWorld(cast(LocalWorld, None), cast(Crew, crew), {})
+    whole.look_at_memory(limit, 1000, queue_samples)
 
 
 def world(**settings: Any) -> VirtualWorld:
@@ -70,10 +76,11 @@ def test_a_run_that_only_waits_and_samples_ends_before_its_samples_fill_the_memo
 def test_what_the_machine_has_left_is_the_limit_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * GIB, total=16 * GIB))
     limit = MemoryLimit("x", None)
-    limit.look(1000, 0, Alone())
-    limit.look(1000, 40_000_000, Alone())
+    held_bytes = psutil.Process().memory_info().rss
+    limit.look(1000, 0, held_bytes)
+    limit.look(1000, 40_000_000, held_bytes)
     with pytest.raises(UserError, match=r"x: out of memory after 1 us of model time.* 48,000,000 queue samples"):
-        limit.look(1000, 48_000_000, Alone())
+        limit.look(1000, 48_000_000, held_bytes)
 
 
 def test_a_network_that_cannot_fit_is_not_built() -> None:
@@ -94,28 +101,28 @@ def test_a_network_counts_once_for_each_rank_that_builds_it(monkeypatch: pytest.
 
 def test_what_all_workers_hold_counts() -> None:
     held_bytes = psutil.Process().memory_info().rss
-    MemoryLimit("x", held_bytes + 5 * GIB).look(1000, 0, OneOfTwo(first=True))
-    MemoryLimit("x", 1).look(1000, 0, OneOfTwo(first=False))  # the first one's to say
+    look(MemoryLimit("x", held_bytes + 5 * GIB), OneOfTwo(first=True))
+    look(MemoryLimit("x", 1), OneOfTwo(first=False))  # the first one's to say
     with pytest.raises(UserError, match="x: out of memory"):
-        MemoryLimit("x", held_bytes + 3 * GIB).look(1000, 0, OneOfTwo(first=True))
+        look(MemoryLimit("x", held_bytes + 3 * GIB), OneOfTwo(first=True))
 
 
 def test_each_rank_looks_at_its_own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=GIB, total=64 * GIB))
     limit = MemoryLimit("x", None)
-    limit.look(1000, 0, OneOfTwo(first=False, own_memory=False))  # the first one's machine
+    look(limit, OneOfTwo(first=False, own_memory=False))  # the first one's machine
     with pytest.raises(UserError, match=r"x: out of memory .* 0 queue samples"):
-        limit.look(1000, 48_000_000, OneOfTwo(first=False))
+        look(limit, OneOfTwo(first=False), 48_000_000)
 
 
 def test_workers_look_together_while_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(virtual, "_SAMPLES_A_LOOK", 1)
     looked: list[int] = []
-    look = MemoryLimit.look
+    original = MemoryLimit.look
 
     def counted(limit: MemoryLimit, now_ns: int, *others: Any) -> None:
         looked.append(now_ns)
-        look(limit, now_ns, *others)
+        original(limit, now_ns, *others)
 
     monkeypatch.setattr(MemoryLimit, "look", counted)
     record = {"queue_interval_ns": 1_000, "rate_interval_ns": 3_000}
@@ -133,7 +140,7 @@ def test_what_a_forked_worker_takes_ends_the_run() -> None:
 
     run = world(memory_bytes=psutil.Process().memory_info().rss + GIB // 8).run_plan
     with pytest.raises(UserError, match="out of memory"):
-        VirtualWorld(run, workers=2, late=take).run()
+        VirtualWorld(run, workers=2, on_start=take).run()
     assert VirtualWorld(run, workers=2).run().ended == "done"
 
 

@@ -122,7 +122,7 @@ def test_workers_write_what_one_writes(data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         rng = random.Random(seed)
         owners = {name: rng.randrange(workers) for name in run.topology.ports}
-    compare(run, workers, owners=owners, late=late_by(seed))
+    compare(run, workers, owners=owners, on_start=late_by(seed))
 
 
 def test_traces_captures_and_coverage_are_the_same() -> None:
@@ -176,7 +176,7 @@ def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, An
     assert any(record.completed_ns < 0 for record in recording.flows)
     assert any(record.completed_ns > 0 for record in recording.flows)
     owners = {name: index % 3 for index, name in enumerate(run.topology.ports)}
-    compare(run, 3, owners=owners, late=late_by(1))
+    compare(run, 3, owners=owners, on_start=late_by(1))
 
 
 @pytest.mark.parametrize("response_order", ["fifo", "random"])
@@ -198,7 +198,7 @@ def test_collectives_are_the_same(response_order: str) -> None:
         nic={"mtu_bytes": 144, "rto_ns": 20_000},
     )
     owners = {name: place % 3 for place, name in enumerate(run.topology.ports)}
-    compare(run, 3, owners=owners, late=late_by(1))
+    compare(run, 3, owners=owners, on_start=late_by(1))
     recording = VirtualWorld(run).run()
     assert recording.ended == "done"
     assert recording.tables["operations"]["repeats"].sum() > 0
@@ -297,7 +297,7 @@ def fail() -> None:
 def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
     what: Callable[[], object], error: type[Exception], words: str
 ) -> None:
-    world = VirtualWorld(planned(workload=WORKLOADS[0]), workers=3, late=ends_by(what))
+    world = VirtualWorld(planned(workload=WORKLOADS[0]), workers=3, on_start=ends_by(what))
     others = set(psutil.Process().children())  # of other tests
     over = Event()
     Thread(target=over.wait, daemon=True).start()  # gets signals, too, as those of libraries do

@@ -1,0 +1,251 @@
+"""The network of the virtual world in one process: hosts, P4 switches and links on one discrete-event clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.control.rerouting import Rerouting
+from harness.plan.headroom import headroom_bytes, xoff_bytes
+from harness.plan.run import LinkChange, RouteChange, Run
+from harness.worlds import building
+from harness.worlds.host_session import Connect, Event, HostSession, Post
+from harness.worlds.whole_frames import WholeFrames
+from host_agents import wire
+from host_agents.assignments import Assignment
+from host_agents.nic import Nic
+from p4switch.fabric import Fabric
+from p4switch.p4runtime.client import LocalClient
+from p4switch.p4runtime.device import Device
+from p4switch.trace import Decoder
+from p4switch.traffic.settings import Trimming, dscp_classes
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch as Pipe
+
+_Value = TypeVar("_Value")
+
+
+class Network:
+    """Network of one run. A process runs all of its nodes, or those to which it is restricted."""
+
+    def __init__(
+        self,
+        run: Run,
+        report: Callable[[int, Event], object],
+        *,
+        independent_hosts: bool,
+        settle: Callable[[int], object] | None = None,
+        compiler: str = "builtin",
+        traced: bool = False,
+        capture: bool = False,
+    ) -> None:
+        """Build the network.
+
+        `report` gets the events of hosts. `independent_hosts` and `settle`: see `Fabric`. `traced`: build pipelines
+        that record what they do. `capture`: record the frames on all hosts' links.
+        """
+        self.run_plan = run
+        self.fabric = Fabric(
+            framing_bytes=run.scenario.framing_bytes, independent_hosts=independent_hosts, settle=settle
+        )
+        self.names: list[str] = []  # by fabric node; hosts come first
+        self.links: list[tuple[str, str]] = []
+        self.nics: list[Nic] = []
+        self.hosts: list[HostSession] = []
+        self.pipes: dict[str, Pipe] = {}  # by switch
+        self.clients: dict[str, LocalClient] = {}  # by switch
+        self.nodes: dict[str, int] = {}  # the fabric's, by name
+        switch_ports = sum(len(run.topology.ports[switch.name]) for switch in run.topology.switches)
+        self._to_build = len(run.topology.hosts) + switch_ports
+        self._built = 0
+        self._add_hosts(report)
+        trimming = self._add_switches(compiler, traced)
+        self._add_links(capture)
+        self._limit_ingress()
+        for (node, port), each in trimming.items():
+            self.fabric.set_trimming(node, port, **each.model_dump())
+        self._owned = [True] * len(self.names)  # by fabric node
+
+    # Building
+
+    def _add_hosts(self, report: Callable[[int, Event], object]) -> None:
+        run = self.run_plan
+        samples = run.scenario.record.rate_interval_ns > 0
+        for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
+            nic = Nic(config, run.protocol, run.load_balancing)
+            self.nics.append(nic)
+            self.hosts.append(
+                HostSession(nic, partial(report, host.index), run.flow_columns, samples, run.group_senders)
+            )
+            self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
+            self._report_built(1)
+
+    def _add_switches(self, compiler: str, traced: bool) -> dict[tuple[int, int], Trimming]:
+        """Return what is trimmed, by fabric node and port."""
+        run = self.run_plan
+        trimming: dict[tuple[int, int], Trimming] = {}
+        self.pipeline = pipeline(run.build, traced, compiler)
+        program = self.pipeline.program
+        settings = run.scenario.switch
+        common = run.controller_settings()
+        self._rerouting = Rerouting(run.topology, program, run.program_parameters, common)
+        for switch in run.topology.switches:
+            pipe = self.pipes[switch.name] = self.pipeline.switch(switch.device_id, run.seed)
+            client = self.clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
+            view = controller.switch_view(run.topology, switch, common)
+            controller.install(client, program, run.program_parameters, view)
+            node = self.fabric.add_switch(
+                pipe,
+                name=switch.name,
+                latency_ns=settings.latency_ns,
+                dscp_classes=dscp_classes(common.priority_of_dscp),
+                **settings.traffic(),
+            )
+            ports = run.program_parameters.trimming_ports(view)
+            trimming.update({(node, port): each for port, each in ports.items()})
+            self._name(switch.name, node)
+            self._report_built(len(run.topology.ports[switch.name]))
+        return trimming
+
+    def _name(self, name: str, node: int) -> None:
+        assert node == len(self.names)
+        self.names.append(name)
+        self.nodes[name] = node
+
+    def _report_built(self, more: int) -> None:
+        """Report the progress of building: hosts count once, switches by their ports, which matches their times."""
+        self._built += more
+        building.tell(self._built / self._to_build)
+
+    def _add_links(self, capture: bool) -> None:
+        run = self.run_plan
+        hosts = run.topology.host_by_name
+        self.host_rates_bps = [0] * len(hosts)  # of hosts' links, the highest there will be
+        changes = run.link_changes()
+        run_seed = run.seed << 32  # links are numbered from there
+        for link in run.topology.links:
+            number = self.fabric.connect(
+                self.nodes[link.a],
+                0 if link.a in hosts else link.a_port,
+                self.nodes[link.b],
+                0 if link.b in hosts else link.b_port,
+                rate_bps=link.rate_bps,
+                delay_ns=link.delay_ns,
+                loss=link.loss,
+                seed=run_seed,
+                framing_bytes=run.scenario.framing_bytes if link.framing_bytes is None else link.framing_bytes,
+            )
+            assert number == len(self.links)
+            self.links.append((link.a, link.b))
+            for name in (link.a, link.b):
+                if name in hosts:
+                    changed_bps = (change.rate_bps or 0 for change in changes if change.link == number)
+                    self.host_rates_bps[hosts[name].index] = max(link.rate_bps, *changed_bps, 0)
+            if capture and (link.a in hosts or link.b in hosts):
+                self.fabric.capture(number)
+
+    def _limit_ingress(self) -> None:
+        """Set PFC, and the limits of ingress ports.
+
+        A limit without PFC is a threshold without headroom: nothing gets beyond it, so nothing is ever
+        paused.
+        """
+        run = self.run_plan
+        settings = run.scenario.switch
+        pfc = settings.pfc
+        if not pfc.enabled and settings.ingress_bytes is None:
+            return
+        for switch in run.topology.switches:
+            for port, there in run.topology.ports[switch.name].items():
+                limit_bytes = xoff_bytes(run, switch.name, there)
+                self.fabric.set_pfc(
+                    self.nodes[switch.name],
+                    priorities=run.lossless_priorities,
+                    port=port,
+                    xoff_bytes=limit_bytes,
+                    alpha=pfc.alpha if limit_bytes is None else None,
+                    xon_gap_bytes=pfc.xon_gap_bytes,
+                    headroom_bytes=headroom_bytes(run, switch.name, there) if pfc.enabled else 0,
+                    reaction_ns=pfc.reaction_ns,
+                )
+
+    # Which nodes this process runs
+
+    def restrict(self, owned: Sequence[bool]) -> None:
+        """Leave the other nodes to other workers; `owned` is by fabric node."""
+        self._owned = list(owned)
+
+    def owns(self, node: int) -> bool:
+        """Return whether this process runs a node."""
+        return self._owned[node]
+
+    def own(self, by_name: Mapping[str, _Value]) -> dict[str, _Value]:
+        """Return the entries of the nodes that this process runs."""
+        return {name: value for name, value in by_name.items() if self._owned[self.nodes[name]]}
+
+    def own_hosts(self) -> Iterator[tuple[int, HostSession]]:
+        """Yield the hosts that this process runs, by index."""
+        return ((index, host) for index, host in enumerate(self.hosts) if self._owned[index])
+
+    # What happens to it
+
+    def change_link(self, change: LinkChange, now_ns: int) -> None:
+        if change.up is not None:
+            self.fabric.set_link_up(change.link, change.up)
+        if change.rate_bps is not None:
+            self.fabric.set_link_rate(change.link, change.rate_bps, direction=change.direction)
+        if change.delay_ns is not None:
+            self.fabric.set_link_delay(change.link, change.delay_ns)
+        if change.loss is not None:
+            self.fabric.set_link_loss(change.link, change.loss)
+
+    def reroute(self, change: RouteChange, now_ns: int) -> None:
+        for switch in self.run_plan.topology.switches:
+            if self._owned[self.nodes[switch.name]]:
+                self.clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
+
+    def carry(self, host: int, request: Connect | Post | Assignment) -> None:
+        """Carry a request from the session to a host, if this process runs it."""
+        if not self._owned[host]:
+            return
+        if isinstance(request, Connect):
+            self.hosts[host].connect(request)
+        elif isinstance(request, Assignment):
+            self.hosts[host].assign(request)
+            self.fabric.kick(host)
+        elif request.start_ns <= self.fabric.now_ns:
+            self._post(host, request, self.fabric.now_ns)
+        else:
+            self.fabric.at(request.start_ns, partial(self._post, host, request), host=host)
+
+    def _post(self, host: int, request: Post, now_ns: int) -> None:
+        self.hosts[host].post(request, now_ns)
+        self.fabric.kick(host)
+        if request.stop_ns is not None:
+            self.fabric.at(request.stop_ns, partial(self._stop, host, request), host=host)
+
+    def _stop(self, host: int, request: Post, now_ns: int) -> None:
+        self.hosts[host].stop(request)
+        self.fabric.kick(host)
+
+    # Its records
+
+    def captured(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
+        for time_ns, link, direction, headers, _ in self.fabric.captured():
+            a, b = self.links[link]
+            yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
+
+    def decoder(self) -> Decoder:
+        """Return the decoder of what the traced pipelines have recorded."""
+        assert self.pipeline.traced is not None
+        return Decoder(self.pipeline.traced)
+
+
+def _device(pipe: Pipe, device_id: int) -> Device:
+    """Return the P4Runtime target in front of a switch, whose clock nothing here asks for."""
+    return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)

@@ -1,0 +1,160 @@
+"""A local world in each of several workers, and what is read from all of them: docs/decisions/0005-workers.md.
+
+All workers ask the same, in the same order. The answers are right at the one that leads; at the others only those that
+say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from harness.measure.recording import Integers
+from harness.plan.probes import Probe, QueueProbe
+from harness.plan.probes.base import Values
+from harness.worlds.host_session import HostReport, RateSample
+from harness.worlds.local import Counts, LocalWorld, by_switch, most_resident_bytes
+from harness.worlds.memory import MemoryLimit, private_bytes, resident_bytes
+from harness.worlds.parallel import Crew
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class PartitionedWorld:
+    """World in several processes, each of which has a local world and runs its part of the nodes."""
+
+    def __init__(self, local: LocalWorld, crew: Crew, rank_of: Mapping[str, int]) -> None:
+        """Prepare the world, whose workers exist in `at_work`; `rank_of`: whose a node is, by name."""
+        self._local = local
+        self._crew = crew
+        self._rank_of = rank_of
+
+    @property
+    def leads(self) -> bool:
+        """True in the process that writes and prints."""
+        return self._crew.first
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Run the workers during the block."""
+        with self._crew.at_work():
+            network = self._local.network
+            network.restrict([self._crew.has(node) for node in range(len(network.names))])
+            yield
+
+    def decided(self, value: _Value) -> _Value:
+        """Return what the first worker has decided, at all."""
+        return self._crew.agree(value)
+
+    # What hosts do
+
+    def is_busy(self) -> bool:
+        """Return whether something is under way anywhere, or will be, at all."""
+        return self._crew.either(self._local.is_busy())
+
+    def moved(self) -> int:
+        """Return the sum of what `HostSession.moved` returns."""
+        return sum(self._crew.gather(self._local.moved()))
+
+    def advanced_bytes(self) -> int:
+        """Return the sum of what `HostSession.advanced_bytes` returns."""
+        return sum(self._crew.gather(self._local.advanced_bytes()))
+
+    def rate_samples(self, now_ns: int) -> list[RateSample]:
+        """Return the samples of all connections that had something to send since the last call, in order."""
+        return sorted(sample for part in self._crew.gather(self._local.rate_samples(now_ns)) for sample in part)
+
+    def host_reports(self) -> dict[int, HostReport]:
+        """Return the hosts' reports at the end, by host, without the bytes on their links."""
+        hosts = range(len(self._local.network.hosts))
+        return _merged(self._crew.gather(self._local.host_reports()), hosts)
+
+    def collect_details(self) -> None:
+        """Let the first session know all that the workers know of flows."""
+        session = self._local.session
+        for details in self._crew.gather(session.details(self._crew.has))[1:]:
+            session.note_details(details)
+
+    # What is counted
+
+    def readings(self, probe: Probe) -> dict[str, list[Values]]:
+        """Return a probe's rows, by node."""
+        if isinstance(probe, QueueProbe):
+            values = self._sums(self._local.queue_values(probe))
+            return by_switch(probe.ports(self._local.run_plan), values) if self.leads else {}
+        return _merged(self._crew.gather(self._local.readings(probe)), self._local.network.names)
+
+    def link_counters(self) -> dict[str, Integers]:
+        """Return the counters of all directions of links, in the order of `ports_of`."""
+        own = self._local.link_counters()
+        parts = self._crew.gather(own)
+        return {name: np.sum([part[name] for part in parts], axis=0) for name in own} if parts else {}
+
+    def delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
+        """Return these connections' bytes on the receivers' links, framing included."""
+        return self._sums(self._local.delivered_bytes(numbers))
+
+    def _sums(self, own: list[int]) -> list[int]:
+        """Return the sums of all workers' counts of the same things; at the others, their own."""
+        parts = self._crew.gather(own)
+        return [sum(counts) for counts in zip(*parts, strict=True)] if parts else own
+
+    # At the end
+
+    def counts(self) -> list[Counts]:
+        """Return what each process has counted; `sampled_by` says whose queue samples are whose."""
+        return [counts for part in self._crew.gather(self._local.counts()) for counts in part]
+
+    def sampled_by(self, switches: Sequence[str]) -> Integers:
+        """Return which one of `counts` has the samples of each of these switches."""
+        return np.array([self._rank_of[switch] for switch in switches], np.int64)
+
+    def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Return what is left in the registers of switches and at hosts, by node."""
+        names = self._local.network.names
+        switches_first = (*self._local.network.pipes, *names[: len(self._local.network.hosts)])
+        return _merged(self._crew.gather(self._local.flow_state(registers)), switches_first)
+
+    def passed_points(self) -> dict[str, Sequence[int]]:
+        """Return how often packets have passed each point of the program, by switch."""
+        return _merged(self._crew.gather(self._local.passed_points()), self._local.network.pipes)
+
+    def collect_trace(self) -> None:
+        """Let the first worker's fabric have all traced hops and captured frames."""
+        fabric = self._local.network.fabric
+        for records in self._crew.gather(fabric.take_records()):
+            fabric.add_records(records)
+
+    # What it costs
+
+    def look_at_memory(self, limit: MemoryLimit, now_ns: int, queue_samples: int) -> None:
+        """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
+
+        With a limit of the run's the first worker judges for all; without, one for each memory.
+        """
+        crew = self._crew
+        if limit.is_given:
+            held_bytes = crew.gather(self._own_bytes(resident_bytes()))
+            if crew.first:
+                limit.look(now_ns, queue_samples, sum(held_bytes))
+        elif crew.first or crew.own_memory:
+            limit.look(now_ns, queue_samples if crew.first else 0, resident_bytes())
+
+    def cost(self, cpu_s: float) -> tuple[float, int]:
+        """Return CPU time and memory of all workers together."""
+        costs = self._crew.gather((cpu_s, self._own_bytes(most_resident_bytes())))
+        return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+
+    def _own_bytes(self, resident: int) -> int:
+        """Return this process's memory without what it shares with the one that it was forked from."""
+        return resident if self._crew.first or self._crew.own_memory else private_bytes()
+
+
+def _merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:
+    """Return the union of what several workers know by name or number, in this order."""
+    whole = {name: value for part in parts for name, value in part.items()}
+    return {name: whole[name] for name in order if name in whole}

@@ -1,0 +1,107 @@
+"""When flows start whose hosts need no turns, and who hears of what hosts report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Protocol
+
+from harness.worlds import reports
+from harness.worlds.host_session import Event
+from harness.worlds.network import Network
+from harness.worlds.session import Session
+from p4switch.fabric import Fabric
+
+# Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
+# independent, flows are not started one by one but handed to their hosts so much ahead.
+_HAND_OVER_NS = 20_000
+
+
+class Order(Protocol):
+    """Order in which a session hands flows to hosts, and notes what hosts report."""
+
+    def begin(self) -> None:
+        """Prepare the session's first flows."""
+
+    def hand_over(self, host: int) -> None:
+        """Prepare a host that gets a message now."""
+
+    def report(self, host: int, event: Event) -> None:
+        """Take what a host of this process reports, in a call of its own."""
+
+    def hear(self, messages: list[bytes]) -> None:
+        """Take what workers have told each other, by rank, each in its order."""
+
+
+class Starts:
+    """Flows start at their times by the fabric's clock, and reports are noted when they are made."""
+
+    def __init__(self, fabric: Fabric, session: Session, independent: bool) -> None:
+        """Prepare the starts; `independent`: no flow starts when others are done."""
+        self._fabric = fabric
+        self._session = session
+        self._independent = independent
+        self._ahead_ns = _HAND_OVER_NS if independent else 0
+        self._due_ns: set[int] = set()  # when `_start_due` will be called
+
+    def begin(self) -> None:
+        self._schedule()
+
+    def hand_over(self, host: int) -> None:
+        """Do nothing: the host goes on by itself."""
+
+    def report(self, host: int, event: Event) -> None:
+        self._session.note(host, event)
+        if not self._independent:
+            self._schedule()
+        if self._session.finished:
+            self._fabric.stop()
+
+    def hear(self, messages: list[bytes]) -> None:
+        raise AssertionError("where one session knows all, workers tell each other nothing")
+
+    def _schedule(self) -> None:
+        """Have the flows that start next started then. There is one event for a time, however often it is next."""
+        start_ns = self._session.next_start_ns
+        if start_ns is None:
+            return
+        time_ns = max(start_ns, self._fabric.now_ns)
+        if time_ns not in self._due_ns:
+            self._due_ns.add(time_ns)
+            # Independent hosts' workers all have a session: each hands over its own hosts' flows.
+            self._fabric.at(time_ns, self._start_due, own=not self._independent)
+
+    def _start_due(self, now_ns: int) -> None:
+        self._due_ns.remove(now_ns)
+        self._session.start_due(now_ns + self._ahead_ns)
+        self._schedule()
+
+
+class SharedStarts:
+    """Starts at each of several workers, whose sessions all note the same reports in the same order."""
+
+    def __init__(self, starts: Starts, network: Network, session: Session, tell: Callable[[bytes], object]) -> None:
+        """Prepare the starts; `tell`: tell all workers, this one included."""
+        self._starts = starts
+        self._network = network
+        self._session = session
+        self._tell = tell
+        self._own_events: list[Event] = []  # that all workers have been told of
+
+    def begin(self) -> None:
+        self._starts.begin()
+
+    def hand_over(self, host: int) -> None:
+        self._starts.hand_over(host)
+
+    def report(self, host: int, event: Event) -> None:
+        self._tell(reports.packed(self._network.fabric.now_ns, host, event, self._session.is_joint(event)))
+        self._own_events.append(event)
+
+    def hear(self, messages: list[bytes]) -> None:
+        own_events = iter(self._own_events)  # which come back in their order
+        self._own_events = []
+        heard = map(reports.unpacked, messages)
+        events = [(host, next(own_events) if self._network.owns(host) else event) for _, host, event in heard]
+        for host, event in sorted(events, key=itemgetter(0)):
+            self._starts.report(host, event)
