@@ -56,21 +56,21 @@ def _name(declaration: str) -> str:
     outside = declaration
     while (less := _INNERMOST.sub("", outside)) != outside:
         outside = less
-    found = None if "(*" in outside else _DECLARED.search(outside)
-    return found[1] if found else ""
+    match = None if "(*" in outside else _DECLARED.search(outside)
+    return match[1] if match else ""
 
 
 def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the declarations that a C text needs, transitively, and those without a name."""
-    found = list(known.get("", ()))
+    needed = list(known.get("", ()))
     words: set[str] = set()
-    new = {word for part in (text, *found) for word in _WORD.findall(part)}
+    new = {word for part in (text, *needed) for word in _WORD.findall(part)}
     while new:
         words |= new
         more = [declaration for word in sorted(new) for declaration in known.get(word, ())]
-        found += more
+        needed += more
         new = {word for declaration in more for word in _WORD.findall(declaration)} - words
-    return found
+    return needed
 
 
 class Objects:
@@ -102,8 +102,8 @@ class Objects:
         whole = self._headers / f"unit-{unit}.c"
         names = [source.relative_to(self._headers).as_posix() for source in sources]
         whole.write_text("".join(f'#include "{name}"\n' for name in names), encoding="utf-8")
-        (made,) = self._compiler.compile([str(whole)], include_dirs=list(include_dirs), extra_postargs=list(flags))
-        data = Path(made).read_bytes()
+        (output,) = self._compiler.compile([str(whole)], include_dirs=list(include_dirs), extra_postargs=list(flags))
+        data = Path(output).read_bytes()
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as scratch:
             scratch.write(data)
         return str(Path(scratch.name).rename(self._folder / f"{key}-{_digest(data)}.o"))
@@ -128,9 +128,9 @@ def main(folder: Path, modules: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     objects = Objects(folder, compiler, _C)
     for extension in extensions:
-        made = _objects_of(extension, objects)
+        linked = _objects_of(extension, objects)
         target = Path(*extension.name.split(".")).with_suffix(str(sysconfig.get_config_var("EXT_SUFFIX")))
-        compiler.link_shared_object(made, str(target))
+        compiler.link_shared_object(linked, str(target))
 
 
 def _objects_of(extension: Any, objects: Objects) -> list[str]:
@@ -143,8 +143,8 @@ def _objects_of(extension: Any, objects: Objects) -> list[str]:
     names = sorted(units, key=lambda unit: -sum(path.stat().st_size for path in units[unit]))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         flags = extension.extra_compile_args
-        made = [pool.submit(objects.of, name, units[name], include_dirs, flags) for name in names]
-        return [each.result() for each in made]
+        futures = [pool.submit(objects.of, name, units[name], include_dirs, flags) for name in names]
+        return [each.result() for each in futures]
 
 
 if __name__ == "__main__":

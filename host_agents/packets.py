@@ -322,17 +322,17 @@ class Packet:
         Raises PacketError if it does not fit.
         """
         self._check(frame, offset)
-        found: list[dict[str, int]] = []
+        values: list[dict[str, int]] = []
         count = self.count(frame, offset)
         for part in self.parts:
             if isinstance(part, Header):
                 offset += part.size_bytes
             else:
                 for _ in range(count):
-                    found.append(part.header.decode(frame, offset))
+                    values.append(part.header.decode(frame, offset))
                     offset += part.header.size_bytes
-                return found
-        return found
+                return values
+        return values
 
     def encode(self, records: Sequence[Mapping[str, int]] = (), **values: int) -> bytes:
         """Return the bytes after the BTH; omitted fields are initial, and a counting one is set.
@@ -418,23 +418,23 @@ class Opcodes:
 
     def all(self) -> list[Packet]:
         """Return each packet once, by opcode."""
-        found: list[Packet] = []
+        packets: list[Packet] = []
         for own in self.packets.values():
-            found += [packet for packet in own if packet not in found]
-        return sorted(found, key=lambda packet: packet.opcode)
+            packets += [packet for packet in own if packet not in packets]
+        return sorted(packets, key=lambda packet: packet.opcode)
 
     def headers(self) -> list[Header]:
         """Return each header once.
 
         Raises PacketError if two that differ have the same name.
         """
-        found: dict[str, Header] = {}
+        headers: dict[str, Header] = {}
         for packet in self.all():
             for part in packet.parts:
                 header = part.header if isinstance(part, Records) else part
-                if found.setdefault(header.name, header) is not header:
+                if headers.setdefault(header.name, header) is not header:
                     raise PacketError(f"two headers {header.name}, one of {packet.name!r}; expected a name for each")
-        return list(found.values())
+        return list(headers.values())
 
     def side(self, opcode: int, frame: bytes, offset: int) -> int:
         """Return the side that gets the packet with headers at `frame[offset]`; -1: unknown or too short."""

@@ -29,7 +29,7 @@ class Receiver(TimerOwner):
         self._between = True  # messages
         self._frames = transport.frames
         self._port = transport.port
-        self._told = point if point.listens else None  # of messages
+        self._listener = point if point.listens else None  # of messages
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
         self._waits = False  # the packet that came last has no ACK yet, nor may others that came before it:
@@ -74,10 +74,10 @@ class Receiver(TimerOwner):
 
     def deliver(self, now_ns: int, payload_bytes: int, last: bool) -> None:
         """Deliver the next packet in order to the application."""
-        told = self._told
-        if told is not None and self._between:
+        listener = self._listener
+        if listener is not None and self._between:
             self._between = False
-            told.on_message_start(now_ns)
+            listener.on_message_start(now_ns)
         self.stats.bytes_delivered += payload_bytes
         self._message_bytes += payload_bytes
         if last:
@@ -86,8 +86,8 @@ class Receiver(TimerOwner):
             self.messages += 1
             self._message_bytes = 0
             self._between = True
-            if told is not None:
-                told.on_message_end(now_ns, size_bytes)
+            if listener is not None:
+                listener.on_message_end(now_ns, size_bytes)
             self._connection.delivered(delivery)
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:

@@ -282,18 +282,18 @@ class SelectiveRepeatSender(Sender):
         What SACKs name may be taken back (RFC 2018, section 8).
         """
         point = self.point
-        late: list[tuple[int, int]] = []
+        overdue: list[tuple[int, int]] = []
         oldest_ns: i64 = NEVER
         for packet in range(self.unacked, self.fresh):
             at: i64 = (packet & self._mask) * ENTRY
             if self._entries[at + STATE] & INFLIGHT != 0:
                 sent_ns = self._entries[at + SENT_NS]
                 if sent_ns + self.rto_ns <= now_ns:
-                    late.append((self._entries[at + ORDER], packet))
+                    overdue.append((self._entries[at + ORDER], packet))
                 elif sent_ns < oldest_ns:
                     oldest_ns = sent_ns
-        late.sort()
-        for _, number in late:
+        overdue.sort()
+        for _, number in overdue:
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
             if self.balanced:
@@ -301,7 +301,7 @@ class SelectiveRepeatSender(Sender):
         self.deadline_ns = NEVER
         if oldest_ns < NEVER:
             self._arm(oldest_ns + self.rto_ns)
-        expired = len(late) > 0
+        expired = len(overdue) > 0
         if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
             # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
             self._take_back(self.unacked)

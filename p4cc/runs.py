@@ -206,7 +206,7 @@ def sweep(
         For failures with `strict`.
     """
     if isinstance(file, Mapping):
-        found, folder = sweeps.made(file, Path.cwd()), Path.cwd()
+        found, folder = sweeps.sweep_of(file, Path.cwd()), Path.cwd()
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))

@@ -69,7 +69,7 @@ class _Timed(Workers):
         return stays
 
     def _join(self, memory: Any) -> None:
-        self._fabric.join(self.rank, self.count, self._owners, told=self._told, exchange=self._exchange)
+        self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._exchange)
         self._since_ns = time.thread_time_ns()
 
     def gather(self, value: Any) -> list[Any]:
@@ -168,7 +168,7 @@ def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
     fabric = Fabric(independent_hosts=True)
     for _ in range(workers):
         fabric.add_host(_Silent())
-    crew = Workers(fabric, range(workers), workers, told=list)
+    crew = Workers(fabric, range(workers), workers, hear=list)
     wall_s = cpu_s = 0.0
     with crew.at_work():
         for count in (times // 10, times):  # the first ones find their memory

@@ -18,7 +18,7 @@ from harness.measure.results import Result
 from harness.plan.how import How
 from harness.plan.portable import PortableRun
 from harness.plan.run import Run
-from harness.worlds.building import Building, told_to
+from harness.worlds.building import Building, reported_to
 from harness.worlds.garbage_collection import collect_what_was_left, rare_collection
 
 
@@ -39,7 +39,7 @@ def one_by_one(
         progress = begin()
         made_of = inputs(run)
         with rare_collection():
-            with told_to(building):
+            with reported_to(building):
                 world = make(run)
             recording = world.run(progress)
             result = results.write(folder, results.files(run, recording, how, made_of))

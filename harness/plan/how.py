@@ -77,14 +77,14 @@ class How:
         trace = fields.get("trace")
         return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 
-    def is_served_by(self, made: object, folder: Path) -> bool:
+    def is_served_by(self, recorded: object, folder: Path) -> bool:
         """Return whether a run made as its provenance says has all that is wanted here in its folder."""
-        if not isinstance(made, Mapping):
+        if not isinstance(recorded, Mapping):
             return False
         files = {"pcap": ["hosts.pcapng"], "trace": [TRACE_TEXT, TRACE_LINES], "coverage": ["coverage.json"]}
         for key, wanted in asdict(self).items():
             if key in files and (wanted is None or wanted is False):
                 continue  # what it has besides does no harm
-            if made.get(key) != wanted or not all((folder / name).is_file() for name in files.get(key, ())):
+            if recorded.get(key) != wanted or not all((folder / name).is_file() for name in files.get(key, ())):
                 return False
         return True

@@ -32,32 +32,32 @@ def agreement(scenario: Scenario, protocol: Protocol, program: Program, paramete
     What one of them is given is the default of the other; where neither is given, the protocol's default holds.
     """
     theirs, own = protocol.resolved(), parameters.model_dump()
-    found: Needs = {}
+    needs: Needs = {}
     for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
         if key not in theirs or key not in own or theirs[key] == own[key]:
             continue
         in_program, in_protocol = ("programs", program.name, key), ("protocols", protocol.name, key)
         if not says(scenario, in_program):
-            found[in_program] = theirs[key]
+            needs[in_program] = theirs[key]
         else:
-            found[in_protocol] = own[key]
-    return found
+            needs[in_protocol] = own[key]
+    return needs
 
 
 def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Topology) -> Needs:
     """Return the settings of switches and NICs that protocol and program need."""
-    found: Needs = {}
+    needs: Needs = {}
     if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
-        found["switch", "load_balancing"] = _SYMMETRIC
+        needs["switch", "load_balancing"] = _SYMMETRIC
     elif topology.detours:
-        found["switch", "load_balancing"] = _VALIANT
+        needs["switch", "load_balancing"] = _VALIANT
     if lanes := parameters.equal_priorities:
-        found["nic", "data_priority"] = lanes[0]
-        found["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)
-        found["switch", "pfc", "priorities"] = lanes
-        found["switch", "classes"] = "oldest"
-        found["switch", "equal_priorities"] = lanes
-    return found
+        needs["nic", "data_priority"] = lanes[0]
+        needs["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)
+        needs["switch", "pfc", "priorities"] = lanes
+        needs["switch", "classes"] = "oldest"
+        needs["switch", "equal_priorities"] = lanes
+    return needs
 
 
 def without_limit(scenario: Scenario) -> Needs:
@@ -80,7 +80,7 @@ def says(scenario: Scenario, path: Path) -> bool:
 def supplied(scenario: Scenario, needs: Mapping[Path, Any]) -> Scenario:
     """Return the scenario with each of the needs as the value of its key where it says nothing itself."""
     open_ones = {path: value for path, value in needs.items() if not says(scenario, path)}
-    return reduce(lambda made, path: _with(made, path, open_ones[path]), open_ones, scenario)
+    return reduce(lambda tables, path: _with(tables, path, open_ones[path]), open_ones, scenario)
 
 
 def _with(table: Any, path: Path, value: Any) -> Any:

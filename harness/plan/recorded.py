@@ -16,8 +16,8 @@ from p4switch.errors import UserError, suggest
 def with_probes(runs: Sequence[Run]) -> list[Run]:
     """Return each run with the probes that it can read. Raises UserError for one that no run can."""
     missing: dict[str, UserError] = {}
-    found: set[str] = set()
-    made = []
+    names: set[str] = set()
+    chosen = []
     for run in runs:
         possible = []
         for probe in _wanted(run):
@@ -26,20 +26,20 @@ def with_probes(runs: Sequence[Run]) -> list[Run]:
             except UserError as error:
                 missing.setdefault(probe.name, error)
             else:
-                found.add(probe.name)
+                names.add(probe.name)
                 possible.append(probe)
-        made.append(replace(run, probes=tuple(possible)))
+        chosen.append(replace(run, probes=tuple(possible)))
     for name, mistake in missing.items():
-        if name not in found:
+        if name not in names:
             raise UserError(f"record.probes: {name!r}: {mistake}")
-    return made
+    return chosen
 
 
 def with_columns(runs: Sequence[Run]) -> list[Run]:
     """Return each run with the columns that it can fill. Raises UserError for one that no run can."""
-    made = []
+    chosen = []
     missing: dict[str, UserError] = {}
-    found: set[str] = set()
+    names: set[str] = set()
     for run in runs:
         possible: list[str] = []
         taken = dict.fromkeys(in_order(), "")
@@ -56,13 +56,13 @@ def with_columns(runs: Sequence[Run]) -> list[Run]:
             except UserError as error:
                 missing.setdefault(name, error)
             else:
-                found.add(name)
+                names.add(name)
                 possible.append(name)
-        made.append(replace(run, columns=tuple(possible)) if possible else run)
+        chosen.append(replace(run, columns=tuple(possible)) if possible else run)
     for name, mistake in missing.items():
-        if name not in found:
+        if name not in names:
             raise UserError(f"record.columns: {mistake}")
-    return made
+    return chosen
 
 
 def _expect_count(column: str) -> None:

@@ -122,22 +122,22 @@ def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
         """Return whether a name is a file that could not be loaded; a loaded one has become a name."""
         return isinstance(name, str) and extensions.reference(name, folder) is not None
 
-    found = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
+    resolved = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
     for key, of_named in (("topology", topologies.parameters), ("workload", workloads.parameters)):
-        if not is_file(getattr(found, key).get("name")):
-            mistakes.attempt(partial(_check_table, key, getattr(found, key), of_named))
-    for cc in dict.fromkeys((*found.cc, *found.protocols)):
+        if not is_file(getattr(resolved, key).get("name")):
+            mistakes.attempt(partial(_check_table, key, getattr(resolved, key), of_named))
+    for cc in dict.fromkeys((*resolved.cc, *resolved.protocols)):
         if not is_file(cc):
-            mistakes.attempt(partial(_protocol, found, cc))
-    for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
+            mistakes.attempt(partial(_protocol, resolved, cc))
+    for lb in dict.fromkeys((*resolved.lb, *resolved.load_balancers)):
         if not is_file(lb):
-            mistakes.attempt(partial(_load_balancing, found, lb))
-    for group in found.groups:
-        mistakes.attempt(partial(_check_group, found, group))
-    own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
-    for name, values in found.programs.items():
+            mistakes.attempt(partial(_load_balancing, resolved, lb))
+    for group in resolved.groups:
+        mistakes.attempt(partial(_check_group, resolved, group))
+    own = mistakes.attempt(partial(programs.program, resolved.program)) if resolved.program else None
+    for name, values in resolved.programs.items():
         mistakes.attempt(partial(_check_program, own, name, values))
-    return found
+    return resolved
 
 
 def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
@@ -225,10 +225,10 @@ def _framed(scenario: Scenario, topology: Topology) -> Topology:
 
     Raises UserError where the scenario's frames are flits, which are charged for what they carry.
     """
-    found = framed(topology, scenario.framing_bytes)
-    if found is not topology and scenario.framing == "flits":
+    framed_topology = framed(topology, scenario.framing_bytes)
+    if framed_topology is not topology and scenario.framing == "flits":
         raise UserError("framing: 'flits', and links have framing_bytes of their own; expected one of the two")
-    return found
+    return framed_topology
 
 
 def _numbered(run: Run) -> Topology:

@@ -16,10 +16,10 @@ def expanded(text: str) -> list[int]:
 
 
 def _range(text: str) -> range:
-    found = _PART.fullmatch(text)
-    if found is None:
+    match = _PART.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r}: {_EXAMPLE}")
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     if max(first, last) > LARGEST:
         raise ValueError(f"{text!r}: expected seeds of at most {LARGEST}")
     if last < first:

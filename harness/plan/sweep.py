@@ -55,8 +55,8 @@ class Sweep(Table):
 
 def _planned(number: int, values: Mapping[str, Any], variant: str, portable: PortableRun) -> PlannedRun:
     """Return a run of a sweep; its folder has its number, its axes' values as far as there is room, and its label."""
-    told = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in values.items())
-    folder_name = "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", told)[:_MOST_OF_VALUES], portable.label])
+    settings = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in values.items())
+    folder_name = "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", settings)[:_MOST_OF_VALUES], portable.label])
     title = ", ".join([variant, *(f"{key} {value}" for key, value in values.items()), f"seed {portable.seed}"])
     return PlannedRun(folder_name, title, portable, values, variant)
 
@@ -72,10 +72,10 @@ def load(name: str) -> tuple[Sweep, Path]:
     Raises UserError.
     """
     path = find_file("sweep", name, built_in())
-    return made(read(path), path.parent), path.parent
+    return sweep_of(read(path), path.parent), path.parent
 
 
-def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
+def sweep_of(tables: Mapping[str, Any], folder: Path) -> Sweep:
     """Return the sweep of a file's tables.
 
     Python files are relative to `folder`, wherever the scenario is.
@@ -111,15 +111,15 @@ def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[d
 
     Raises UserError for what is no value of an axis.
     """
-    found = []
+    combinations = []
     for i, tables in enumerate(sweep.without):
         one = dict(axes_of(tables, f"without.{i}"))
         for key, values in one.items():
             for value in values:
                 if value not in axes.get(key, []):
                     raise UserError(f"without.{i}.{'.'.join(key)}: {value!r} is no value of an axis of that name")
-        found.append(one)
-    return found
+        combinations.append(one)
+    return combinations
 
 
 def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
@@ -147,7 +147,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             raise UserError(f"set.{'.'.join(key)}: is an axis, too; expected it in axes alone")
     tables = merge(merge(read(path), changes or {}), sweep.set)
     without = _left_out(sweep, axes)
-    found: list[PlannedRun] = []
+    planned: list[PlannedRun] = []
     summaries: dict[str, TrafficSummary] = {}
     for variant in sweep.variants or [Variant(name="")]:
         for values in itertools.product(*axes.values()):
@@ -161,7 +161,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             for run in plan_tables(path.stem, changed, path.parent, summaries):
                 own = run.variant if run.scenario.variants or not variant.name else ""
                 title = ", ".join(filter(None, [variant.name, own]))
-                found.append(_planned(len(found), named, title, PortableRun.of(run)))
-    if not found:
+                planned.append(_planned(len(planned), named, title, PortableRun.of(run)))
+    if not planned:
         raise UserError("without: leaves no run of the sweep")
-    return found
+    return planned

@@ -12,7 +12,7 @@ _listener: ContextVar[Building | None] = ContextVar("_listener", default=None)
 
 
 @contextlib.contextmanager
-def told_to(listener: Building | None) -> Iterator[None]:
+def reported_to(listener: Building | None) -> Iterator[None]:
     """Report the progress of worlds that are built within the block to a listener."""
     token = _listener.set(listener)
     try:

@@ -372,10 +372,10 @@ class Paths:
 
     def _between(self, source: int, destination: int) -> int:
         ends = self._switches[source], self._switches[destination]
-        found = self._found.get(ends)
-        if found is None:
-            found = self._found[ends] = self._between_switches(*ends) + 2
-        return found
+        count = self._found.get(ends)
+        if count is None:
+            count = self._found[ends] = self._between_switches(*ends) + 2
+        return count
 
     def _between_switches(self, source: str, destination: str) -> int:
         if self._grouped is not None:

@@ -152,15 +152,16 @@ class _Group:
     """A group's members, and what an operation takes on the mean of its trees, which take turns."""
 
     def __init__(self, topology: Topology, group: CollectiveGroup) -> None:
-        made = trees(topology, group)
+        group_trees = trees(topology, group)
         self.members = group.members
-        self.links = sum(len(tree.up) for tree in made) / len(made)
+        self.links = sum(len(tree.up) for tree in group_trees) / len(group_trees)
         self.depth = {  # links from each member to the roots
-            member: sum(_depth(topology, tree, topology.hosts[member].name) for tree in made) / len(made)
+            member: sum(_depth(topology, tree, topology.hosts[member].name) for tree in group_trees) / len(group_trees)
             for member in group.members
         }
         self.deepest = int(max(self.depth.values()))
-        self.slots = group.slots * len({node for tree in made for node, children in tree.down.items() if children})
+        parents = {node for tree in group_trees for node, children in tree.down.items() if children}
+        self.slots = group.slots * len(parents)
         self.operations: defaultdict[str, float] = defaultdict(float)  # so far, of all members
 
 

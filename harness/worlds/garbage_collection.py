@@ -46,6 +46,6 @@ def rare_collection() -> Iterator[None]:
 
 def _after(phase: str, info: dict[str, int]) -> None:
     """Adjust the threshold after a collection of new objects."""
-    made = gc.get_threshold()[0]
-    if phase == "stop" and info["collected"] < _WORTHWHILE * made:
-        gc.set_threshold(min(_LONGER * made, _LONGEST), _NEVER, _NEVER)
+    threshold = gc.get_threshold()[0]
+    if phase == "stop" and info["collected"] < _WORTHWHILE * threshold:
+        gc.set_threshold(min(_LONGER * threshold, _LONGEST), _NEVER, _NEVER)

@@ -248,7 +248,7 @@ class HostSession:
         """
         return HostReport(
             unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
-            received={number: _told(qp.stats, self._counts) for number, qp in self._queue_pairs.items()},
+            received={number: _counted(qp.stats, self._counts) for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
             collectives=None if self._program is None else _report(self._program),
         )
@@ -263,7 +263,7 @@ class HostSession:
 
     def _on_delivered(self, delivery: Delivery) -> None:
         qp = delivery.qp
-        self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _told(qp.stats, self._delivered_counts)))
+        self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _counted(qp.stats, self._delivered_counts)))
 
     def _retire(self, done: Iterable[QueuePair]) -> None:
         """Keep no sending half that nobody needs: of its rate there was a sample since it was done."""
@@ -295,7 +295,7 @@ def _names(counts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(counts))
 
 
-def _told(stats: QpStats, counts: Iterable[str]) -> Counts:
+def _counted(stats: QpStats, counts: Iterable[str]) -> Counts:
     return {name: getattr(stats, name) for name in counts}
 
 

@@ -97,8 +97,8 @@ class Wire:
         for _ in range(copies):
             if chance.random() < trouble.loss:
                 continue
-            late = chance.randrange(trouble.reorder_ns) if chance.random() < trouble.reorder else 0
-            self._at(arrival_ns + late, lambda now: self._arrive(1 - side, now, frame))
+            delay_ns = chance.randrange(trouble.reorder_ns) if chance.random() < trouble.reorder else 0
+            self._at(arrival_ns + delay_ns, lambda now: self._arrive(1 - side, now, frame))
 
     def _arrive(self, side: int, now_ns: int, frame: bytes) -> None:
         arrived = frame if self.hook is None else self.hook(now_ns, frame)

@@ -198,7 +198,7 @@ class LocalWorld:
     def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return what is left in the registers of switches and at hosts, by node."""
         network, run = self.network, self.run_plan
-        found = {
+        left = {
             name: program_state.left_in(
                 {name: program_state.ByEngine(pipe)}, registers, compiled(run.build).p4info, run.program.name
             )
@@ -206,8 +206,8 @@ class LocalWorld:
         }
         for index, host in network.own_hosts():
             name = network.names[index]
-            found[name] = {f"{what} of {name}": n for what, n in host.nic.host.residue().items()}
-        return found
+            left[name] = {f"{what} of {name}": n for what, n in host.nic.host.residue().items()}
+        return left
 
     def passed_points(self) -> dict[str, Sequence[int]]:
         """Return how often packets have passed each point of the program, by switch."""

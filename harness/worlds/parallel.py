@@ -85,12 +85,12 @@ class Joined:
         owners: Sequence[int],
         rank: int,
         count: int,
-        told: Callable[[list[bytes]], object],
+        hear: Callable[[list[bytes]], object],
         on_start: Callable[[int], object] | None,
     ) -> None:
         """Join the workers.
 
-        `owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
+        `owners`: by node of the fabric. `hear` gets what workers `tell`, by rank, each in its order.
 
         `on_start` is for tests: called with the rank when a worker begins.
         """
@@ -98,7 +98,7 @@ class Joined:
         self.count = count
         self._fabric = fabric
         self._owners = owners
-        self._told = told
+        self._hear = hear
         self._on_start = on_start
 
     @property
@@ -112,8 +112,8 @@ class Joined:
         return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
 
     def agree(self, value: _Value) -> _Value:
-        told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
-        agreed: _Value = pickle.loads(told[0])
+        values = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
+        agreed: _Value = pickle.loads(values[0])
         return agreed
 
     def either(self, value: bool) -> bool:
@@ -137,10 +137,10 @@ class Workers(Joined):
         fabric: Fabric,
         owners: Sequence[int],
         count: int,
-        told: Callable[[list[bytes]], object],
+        hear: Callable[[list[bytes]], object],
         on_start: Callable[[int], object] | None = None,
     ) -> None:
-        super().__init__(fabric, owners, 0, count, told, on_start)
+        super().__init__(fabric, owners, 0, count, hear, on_start)
         self._parent = os.getpid()
         self._processes: list[_Process] = []
 
@@ -196,7 +196,7 @@ class Workers(Joined):
             self.rank,
             self.count,
             self._owners,
-            told=self._told,
+            told=self._hear,
             memory=memory,
             waiting=self._look_at_others,
             spins=_SPINS if self.count <= processes.processors() else 0,
@@ -214,11 +214,11 @@ class Workers(Joined):
 
     def _end_by(self, error: BaseException) -> NoReturn:
         """Pass an error on to the first worker: a user error unchanged, any other with its traceback."""
-        told = passed_on(error)
-        if isinstance(told, RuntimeError):
-            told = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{told}")
+        passed = passed_on(error)
+        if isinstance(passed, RuntimeError):
+            passed = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{passed}")
         with contextlib.suppress(OSError):
-            os.write(self._errors, pickle.dumps(told))
+            os.write(self._errors, pickle.dumps(passed))
         os._exit(1)
 
     def _wait_to_be_ended(self) -> NoReturn:
@@ -241,9 +241,9 @@ class Workers(Joined):
 
     def _raise_for(self, process: _Process, status: int) -> NoReturn:
         with os.fdopen(process.errors, "rb") as pipe:
-            told = pipe.read()
-        if told:
-            raise pickle.loads(told)
+            pickled = pipe.read()
+        if pickled:
+            raise pickle.loads(pickled)
         code = os.waitstatus_to_exitcode(status)
         raise DeadWorkerError(
             f"worker {process.rank + 1} of {self.count} (process {process.pid}) {processes.how_ended(code)} "
@@ -270,10 +270,10 @@ class RankCrew(Joined):
         fabric: Fabric,
         owners: Sequence[int],
         ranks: Ranks,
-        told: Callable[[list[bytes]], object],
+        hear: Callable[[list[bytes]], object],
         on_start: Callable[[int], object] | None = None,
     ) -> None:
-        super().__init__(fabric, owners, ranks.rank, ranks.count, told, on_start)
+        super().__init__(fabric, owners, ranks.rank, ranks.count, hear, on_start)
         self._ranks = ranks
 
     @contextlib.contextmanager
@@ -281,7 +281,7 @@ class RankCrew(Joined):
         """Run the ranks during the block; the first one raises what another one fails by."""
         with self._ranks.at_run():
             self._begin()
-            self._fabric.join(self.rank, self.count, self._owners, told=self._told, exchange=self._ranks.exchange)
+            self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._ranks.exchange)
             yield
 
 

@@ -27,24 +27,24 @@ def partition(topology: Topology, workers: int, hosts_together: bool = False) ->
     if hosts_together:
         return _with_switches(topology, workers, {host.name: 0 for host in topology.hosts}, beside=False)
     ways = (_dealt(topology, workers), _in_rows(topology, workers))
-    found = [_with_switches(topology, workers, hosts, beside=True) for hosts in ways]
-    return min(found, key=lambda owners: _crossing(topology, owners))  # the first of equal ones
+    partitions = [_with_switches(topology, workers, hosts, beside=True) for hosts in ways]
+    return min(partitions, key=lambda owners: _crossing(topology, owners))  # the first of equal ones
 
 
 def _with_switches(topology: Topology, workers: int, hosts: Mapping[str, int], beside: bool) -> dict[str, int]:
     """Return the ranks of all nodes. `beside`: a switch goes where most of what it is linked to is."""
-    found = dict(hosts)
+    ranks = dict(hosts)
     loads = [0.0] * workers
     costs = _costs(topology)
-    for name, rank in found.items():
+    for name, rank in ranks.items():
         loads[rank] += costs[name]
     for switch in _outwards(topology):
-        votes = _votes(topology, switch, found if beside else {})
+        votes = _votes(topology, switch, ranks if beside else {})
         most = max(votes.values(), default=0)
         near = [rank for rank in range(workers) if votes[rank] == most]
-        found[switch] = min(near, key=lambda rank: (loads[rank], rank))
-        loads[found[switch]] += costs[switch]
-    return found
+        ranks[switch] = min(near, key=lambda rank: (loads[rank], rank))
+        loads[ranks[switch]] += costs[switch]
+    return ranks
 
 
 def _racks(topology: Topology) -> dict[str, list[str]]:
@@ -57,11 +57,11 @@ def _racks(topology: Topology) -> dict[str, list[str]]:
 
 def _in_rows(topology: Topology, workers: int) -> dict[str, int]:
     """Return the ranks of hosts, racks that follow each other together."""
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     for rack in _racks(topology).values():
-        rank = min(workers - 1, int((len(found) + len(rack) / 2) / len(topology.hosts) * workers))
-        found.update(dict.fromkeys(rack, rank))
-    return found
+        rank = min(workers - 1, int((len(ranks) + len(rack) / 2) / len(topology.hosts) * workers))
+        ranks.update(dict.fromkeys(rack, rank))
+    return ranks
 
 
 def _dealt(topology: Topology, workers: int) -> dict[str, int]:
@@ -75,14 +75,14 @@ def _dealt(topology: Topology, workers: int) -> dict[str, int]:
         above = (there.node for there in topology.ports[switch].values() if there.node not in topology.host_by_name)
         pods[frozenset(above)].append(rack)
     together = list(pods.values()) if len(pods) >= workers else [[rack] for rack in racks.values()]
-    found: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     counts = [0] * workers
     for each in together:
         rank = min(range(workers), key=lambda one: (counts[one], one))
         for rack in each:
-            found.update(dict.fromkeys(rack, rank))
+            ranks.update(dict.fromkeys(rack, rank))
             counts[rank] += len(rack)
-    return found
+    return ranks
 
 
 def _crossing(topology: Topology, owners: Mapping[str, int]) -> int:
@@ -116,9 +116,9 @@ def _costs(topology: Topology) -> dict[str, float]:
     }
 
 
-def _votes(topology: Topology, switch: str, found: Mapping[str, int]) -> Counter[int]:
+def _votes(topology: Topology, switch: str, ranks: Mapping[str, int]) -> Counter[int]:
     """Return how many links lead to nodes of each worker, so far."""
-    return Counter(found[there.node] for there in topology.ports[switch].values() if there.node in found)
+    return Counter(ranks[there.node] for there in topology.ports[switch].values() if there.node in ranks)
 
 
 def _outwards(topology: Topology) -> list[str]:

@@ -56,9 +56,9 @@ class NamedErrors(AbstractContextManager[None]):
         parts = [part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None]
         part = asked if isinstance(asked, Point) else next(iter(parts), None)
         if part is not None:
-            told = f"{self._who(part)} raised{self._where(part)} after {self._now_ns() / 1e3:,.3f} us of model time:"
+            title = f"{self._who(part)} raised{self._where(part)} after {self._now_ns() / 1e3:,.3f} us of model time:"
             place = [] if part is asked else _last_place(frames)
-            lines = "\n".join([told, *place, traceback.format_exception_only(error)[-1].rstrip()])
+            lines = "\n".join([title, *place, traceback.format_exception_only(error)[-1].rstrip()])
             raise CodeError(lines, "".join(traceback.format_exception(error))) from error
 
     def _who(self, part: Point | LoadBalancer) -> str:

@@ -68,10 +68,10 @@ def _launched() -> _Launched:
     Raises UserError if no mpiexec has started it.
     """
     for names in _LAUNCHERS:
-        told = [os.environ.get(name, "") for name in names]
-        if all(text.isdecimal() for text in told[:2]):
-            unknown = told[:2]  # of a machine's own: as if there were one
-            return _Launched(*map(int, told if all(text.isdecimal() for text in told) else told[:2] + unknown))
+        values = [os.environ.get(name, "") for name in names]
+        if all(text.isdecimal() for text in values[:2]):
+            unknown = values[:2]  # of a machine's own: as if there were one
+            return _Launched(*map(int, values if all(text.isdecimal() for text in values) else values[:2] + unknown))
     raise UserError(f"--workers {MPI}: nobody has started other ranks; {_EXPECTED}")
 
 
@@ -193,8 +193,8 @@ class Ranks:
 
     def ask_all(self, value: Any) -> list[Any]:
         """Return the values of all ranks, by rank, at all."""
-        _, told = self.exchange(b"", [pickle.dumps(value, pickle.HIGHEST_PROTOCOL)] * self.count)
-        return [pickle.loads(data) for data in told]
+        _, answers = self.exchange(b"", [pickle.dumps(value, pickle.HIGHEST_PROTOCOL)] * self.count)
+        return [pickle.loads(data) for data in answers]
 
     # Runs, one after the other
 
@@ -215,16 +215,16 @@ class Ranks:
         self._over = True
 
     def _together(self, build: Callable[[], _Made]) -> _Made:
-        made, error = None, None
+        world, error = None, None
         try:
-            made = build()
+            world = build()
         except Exception as raised:
             error = raised
-        told = self.ask_all(error and passed_on(error, "" if self.first else self.name))
-        failed = next((other for other in told if other is not None), None)
+        errors = self.ask_all(error and passed_on(error, "" if self.first else self.name))
+        failed = next((other for other in errors if other is not None), None)
         if failed is None:
-            assert made is not None
-            return made
+            assert world is not None
+            return world
         self._busy = False
         if not self.first:
             raise _NotBuiltError

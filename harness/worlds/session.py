@@ -204,14 +204,14 @@ class Session:
         for sample in samples:
             connection = self.connections[sample.number - FIRST_NUMBER]
             before = connection.delivered_bytes
-            told = delivered_bytes(sample)
-            connection.delivered_bytes = before if told is None else told // len(connection.destinations)
+            delivered = delivered_bytes(sample)
+            connection.delivered_bytes = before if delivered is None else delivered // len(connection.destinations)
             self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
     def end(self, reports: Sequence[HostReport]) -> None:
         """Process each host's report at the end of the run; flows that have not started are unfinished."""
         self.collectives = {
-            host: told for host, report in enumerate(reports) if (told := report.collectives) is not None
+            host: collectives for host, report in enumerate(reports) if (collectives := report.collectives) is not None
         }
         self.traffic.on_end(self.collectives)
         for host, report in enumerate(reports):
@@ -302,12 +302,12 @@ class Session:
             self.forged += 1
             return
         if flow.further_destinations:
-            told = self._delivered.setdefault(flow.index, {})
-            told[host] = event
-            if len(told) < len(connection.destinations):
+            deliveries = self._delivered.setdefault(flow.index, {})
+            deliveries[host] = event
+            if len(deliveries) < len(connection.destinations):
                 return
-            time_ns = max(each.time_ns for each in told.values())
-            record.note_delivered(time_ns, [each.counts for each in told.values()], self._columns)
+            time_ns = max(each.time_ns for each in deliveries.values())
+            record.note_delivered(time_ns, [each.counts for each in deliveries.values()], self._columns)
         else:
             record.note_delivered(event.time_ns, (event.counts,), self._columns)
         if record.completed_ns >= 0:
@@ -318,11 +318,11 @@ class Session:
         record = self.records[event.flow]
         flow = record.flow
         if flow.further_sources:
-            told = self._sent.setdefault(event.flow, {})
-            told[host] = event.sent
-            if len(told) < len(flow.sources):
+            sent = self._sent.setdefault(event.flow, {})
+            sent[host] = event.sent
+            if len(sent) < len(flow.sources):
                 return
-            record.note_sent(Sent.joined(told.values(), self._columns))
+            record.note_sent(Sent.joined(sent.values(), self._columns))
         else:
             record.note_sent(event.sent)
         if record.delivered_ns >= 0:  # word of that may come later, from another host

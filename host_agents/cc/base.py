@@ -191,11 +191,11 @@ class Host:
         object
             The part.
         """
-        found = self._parts.get(name)
-        if found is None:
-            found = make()
-            self._parts[name] = found
-        return found
+        part = self._parts.get(name)
+        if part is None:
+            part = make()
+            self._parts[name] = part
+        return part
 
     def trimmed_at_last_hop(self, frame: bytes) -> bool:
         """Return whether the packet `frame` was trimmed on the port to this NIC.
@@ -570,12 +570,12 @@ class ReactionPoint(Point):
     def expect_limits(self) -> None:
         """Raise LimitError for an assigned rate or window that `set_rate` or `set_window` refuses."""
         if not 0.0 < self.rate_bps <= MAX_RATE_BPS:
-            told = f"rate_bps = {self.rate_bps!r}: expected bits a second above 0, not infinitely many"
+            mistake = f"rate_bps = {self.rate_bps!r}: expected bits a second above 0, not infinitely many"
         elif not self.window_bytes >= 0.0:
-            told = f"window_bytes = {self.window_bytes!r}: expected a number of bytes from 0 on"
+            mistake = f"window_bytes = {self.window_bytes!r}: expected a number of bytes from 0 on"
         else:
             return
-        raise LimitError(f"{type(self).__name__}.{told}", self)
+        raise LimitError(f"{type(self).__name__}.{mistake}", self)
 
     def on_part_changed(self) -> None:
         """Handle a new rate or a wider window of a part."""

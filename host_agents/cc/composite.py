@@ -94,12 +94,12 @@ class CompositeReactionPoint(ReactionPoint):
         self._trimmed = None
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        told = self._trimmed
+        details = self._trimmed
         for part in self.parts:
-            if told is None:
+            if details is None:
                 part.on_nack(now_ns, wire_bytes, trimmed)
             else:
-                part.on_trimmed(told)
+                part.on_trimmed(details)
         self.follow()
 
     def on_expired(self, now_ns: int, wire_bytes: int) -> None:

@@ -157,7 +157,7 @@ class ActiveSender:
         self.told_state = NO_CONGESTION
         self.told_n = 0  # 0: it was told nothing
         self.told_ns = 0
-        self.told = b""  # the share, as it was told
+        self.share = b""  # as it was announced last
 
 
 class AnnouncedIncast:
@@ -191,11 +191,11 @@ class ActiveSenders(TimerOwner):
         self._timer = Timer(timers, self)
 
     def sender(self, address: int) -> ActiveSender:
-        found = self.senders.get(address)
-        if found is None:
-            found = ActiveSender(address)
-            self.senders[address] = found
-        return found
+        sender = self.senders.get(address)
+        if sender is None:
+            sender = ActiveSender(address)
+            self.senders[address] = sender
+        return sender
 
     # Who is active
 
@@ -344,9 +344,9 @@ class ActiveSenders(TimerOwner):
             sender.version = (sender.version + 1) & _VERSION_MASK
             sender.told_n = n
             sender.told_state = state
-            sender.told = (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
+            sender.share = (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
         sender.told_ns = now_ns
-        return sender.told
+        return sender.share
 
     def notify(self, now_ns: int, sender: ActiveSender) -> None:
         """Send a share notice if there is a queue pair to send it on."""
@@ -560,12 +560,12 @@ class Dart(CompositeReactionPoint):
         return headers
 
     def _deflectable(self, headers: bytes) -> bytes:
-        found = self._with_tokens.get(headers)
-        if found is None:
+        with_token = self._with_tokens.get(headers)
+        if with_token is None:
             first = headers[wire.BECN] | self.parameters.tokens << 3
-            found = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
-            self._with_tokens[headers] = found
-        return found
+            with_token = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
+            self._with_tokens[headers] = with_token
+        return with_token
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self._unlist()

@@ -136,9 +136,9 @@ class Dcqcn(ReactionPoint):
             self.update_alpha(now_ns)
             self._alpha_cnp = True
         if not self._cut_timer.is_armed():
-            late = now_ns - self._cut_ns
-            if late >= 0:
-                self._cut_ns += (late // p.rate_decrease_interval_ns + 1) * p.rate_decrease_interval_ns
+            since_cut_ns = now_ns - self._cut_ns
+            if since_cut_ns >= 0:
+                self._cut_ns += (since_cut_ns // p.rate_decrease_interval_ns + 1) * p.rate_decrease_interval_ns
             self._cut_timer.arm(self._cut_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:

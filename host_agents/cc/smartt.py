@@ -191,9 +191,9 @@ class Smartt(ReactionPoint):
         self.pending_bytes = 0
         self.pending_acks = 0
         rtt_ns = float(feedback.rtt_ns)
-        late = rtt_ns > float(self.target_ns)
+        is_slow = rtt_ns > float(self.target_ns)
         if not self.by_mark:
-            if late:
+            if is_slow:
                 self.window_bytes -= min(size / 2.0, self._multiplicative_decrease(size, rtt_ns))
             else:
                 self._multiplicative_increase(size, rtt_ns)
@@ -202,10 +202,10 @@ class Smartt(ReactionPoint):
                 self.window_bytes -= size / 2.0
             elif may_decrease:
                 decrease = self.window_bytes / self.bdp_bytes * self.parameters.fair_decrease * size  # equation 1
-                if late:
+                if is_slow:
                     decrease += self._multiplicative_decrease(size, rtt_ns)
                 self.window_bytes -= min(size, decrease)
-        elif late or not self.by_delay:
+        elif is_slow or not self.by_delay:
             self._fair_increase(size)
         else:
             self._multiplicative_increase(size, rtt_ns)

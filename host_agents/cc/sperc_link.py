@@ -87,11 +87,11 @@ class Link(Counting):
             self.num_b += new_part
 
         record.b = min(quotient(max(0, self.capacity_kbps - self.sum_e) << UNIT, self.num_b, self.digits), NO_LIMIT)
-        elsewhere = NO_LIMIT
+        others_least = NO_LIMIT
         for place, other in enumerate(records):
-            if place != own and not other.ignore and other.b < elsewhere:
-                elsewhere = other.b
-        record.x = min(record.b, elsewhere)
+            if place != own and not other.ignore and other.b < others_least:
+                others_least = other.b
+        record.x = min(record.b, others_least)
         most = max(0, self.capacity_kbps + self.tolerance_kbps - self.sum_e) << UNIT
         record.ignore = 1 if self.max_e * self.num_b > most else 0
 
@@ -100,7 +100,7 @@ class Link(Counting):
         if leaving:
             self.num_b -= new_part
             self.interval_ns = max(0, self.interval_ns - self.control_ns)
-        elif elsewhere != NO_LIMIT and elsewhere * self.num_b < least:
+        elif others_least != NO_LIMIT and others_least * self.num_b < least:
             record.state = E
             self.sum_e = min(self.sum_e + (record.x * new_part >> UNIT), _MAX_48)
             self.num_b -= new_part

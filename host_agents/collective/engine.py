@@ -402,11 +402,11 @@ class Engine(Arbiter):
         source = _source(frame)
         membership: Membership | None = None
         if group == UNICAST:
-            found = self._heard_from.get(source << 1 | kind)
-            if found is None:
+            heard = self._heard_from.get(source << 1 | kind)
+            if heard is None:
                 stats.no_peer += 1
                 return
-            seen = found
+            seen = heard
         else:
             membership = self._membership(group)
             if membership is None or rank >= membership.members:

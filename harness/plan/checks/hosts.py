@@ -77,12 +77,12 @@ def _hooks(part: object, whose: str) -> None:
             method = f"{whose}: {cls.__name__}.{name}"
             if name.startswith("on_") and callable(value) and name not in hooks:
                 raise UserError(f"{method} is none of the methods that a NIC calls; {suggest(name, hooks)}")
-            found = next((vars(one)[name] for one in ours if name in vars(one)), None)
-            if callable(found) and not name.startswith("__"):
-                _expect_callable(getattr(part, name), found, method, name)
+            declared = next((vars(one)[name] for one in ours if name in vars(one)), None)
+            if callable(declared) and not name.startswith("__"):
+                _expect_callable(getattr(part, name), declared, method, name)
 
 
-def _expect_callable(own: Any, ours: Callable[..., Any], told: str, name: str) -> None:
+def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str) -> None:
     """Raise UserError unless the attribute `own` of an object can be called as `ours`, a method's function.
 
     That is by position, as compiled hosts do, but for what `ours` takes by name alone. `told` is what it is called.
@@ -90,15 +90,15 @@ def _expect_callable(own: Any, ours: Callable[..., Any], told: str, name: str) -
     _, *given = inspect.signature(ours).parameters.values()  # without self
     expected = f"expected {name}{_shown(given)}"
     if not callable(own):
-        raise UserError(f"{told} is no method; {expected}")
+        raise UserError(f"{method} is no method; {expected}")
     if any(kind(own) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
-        raise UserError(f"{told} is asynchronous, or yields, so that a call does nothing; {expected}")
+        raise UserError(f"{method} is asynchronous, or yields, so that a call does nothing; {expected}")
     by_name = [parameter.name for parameter in given if parameter.kind is parameter.KEYWORD_ONLY]
     taken = inspect.signature(own)
     try:
         taken.bind(*[None] * (len(given) - len(by_name)), **dict.fromkeys(by_name))
     except TypeError:
-        raise UserError(f"{told}{_shown(taken.parameters.values())}; {expected}") from None
+        raise UserError(f"{method}{_shown(taken.parameters.values())}; {expected}") from None
 
 
 def _shown(parameters: Iterable[inspect.Parameter]) -> str:

@@ -38,12 +38,12 @@ def circles(run: Run) -> None:
     parameters = run.program_parameters
     if not parameters.equal_priorities or not run.scenario.switch.pfc.enabled:
         return
-    found = _circle(run.topology, type(parameters), parameters.model_dump_json())
-    if found:
+    circle = _circle(run.topology, type(parameters), parameters.model_dump_json())
+    if circle:
         deflected = ", or deflected from them," * parameters.free_of_circles
         raise UserError(
             f"topology {run.topology.name!r}: packets on its routes{deflected} can wait for each other in a circle "
-            f"({' - '.join(found[:6])}); {run.program.name!r} expects a network without"
+            f"({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
         )
 
 

@@ -111,16 +111,16 @@ def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
 
     Raises UserError.
     """
-    found: dict[str, Probe] = {}
+    probes: dict[str, Probe] = {}
     for i, values in enumerate(tables):
         where = f"record.probes.{i}"
         if not isinstance(kind := values.get("kind"), str):
             raise UserError(f"{where}.kind: missing; expected one of {', '.join(REGISTRY.names())}")
         probe = validate(REGISTRY.find(kind), values, where)
-        if probe.name in RESERVED or probe.name in found:
+        if probe.name in RESERVED or probe.name in probes:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
-        found[probe.name] = probe
-    return list(found.values())
+        probes[probe.name] = probe
+    return list(probes.values())
 
 
 def probes_of(run: Run) -> tuple[Probe, ...]:

@@ -122,9 +122,9 @@ def _delay(interface: str, delay_ns: int) -> str:
 
 def _interface_counts() -> dict[str, tuple[int, int, int, int]]:
     """Return bytes and packets received and sent of the interfaces in this thread's namespace."""
-    found = {}
+    counters = {}
     for line in Path("/proc/thread-self/net/dev").read_text(encoding="ascii").splitlines()[2:]:
         name, _, text = line.partition(":")
         columns = [int(word) for word in text.split()]
-        found[name.strip()] = columns[0], columns[1], columns[8], columns[9]
-    return found
+        counters[name.strip()] = columns[0], columns[1], columns[8], columns[9]
+    return counters

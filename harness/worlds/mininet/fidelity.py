@@ -118,7 +118,7 @@ def judge(
     kept up; otherwise it is None. "caveats" are limits of these switches on a machine of any speed.
     """
     base_rtt_wall_ns = base_rtt_ns * dilation
-    late_share = sum(late.links * late.mean_ns for late in lateness) / base_rtt_wall_ns
+    late_share = sum(each.links * each.mean_ns for each in lateness) / base_rtt_wall_ns
     drift = late_share * least_share
     figures: dict[str, Any] = {
         "dilation": dilation,
@@ -132,13 +132,13 @@ def judge(
         "memory_bytes": meter.memory_bytes,
         "lost_by_the_kernel": sum(lost.values()),
         "lag": {
-            late.who: {
-                "mean_ns": late.mean_ns,
-                "p50_ns": late.p50_ns,
-                "p99_ns": late.p99_ns,
-                "p99_of_base_rtt": late.p99_ns / base_rtt_wall_ns,
+            each.who: {
+                "mean_ns": each.mean_ns,
+                "p50_ns": each.p50_ns,
+                "p99_ns": each.p99_ns,
+                "p99_of_base_rtt": each.p99_ns / base_rtt_wall_ns,
             }
-            for late in lateness
+            for each in lateness
         },
         "late_of_base_rtt": late_share,
         "drift": drift,

@@ -69,8 +69,8 @@ class Process:
             lines = self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         except OSError:
             lines = []
-        told = "".join(f"\n    {line}" for line in lines) or " (empty)"
-        return f"{self.kind} {self.name} (process {self.pid}) died: {how}; the end of its log:{told}"
+        output = "".join(f"\n    {line}" for line in lines) or " (empty)"
+        return f"{self.kind} {self.name} (process {self.pid}) died: {how}; the end of its log:{output}"
 
 
 class Launcher:

@@ -132,11 +132,11 @@ def find_switch(name: str) -> tuple[str, int]:
     Raises UserError if there is none, or several.
     """
     living = [(path, state) for path, state in runs() if state.owner.find() is not None]
-    found = [(path, state.switches[name]) for path, state in living if name in state.switches]
-    if len(found) == 1:
-        return found[0][1]
-    if found:
-        addresses = ", ".join(address for _, (address, _) in found)
+    matches = [(path, state.switches[name]) for path, state in living if name in state.switches]
+    if len(matches) == 1:
+        return matches[0][1]
+    if matches:
+        addresses = ", ".join(address for _, (address, _) in matches)
         raise UserError(f"several running networks have a switch {name!r}; name its address: {addresses}")
     known = sorted({switch for _, state in living for switch in state.switches})
     there = f"the running networks have {', '.join(known)}" if known else "no network is running"

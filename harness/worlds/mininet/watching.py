@@ -52,9 +52,9 @@ def watched(
         next_s = time.monotonic() + _EVERY_S
         if asked_ns >= 0:
             counters = {name: counted for name, switch in switches.items() if (counted := switch.counted_so_far())}
-            if len(counters) < len(switches) or any(told[_MONOTONIC] < asked_ns for told in counters.values()):
+            if len(counters) < len(switches) or any(each[_MONOTONIC] < asked_ns for each in counters.values()):
                 return
-            times_ns = {name: max(0, (told[_MONOTONIC] - epoch_ns) // dilation) for name, told in counters.items()}
+            times_ns = {name: max(0, (each[_MONOTONIC] - epoch_ns) // dilation) for name, each in counters.items()}
             watcher.look(times_ns, counters, dilation, records)
         asked_ns = time.monotonic_ns()
         for switch in switches.values():

@@ -115,11 +115,11 @@ class MininetWorld:
 
     def _check_architecture(self) -> None:
         wanted, run = self._class.architecture, self.run_plan
-        found = None if wanted is None else pipelines.architecture(run.build)
-        if found is not None and found.name != wanted:
+        declared = None if wanted is None else pipelines.architecture(run.build)
+        if declared is not None and declared.name != wanted:
             raise UserError(
                 f"--switch {self._switch}: it runs programs for {wanted}, and {run.program.source.name} is for "
-                f"{found.name}; expected --switch builtin"
+                f"{declared.name}; expected --switch builtin"
             )
 
     def run(self, progress: Progress | None = None) -> Recording:
@@ -261,14 +261,14 @@ class MininetWorld:
     def _configurations(self, net: Network) -> dict[str, Configure]:
         run, scenario = self.run_plan, self.run_plan.scenario
         cc, lb = scenario.cc[0], scenario.lb[0]
-        made = {}
+        requests = {}
         senders = [
             (name, protocol.name, protocol.resolved(), balancing.name, scenario.load_balancers.get(balancing.name, {}))
             for name, (protocol, balancing) in run.group_senders.items()
         ]
         for host, nic in zip(run.topology.hosts, run.nic_configs(), strict=True):
             link = run.topology.uplink(host)
-            made[host.name] = Configure(
+            requests[host.name] = Configure(
                 nic=nic,
                 extensions=scenario.extensions,
                 cc=cc,
@@ -287,7 +287,7 @@ class MininetWorld:
                 changes=self._changes.get(host.name, []),
                 senders=senders,
             )
-        return made
+        return requests
 
     def _controller_settings(self, plan: SwitchPlan) -> controller.Settings:
         tick_ns = Fraction(self._class.tick_ns(self.dilation))
@@ -372,9 +372,9 @@ class MininetWorld:
         run, reports, session = self.run_plan, self._reports, coordinator.session
         record = run.scenario.record
         nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
-        told = [report.session.collectives for report in reports]
+        collectives = [report.session.collectives for report in reports]
         over = [flow.completed_ns for flow in session.records]
-        over += [report.ended_ns for report in told if report is not None]
+        over += [report.ended_ns for report in collectives if report is not None]
         end_ns = max(over) if ended == "done" else (self._ended_ns - epoch_ns) // self.dilation
         session.end([report.session for report in reports])
         _add_rates(session, reports, end_ns)
@@ -437,15 +437,15 @@ def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledge
     telling = {name: switch for name, switch in switches.items() if switch.counts_meanwhile}
     for switch in telling.values():
         switch.count()
-    found: dict[str, Mapping[str, Any]] = {}
-    while len(found) < len(telling):
+    by_switch: dict[str, Mapping[str, Any]] = {}
+    while len(by_switch) < len(telling):
         launcher.check()
         for name, switch in telling.items():
             counted = switch.counted_so_far()
             if counted is not None and counted["monotonic_ns"] >= asked_ns:
-                found[name] = counted
+                by_switch[name] = counted
         time.sleep(0.01)
-    return found
+    return by_switch
 
 
 def _lateness(
@@ -454,15 +454,16 @@ def _lateness(
     """Return how late the frames of all hosts were, and of switches since they had counted `before`."""
     switches = len(run.base_rtts_ns) - 1  # on the longest path
     hosts = [(report.lag_log2_ns, report.lag_sum_ns) for report in reports]
-    found = [fidelity.Lateness("hosts", 2, fidelity.total(lags for lags, _ in hosts), sum(late for _, late in hosts))]
+    of_hosts = fidelity.total(lags for lags, _ in hosts), sum(lag_ns for _, lag_ns in hosts)
+    lateness = [fidelity.Lateness("hosts", 2, *of_hosts)]
     if before:
         (all_of_them, then), (late_ns, late_then_ns) = (
-            (fidelity.total(told["lag_log2_ns"] for told in each.values()) for each in (counters, before)),
-            (sum(told["lag_sum_ns"] for told in each.values()) for each in (counters, before)),
+            (fidelity.total(counted["lag_log2_ns"] for counted in each.values()) for each in (counters, before)),
+            (sum(counted["lag_sum_ns"] for counted in each.values()) for each in (counters, before)),
         )
         lags = [now - earlier for now, earlier in zip(all_of_them, then, strict=True)]
-        found.append(fidelity.Lateness("switches", 2 * switches, lags, late_ns - late_then_ns))
-    return found
+        lateness.append(fidelity.Lateness("switches", 2 * switches, lags, late_ns - late_then_ns))
+    return lateness
 
 
 def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:

@@ -187,7 +187,7 @@ def test_ulimit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_set_up_tells_how_far_it_is() -> None:
     shares: list[float] = []
-    with building.told_to(shares.append):
+    with building.reported_to(shares.append):
         world()
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(1 / 8)

@@ -224,7 +224,7 @@ class NoFabric:
 
 def test_one_that_is_done_is_there_until_the_first_is_done() -> None:
     fabric, (done, at_end) = NoFabric(), os.pipe()
-    crew = Workers(cast(Fabric, fabric), [0, 1], 2, told=list)
+    crew = Workers(cast(Fabric, fabric), [0, 1], 2, hear=list)
     with crew.at_work():
         if crew.first:
             os.close(at_end)
@@ -246,7 +246,7 @@ def test_one_that_cannot_be_started_is_a_users_error(monkeypatch: pytest.MonkeyP
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(os, "fork", refused)
-    crew = Workers(cast(Fabric, NoFabric()), [0, 1, 2], 3, told=list)
+    crew = Workers(cast(Fabric, NoFabric()), [0, 1, 2], 3, hear=list)
     process = psutil.Process()
     before = process.num_fds(), process.children()
     words = r"^--workers 3: cannot start a worker: Resource .*; expected fewer$"
