@@ -59,7 +59,7 @@ def data(number: int) -> bytes:
 
 def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceiver, Credits]:
     values = {"jitter": 0.0, "credit_spread_bytes": 0, **parameters}
-    point = ExpressPassReceiver(ExpressPassParameters(**values), path)  # type: ignore[arg-type]
+    point = ExpressPassReceiver(ExpressPassParameters(**values), path)
     outlet = Credits()
     point.bind(outlet)
     return point, outlet

@@ -71,7 +71,7 @@ def _made(name: str, kind: type[_R]) -> Iterator[Callable[..., _R]]:
                 pytest.skip(f"{part} is not written for {kind.architecture}")
         view = replace(view, tables=tables_of(kind, program, load_balancer, **defines))
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
-        made.append(kind(program, entries, load_balancer, **defines))  # type: ignore[call-arg]  # as all rigs are made
+        made.append(kind(program, entries, load_balancer, **defines))  # as all rigs are made
         return made[-1]
 
     try:

@@ -100,7 +100,7 @@ class Flow:
         """Return a packet with an INT shim of `records` records; record i has link rate code i + 1."""
         known = [IntRecord(link_rate_code=i + 1, timestamp_ns=i, tx_units=i, queue_cells=i) for i in range(records)]
         shim = IntShim(hop_count=records, path_id=0x5A5, records=known)
-        return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7) / shim, psn=psn, **options)  # type: ignore[arg-type]
+        return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7) / shim, psn=psn, **options)
 
     def flow_rate(self, current_kbps: int, desired_kbps: int, kind: int = 0, psn: int = 0, response: int = 0) -> bytes:
         """Return an FRP of ACCurate, on its way to the destination."""
@@ -113,7 +113,7 @@ class Flow:
 @functools.cache
 def _first_data(flow: Flow, opcode: int, **options: int) -> bytes:
     """With PSN 0; what differs in others is put in, since scapy takes a millisecond for each packet."""
-    return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)  # type: ignore[arg-type]
+    return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)
 
 
 def reverse_of(flow: Flow) -> Flow:

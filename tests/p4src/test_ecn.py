@@ -127,9 +127,9 @@ def test_thresholds_grow_with_the_rate_and_what_ports_share_is_the_default() -> 
     defaults = [entry for entry in entries if isinstance(entry, DefaultAction)]
     own = [entry for entry in entries if isinstance(entry, TableEntry) and entry.table == "ecn_threshold"]
     assert [entry.action.params for entry in defaults] == [{"kmin_cells": 5000, "kmax_cells": 20000, "span": 75000}]
-    assert {entry.match["port"].value for entry in own} == {3}  # type: ignore[union-attr]
+    assert {entry.match["port"].value for entry in own} == {3}
     assert len(own) == 8
-    assert all(entry.action.params["kmin_cells"] == 20000 for entry in own)  # type: ignore[union-attr]
+    assert all(entry.action.params["kmin_cells"] == 20000 for entry in own)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def switch(answer: str, commands: list[str]) -> Bmv2Switch:
     counters: list[dict[str, Any]] = DOCUMENT["counter_arrays"]
     meter = {"name": "ingress.m", "id": 0, "type": "packets", "is_direct": False, "size": 8}
     document = {**DOCUMENT, "counter_arrays": counters, "meter_arrays": [meter]}
-    return Bmv2Switch(cli, document)  # type: ignore[arg-type]
+    return Bmv2Switch(cli, document)
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,13 @@ def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(co
     class Told(Runner):
         wide = 0
 
-        def _clock(self, command):  # type: ignore[no-untyped-def]
+        def _clock(self, command):
             instance.register_write(CLOCK, 0, int(command.args, 0).to_bytes(6, "big"))
 
-        def _queue(self, command):  # type: ignore[no-untyped-def]
+        def _queue(self, command):
             instance.register_write(DEPTH, 0, int(command.args, 0).to_bytes(3, "big"))
 
-        def _register_write(self, command):  # type: ignore[no-untyped-def]
+        def _register_write(self, command):
             instance.register_write(PENDING, self.wide, b"\1")
             self.wide += 1
 
@@ -129,7 +129,7 @@ def test_how_bmv2_is_told(compiled: Compiled) -> None:
         said.append(command)
         return "Member has been created with handle 4\n"
 
-    switch = Bmv2Switch(cli, compiled.json)  # type: ignore[arg-type]
+    switch = Bmv2Switch(cli, compiled.json)
     handle = switch.member_add("I.members", "I.forward", [b"\0\3"])
     switch.table_add("I.routes", [(b"\7", b"")], 0, ("member", handle))
     switch.table_set_default("I.routes", ("member", handle))

@@ -149,7 +149,7 @@ class Recorder:
 
 def run(text: str, outputs: list[tuple[int, bytes]] | None = None) -> list[tuple[Any, ...]]:
     recorder = Recorder(outputs)
-    runner = Runner(read(DOCUMENT), recorder)  # type: ignore[arg-type]
+    runner = Runner(read(DOCUMENT), recorder)
     for command in parse(text):
         runner.carry_out(command)
     runner.check()
@@ -209,7 +209,7 @@ def test_names_in_quotes_may_have_blanks_in_any_command() -> None:
         document = document.replace(f'"ingress.{name}"', f'"ingress.{odd}"')
     text, document = text.replace("P.unused", "P.not used"), document.replace("P.unused", "P.not used")
     recorder = Recorder()
-    runner = Runner(read(json.loads(document)), recorder)  # type: ignore[arg-type]
+    runner = Runner(read(json.loads(document)), recorder)
     for command in parse(text):
         runner.carry_out(command)
     assert [name for name, *_ in recorder.calls] == [name for name, *_ in plain]

@@ -39,6 +39,11 @@ class Filler:
                 setattr(message, field.name, self._scalar(field))
         return message
 
+    def stream(self, kind: type[Message]) -> list[bytes]:
+        """Return a few messages of a kind as bytes, some of which are spoilt."""
+        filled = [self.fill(kind()).SerializeToString() for _ in range(self.rng.randint(1, 5))]
+        return [spoilt(data, self.rng) if self.rng.random() < 0.4 else data for data in filled]
+
     def _scalar(self, field: Any) -> object:
         rng = self.rng
         kinds = type(field)

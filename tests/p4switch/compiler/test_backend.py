@@ -39,7 +39,7 @@ def ingress(body: str, before: str = "", main: str = MAIN) -> str:
 
 
 @pytest.fixture
-def build(tmp_path: Path):  # type: ignore[no-untyped-def]
+def build(tmp_path: Path):
     def run(text: str) -> Compiled:
         path = tmp_path / "program.p4"
         path.write_text(text)
@@ -61,7 +61,7 @@ def action(document: dict[str, Any], name: str) -> dict[str, Any]:
 # BMv2 JSON
 
 
-def test_all_sections_are_there(build) -> None:  # type: ignore[no-untyped-def]
+def test_all_sections_are_there(build) -> None:
     document = build(ingress("apply { }")).json
     sections = """program __meta__ header_types headers header_stacks header_union_types header_unions
         header_union_stacks field_lists errors enums parsers parse_vsets deparsers meter_arrays counter_arrays
@@ -73,7 +73,7 @@ def test_all_sections_are_there(build) -> None:  # type: ignore[no-untyped-def]
     assert document["errors"][0] == ["NoError", 0]
 
 
-def test_header_types_are_whole_bytes(build) -> None:  # type: ignore[no-untyped-def]
+def test_header_types_are_whole_bytes(build) -> None:
     document = build(ingress("bit<3> local; apply { local = 1; meta.inner.flag = true; }")).json
     for t in document["header_types"]:
         assert sum(f[1] for f in t["fields"]) % 8 == 0, t["name"]
@@ -86,7 +86,7 @@ def test_header_types_are_whole_bytes(build) -> None:  # type: ignore[no-untyped
     assert document["deparsers"][0]["order"] == ["data", "items[0]", "items[1]"]
 
 
-def test_expressions_are_brought_back_into_range(build) -> None:  # type: ignore[no-untyped-def]
+def test_expressions_are_brought_back_into_range(build) -> None:
     document = build(
         ingress("""
             action go(bit<8> n) {
@@ -109,7 +109,7 @@ def test_expressions_are_brought_back_into_range(build) -> None:  # type: ignore
     assert (entry["action_data"], entry["action_const"]) == (["0x3"], False)
 
 
-def test_conditions_in_actions_are_jumps(build) -> None:  # type: ignore[no-untyped-def]
+def test_conditions_in_actions_are_jumps(build) -> None:
     document = build(
         ingress("""
             action go() {
@@ -126,7 +126,7 @@ def test_conditions_in_actions_are_jumps(build) -> None:  # type: ignore[no-unty
     assert targets == ["0x3", "0x6"]
 
 
-def test_keys(build) -> None:  # type: ignore[no-untyped-def]
+def test_keys(build) -> None:
     document = build(
         ingress("""
             table t {
@@ -162,7 +162,7 @@ def test_keys(build) -> None:  # type: ignore[no-untyped-def]
     assert table(document, first)["next_tables"] == {first.removeprefix("tbl_"): "ingress.t"}
 
 
-def test_next_tables(build) -> None:  # type: ignore[no-untyped-def]
+def test_next_tables(build) -> None:
     document = build(
         ingress("""
             action one() { }
@@ -176,7 +176,7 @@ def test_next_tables(build) -> None:  # type: ignore[no-untyped-def]
     assert table(document, "ingress.u")["next_tables"] == {"NoAction": None}
 
 
-def test_select_values_are_padded_field_by_field(build) -> None:  # type: ignore[no-untyped-def]
+def test_select_values_are_padded_field_by_field(build) -> None:
     text = ingress("apply { }").replace(
         "transition accept;",
         """transition select(hdr.data.a[3:0], hdr.data.x) {
@@ -207,7 +207,7 @@ def test_ids_are_those_of_p4c() -> None:
     assert [symbols.alias(n) for n in ("a.t", "b.t", "b.u")] == ["a.t", "b.t", "u"]
 
 
-def test_p4info(build) -> None:  # type: ignore[no-untyped-def]
+def test_p4info(build) -> None:
     info = build(
         ingress(
             """
@@ -263,7 +263,7 @@ def test_p4info(build) -> None:  # type: ignore[no-untyped-def]
 # Files and the cache
 
 
-def test_write(build, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_write(build, tmp_path: Path) -> None:
     compiled = build(ingress("table t { actions = { NoAction; } } apply { t.apply(); }"))
     compiled.write(tmp_path / "out.json", tmp_path / "out.txtpb")
     compiled.write(p4info_path=tmp_path / "out.bin")
@@ -331,7 +331,7 @@ EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v)
         ("apply { clone(CloneType.E2E, 1); }", "", "'clone' can only be called in egress on this target"),
     ],
 )  # fmt: skip
-def test_limits_are_told_with_their_place(build, body: str, before: str, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_limits_are_told_with_their_place(build, body: str, before: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         build(ingress(body, before))
     first = str(caught.value).splitlines()[0]
@@ -340,6 +340,6 @@ def test_limits_are_told_with_their_place(build, body: str, before: str, message
     assert ": error: " in first
 
 
-def test_a_package_is_needed(build) -> None:  # type: ignore[no-untyped-def]
+def test_a_package_is_needed(build) -> None:
     with pytest.raises(UserError, match="no package is instantiated"):
         build(ingress("apply { }", main=""))

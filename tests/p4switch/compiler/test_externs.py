@@ -36,8 +36,8 @@ EXTRACT = "state start { pkt.extract(hdr.data); transition accept; }"
 
 
 @pytest.fixture
-def switch(tmp_path: Path):  # type: ignore[no-untyped-def]
-    def make(ingress: str, egress: str = "apply { }", parser: str = EXTRACT, **parts: str):  # type: ignore[no-untyped-def]
+def switch(tmp_path: Path):
+    def make(ingress: str, egress: str = "apply { }", parser: str = EXTRACT, **parts: str):
         text = PROGRAM.format(
             ingress=ingress,
             egress=egress,
@@ -58,11 +58,11 @@ def frame(a: int = 0, b: int = 0, x: int = 0, r: int = 0, payload: bytes = b"") 
     return struct.pack("!BBHI", a, b, x, r) + payload
 
 
-def send(sw, data: bytes, now: int = 0) -> list[tuple[int, tuple[int, int, int, int], bytes]]:  # type: ignore[no-untyped-def]
+def send(sw, data: bytes, now: int = 0) -> list[tuple[int, tuple[int, int, int, int], bytes]]:
     return [(port, struct.unpack("!BBHI", out[:8]), out[8:]) for port, out in sw.process(0, data, now)]
 
 
-def test_register(switch) -> None:  # type: ignore[no-untyped-def]
+def test_register(switch) -> None:
     sw = switch("""
         register<bit<32>>(4) counts;
         apply {
@@ -78,7 +78,7 @@ def test_register(switch) -> None:  # type: ignore[no-untyped-def]
     assert sw.register_read("ingress.counts", 2) == (3).to_bytes(4, "big")
 
 
-def test_counters(switch) -> None:  # type: ignore[no-untyped-def]
+def test_counters(switch) -> None:
     sw = switch("""
         counter(4, CounterType.packets_and_bytes) seen;
         direct_counter(CounterType.packets_and_bytes) hits;
@@ -92,7 +92,7 @@ def test_counters(switch) -> None:  # type: ignore[no-untyped-def]
     assert sw.direct_counter_read("ingress.t", handle) == (2, 40)
 
 
-def test_meters(switch) -> None:  # type: ignore[no-untyped-def]
+def test_meters(switch) -> None:
     sw = switch("""
         meter(2, MeterType.packets) rate;
         direct_meter<bit<2>>(MeterType.packets) per_entry;
@@ -115,7 +115,7 @@ def test_meters(switch) -> None:  # type: ignore[no-untyped-def]
     assert [c[0] for c in colors] == [0, 2, 2, 2]
 
 
-def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path) -> None:
     body = "apply { std.egress_spec = 1; random(hdr.data.r, (bit<32>)hdr.data.a, (bit<32>)hdr.data.b); }"
     sw = switch(body)
     values = [send(sw, frame(a=10, b=13))[0][1][3] for _ in range(200)]
@@ -124,7 +124,7 @@ def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path)
     assert [send(again, frame(a=10, b=13))[0][1][3] for _ in range(200)] == values
 
 
-def test_hash(switch) -> None:  # type: ignore[no-untyped-def]
+def test_hash(switch) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;
@@ -138,7 +138,7 @@ def test_hash(switch) -> None:  # type: ignore[no-untyped-def]
     assert 100 <= x < 110
 
 
-def test_digest_has_the_values_of_the_call(switch) -> None:  # type: ignore[no-untyped-def]
+def test_digest_has_the_values_of_the_call(switch) -> None:
     sw = switch(
         """
         apply {
@@ -155,13 +155,13 @@ def test_digest_has_the_values_of_the_call(switch) -> None:  # type: ignore[no-u
     assert sw.digests() == [(1, b"\x05\x12\x34")]
 
 
-def test_truncate(switch) -> None:  # type: ignore[no-untyped-def]
+def test_truncate(switch) -> None:
     sw = switch("apply { std.egress_spec = 1; truncate((bit<32>)hdr.data.a); }")
     assert sw.process(0, frame(a=10, payload=bytes(50)))[0][1] == frame(a=10, payload=bytes(2))
     assert len(sw.process(0, frame(a=200, payload=bytes(50)))[0][1]) == 58
 
 
-def test_action_profile_and_selector(switch) -> None:  # type: ignore[no-untyped-def]
+def test_action_profile_and_selector(switch) -> None:
     sw = switch("""
         action send(bit<9> port) { std.egress_spec = port; }
         action_profile(8) members;
@@ -186,7 +186,7 @@ def test_action_profile_and_selector(switch) -> None:  # type: ignore[no-untyped
     assert {send(sw, frame(a=2, x=9, b=9, r=i))[0][0] for i in range(20)} == {send(sw, frame(a=2, x=9, b=9))[0][0]}
 
 
-def test_value_set(switch) -> None:  # type: ignore[no-untyped-def]
+def test_value_set(switch) -> None:
     sw = switch(
         "apply { std.egress_spec = 1; hdr.data.b = meta.set; }",
         parser="""
@@ -226,7 +226,7 @@ REPORT = """
 
 
 @pytest.mark.parametrize(("a", "fields"), [(1, 0x07000800), (2, 0), (3, 0x00000800)])
-def test_clone_keeps_the_fields_of_its_list(switch, a: int, fields: int) -> None:  # type: ignore[no-untyped-def]
+def test_clone_keeps_the_fields_of_its_list(switch, a: int, fields: int) -> None:
     sw = switch(CLONE, REPORT)
     sw.clone_session_set(5, [(9, 0)])
     by_port = {port: values for port, values, _ in send(sw, frame(a=a, x=0x1234))}
@@ -270,7 +270,7 @@ def test_a_field_list_reaches_into_structs_and_headers_of_the_metadata(tmp_path:
     assert names["field_list4"] == ["m.y", "all.x", "all.lost"]
 
 
-def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:  # type: ignore[no-untyped-def]
+def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:
     sw = switch(
         """
         apply {
@@ -296,7 +296,7 @@ def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:  # type: ign
         "table t { actions = { NoAction; } } apply { std.egress_spec = 1; LOOP { t.apply(); } }",
     ],
 )
-def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -> None:
     head = "for (meta.set = 0; meta.set < hdr.data.a; meta.set = meta.set & 0)"
     loop = loop.replace("BODY", f"{head} {{ hdr.data.b = hdr.data.b + 1; }}").replace("LOOP", head)
     for parts in ({"ingress": loop}, {"ingress": "apply { std.egress_spec = 1; }", "egress": loop}):
@@ -305,7 +305,7 @@ def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -
         assert sw.counts == {"received": 3, "cloned": 0, "multicast": 0, "transmitted": 2, "dropped": 1}
 
 
-def test_recirculate_and_egress_clone(switch) -> None:  # type: ignore[no-untyped-def]
+def test_recirculate_and_egress_clone(switch) -> None:
     sw = switch("apply { std.egress_spec = 1; meta.lost = 9; }", REPORT)
     sw.clone_session_set(6, [(9, 3)])
     [(port, values, _)] = send(sw, frame(a=4))
@@ -315,7 +315,7 @@ def test_recirculate_and_egress_clone(switch) -> None:  # type: ignore[no-untype
     assert by_port[9][1] == 2
 
 
-def test_resubmit(switch) -> None:  # type: ignore[no-untyped-def]
+def test_resubmit(switch) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;
@@ -330,7 +330,7 @@ def test_resubmit(switch) -> None:  # type: ignore[no-untyped-def]
     assert send(sw, frame(b=0x55))[0][1] == (0, 6, 0, 0x11000000)
 
 
-def test_multicast_priority_and_timestamps(switch) -> None:  # type: ignore[no-untyped-def]
+def test_multicast_priority_and_timestamps(switch) -> None:
     sw = switch(
         "apply { std.mcast_grp = 3; hdr.data.r = (bit<32>)std.ingress_global_timestamp; std.priority = 2; }",
         "apply { hdr.data.a = (bit<8>)std.egress_port; hdr.data.x = std.egress_rid; }",
@@ -342,7 +342,7 @@ def test_multicast_priority_and_timestamps(switch) -> None:  # type: ignore[no-u
     assert send(sw, frame(), now=3_000)[0][1][3] - first == 2_000
 
 
-def test_checksums(switch) -> None:  # type: ignore[no-untyped-def]
+def test_checksums(switch) -> None:
     fields = "{ hdr.data.a, hdr.data.b, hdr.data.r }"
     sw = switch(
         "apply { std.egress_spec = 1 + (bit<9>)std.checksum_error; hdr.data.b = 0x80; }",
@@ -362,7 +362,7 @@ def test_checksums(switch) -> None:  # type: ignore[no-untyped-def]
     assert send(sw, frame(0xFE, 2, checksum(0xFE, 2, 0), 0))[0][1][2] == checksum(0xFE, 2, 0)
 
 
-def test_a_failed_assertion_and_messages_do_not_stop_the_switch(switch) -> None:  # type: ignore[no-untyped-def]
+def test_a_failed_assertion_and_messages_do_not_stop_the_switch(switch) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;

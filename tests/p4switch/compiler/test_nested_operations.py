@@ -163,7 +163,7 @@ CHECKSUMS = {
 
 
 @pytest.fixture
-def compiled(tmp_path: Path):  # type: ignore[no-untyped-def]
+def compiled(tmp_path: Path):
     def run(body: str) -> Compiled:
         path = tmp_path / "program.p4"
         path.write_text(HEAD + body + MAIN)
@@ -172,7 +172,7 @@ def compiled(tmp_path: Path):  # type: ignore[no-untyped-def]
     return run
 
 
-def sizes(compiled, body: str, nest: Nest) -> list[int]:  # type: ignore[no-untyped-def]
+def sizes(compiled, body: str, nest: Nest) -> list[int]:
     """Return the characters of the JSON at no, half and the whole depth, without what it quotes of the source."""
     programs = [compiled(body.replace("NEST", nested(nest, depth))) for depth in (0, nest.depth // 2, nest.depth)]
     return [len(json.dumps(without_source(program.json))) for program in programs]
@@ -185,7 +185,7 @@ def without_source(document: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NESTS)
-def test_json_in_proportion(compiled, name: str) -> None:  # type: ignore[no-untyped-def]
+def test_json_in_proportion(compiled, name: str) -> None:
     none, half, whole = sizes(compiled, EVERYWHERE, NESTS[name])
     assert whole - none <= MOST_GROWTH * (half - none)
 
@@ -198,7 +198,7 @@ STATEMENTS = ("an array's element", "function that takes it twice", "function of
 
 @pytest.mark.parametrize("place", CHECKSUMS)
 @pytest.mark.parametrize("name", REPEATED)
-def test_without_temporaries_nests_are_refused(compiled, name: str, place: str) -> None:  # type: ignore[no-untyped-def]
+def test_without_temporaries_nests_are_refused(compiled, name: str, place: str) -> None:
     body = VALUE.replace("NEST", "0").replace("CHECKSUM", CHECKSUMS[place])
     compiled(body.replace("NEST", nested(NESTS[name], 2)))
     with pytest.raises(CompileError, match="this expression takes over 400 operations") as refused:
@@ -208,13 +208,13 @@ def test_without_temporaries_nests_are_refused(compiled, name: str, place: str) 
 
 @pytest.mark.parametrize("place", CHECKSUMS)
 @pytest.mark.parametrize("name", sorted(NESTS.keys() - {*REPEATED, *STATEMENTS}))
-def test_without_temporaries_in_proportion(compiled, name: str, place: str) -> None:  # type: ignore[no-untyped-def]
+def test_without_temporaries_in_proportion(compiled, name: str, place: str) -> None:
     none, half, whole = sizes(compiled, VALUE.replace("NEST", "0").replace("CHECKSUM", CHECKSUMS[place]), NESTS[name])
     assert whole - none <= MOST_GROWTH * (half - none)
 
 
 @pytest.mark.parametrize("name", NESTS)
-def test_values(compiled, name: str) -> None:  # type: ignore[no-untyped-def]
+def test_values(compiled, name: str) -> None:
     nest = NESTS[name]
     body = VALUE.replace("NEST", nested(nest, nest.depth)).replace("CHECKSUM", "")
     switch = load().Switch(str(build(compiled(body).program)))
@@ -226,7 +226,7 @@ def test_values(compiled, name: str) -> None:  # type: ignore[no-untyped-def]
         assert int.from_bytes(out[8:], "big") == expected, (x, y)
 
 
-def test_ranges_of_a_select_that_make_too_many_cases(compiled) -> None:  # type: ignore[no-untyped-def]
+def test_ranges_of_a_select_that_make_too_many_cases(compiled) -> None:
     """Each of these ranges takes 126 values with masks."""
     select = "select(hdr.data.x, hdr.data.y, hdr.data.x) { (R, R, R): accept; default: accept; }"
     body = VALUE.replace("NEST", "0").replace("CHECKSUM", "").replace("transition accept;", f"transition {select}")

@@ -166,7 +166,7 @@ def test_each_constant_entry_costs_the_same(tmp_path: Path) -> None:
         path.write_text(V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body))
         profile = cProfile.Profile()
         profile.runcall(lambda: generate(_compile(path, [], None).program))
-        return pstats.Stats(profile).total_calls  # type: ignore[attr-defined, no-any-return]
+        return pstats.Stats(profile).total_calls
 
     calls(2)  # what is imported only now, and filled into caches
     none, some, more = calls(1), calls(150), calls(300)

@@ -90,7 +90,7 @@ def test_an_interface_that_goes_down_and_comes_back(start: Any, namespace: Names
         namespace.run("ip", "link", "set", end, "down")
         for _ in range(40):
             h1.send(frame(2))
-        wait_until(lambda before=before: forwarded() >= before + 40)  # type: ignore[misc]
+        wait_until(lambda before=before: forwarded() >= before + 40)
         namespace.run("ip", "link", "set", end, "up")
         h2.close()
         h2 = namespace.raw_socket("h2")

@@ -36,7 +36,7 @@ class Remote(Controller):
     """The test's controller, over gRPC."""
 
     def __init__(self, client: GrpcClient, compiled: Any) -> None:
-        super().__init__(None, compiled.p4info)  # type: ignore[arg-type]
+        super().__init__(None, compiled.p4info)
         self.client = client
         client.set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())
 
@@ -89,7 +89,7 @@ def test_a_clock_that_is_set_back_blocks_no_port(
 def test_a_program_may_be_source_and_include_what_p4cc_has(start: Any, compiled: Any, tmp_path: Path) -> None:
     own = tmp_path / "own.p4"
     own.write_text('#include "include/prelude.p4"\n#ifdef WHOLE\n#include "everything.p4"\n#endif')
-    controller = Controller(None, compiled.p4info)  # type: ignore[arg-type]
+    controller = Controller(None, compiled.p4info)
     entry = controller.entry("lpm_one", {"l": (0x0A000002, 32)}, ("send", {"port": 2}))
     start(str(own), "-I", str(PROGRAM.parent), "-D", "WHOLE").client().write([Update(type=INSERT, entity=wrap(entry))])
 
@@ -288,7 +288,7 @@ def test_program_on_the_command_line(start: Any, namespace: Namespace, compiled:
     p4info.write_text(text_format.MessageToString(compiled.p4info))
     daemon = start(str(program), "--p4info", str(p4info), "--thrift-port", "9090", "--log-console")
     client = daemon.client()
-    c = Controller(None, compiled.p4info)  # type: ignore[arg-type]
+    c = Controller(None, compiled.p4info)
     entity = wrap(c.entry("lpm_one", {"l": (2, 32)}, ("send", {"port": 2})))
     client.write([Update(type=INSERT, entity=entity)])
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")

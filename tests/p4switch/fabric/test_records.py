@@ -8,7 +8,7 @@ from stub import GBPS, Host, Star, columns, frame, ip, load
 def slow_star(count: int = 10, **star: object) -> Star:
     """Return a star with a frame each 80 ns, out of a port that needs 800 ns for each."""
     a = Host([(0, frame(0, 1, 1000, priority=3)) for _ in range(count)])
-    return Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0, **star)  # type: ignore[arg-type]
+    return Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0, **star)
 
 
 def samples(fabric, columns: int) -> tuple[list[int], np.ndarray]:

@@ -198,7 +198,7 @@ def test_endpoints_that_break_the_contract():
 
     class Wrong(Host):
         def next_frame(self, now_ns: int) -> bytes | None:
-            return "frame"  # type: ignore[return-value]
+            return "frame"
 
     with pytest.raises(TypeError, match="bytes"):
         Star([Wrong(), Host()]).fabric.run()

@@ -69,7 +69,7 @@ def _call(*args: int) -> ir.Program:
         (lambda: program(ir.Assign(A, ir.Op("+", (A, WIDE), BYTE))), "operands of types bit<8>, bit<16>"),
         (lambda: program(ir.Assign(A, ir.Op("+", (A, ir.Const(1, ir.INT)), BYTE))), "operands of types bit<8>, int"),
         (lambda: program(ir.Assign(WIDE, ir.Op("++", (A, WIDE), ir.Bits(16)))), "operands of types bit<8>, bit<16>"),
-        (lambda: program(ir.SetValid(ir.HeaderRef(None, "h"))), "there is no h"),  # type: ignore[arg-type]
+        (lambda: program(ir.SetValid(ir.HeaderRef(None, "h"))), "there is no h"),
         (lambda: program(ir.Advance(A)), "outside of a parser"),
         (lambda: program(ir.Assign(A, ir.Lookahead(0, 8, BYTE))), "outside of a parser"),
         (lambda: program(Count("c", A)), "there is no c"),

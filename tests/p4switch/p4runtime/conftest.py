@@ -39,7 +39,7 @@ def blank() -> Bench:
         return bench.built[-1]
 
     install: Callable[[FakeSwitch], None] = lambda switch: bench.installed.append(switch)  # noqa: E731
-    device = Device(build, install=install, clock_ns=lambda: bench.now_ns)  # type: ignore[arg-type]
+    device = Device(build, install=install, clock_ns=lambda: bench.now_ns)
     bench = Bench(device, Controller(device, everything.p4info()))
     return bench
 

@@ -434,7 +434,7 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
             written[0].start()
 
     lock = Lock()
-    device = Device(lambda config: FakeSwitch(config), lock=lock)  # type: ignore[arg-type, return-value]
+    device = Device(lambda config: FakeSwitch(config), lock=lock)
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
 
@@ -458,7 +458,7 @@ def test_no_garbage_is_collected_while_packets_wait() -> None:
             collects.append(gc.isenabled())
             return super().table_add(*arguments)
 
-    device = Device(Switch, lock=threading.RLock())  # type: ignore[arg-type]
+    device = Device(Switch, lock=threading.RLock())
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     controller.insert(*(controller.entry("lpm_one", {"l": (i, 32)}, ("drop",)) for i in range(65)))
@@ -497,7 +497,7 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
 
     waited: list[int] = []  # how deep the lock was held while others were waited for
     monkeypatch.setattr(time, "sleep", lambda _: waited.append(depth))
-    device = Device(lambda config: Counting(config), lock=Lock())  # type: ignore[arg-type, return-value]
+    device = Device(lambda config: Counting(config), lock=Lock())
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     entries = [controller.entry("lpm_one", {"l": (number, 32)}, ("drop",)) for number in range(200)]
@@ -540,7 +540,7 @@ def test_what_looks_at_all_entries_does_so_in_parts() -> None:
 
         def __exit__(self, *_: object) -> None: ...
 
-    device = Device(lambda config: Counting(config), lock=Lock(), clock_ns=lambda: 100)  # type: ignore[arg-type, return-value]
+    device = Device(lambda config: Counting(config), lock=Lock(), clock_ns=lambda: 100)
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     fading = [controller.entry("fading", {"e": n}, ("NoAction",), idle_timeout_ns=10**9) for n in range(2000)]

@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.switch = FakeSwitch()
-        self.device = Device(lambda config: self.switch)  # type: ignore[arg-type,return-value]
+        self.device = Device(lambda config: self.switch)
         self.device.set_forwarding_pipeline_config(config_request(everything.p4info(), everything.device_config()))
         self.controller = Controller(self.device, everything.p4info())
         self.model = Model()

@@ -113,7 +113,7 @@ def test_rules_cost_in_proportion_to_their_number(large: Code, monkeypatch: pyte
     def counted(self: Rules, *arguments: object) -> object:
         nonlocal made
         made += 1
-        return fits(self, *arguments)  # type: ignore[arg-type]
+        return fits(self, *arguments)
 
     monkeypatch.setattr(Rules, "fits", counted)
     run = Machine(large, Inputs(1)).run()

@@ -172,8 +172,8 @@ def test_reading_the_program_is_part_of_the_time(tmp_path: Path, monkeypatch: py
 
     class Recorded(search.Search):
         def __init__(self, *arguments: object) -> None:
-            given.append(arguments[-1])  # type: ignore[arg-type]
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            given.append(arguments[-1])
+            super().__init__(*arguments)
 
     monkeypatch.setattr(search, "Search", Recorded)
     generate(small(tmp_path, "sm.egress_spec = 1;"), seconds=60)

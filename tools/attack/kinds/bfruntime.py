@@ -211,8 +211,7 @@ def _check(where: str, error: Any, asked: bool = False) -> None:
 def _stream(channel: grpc.Channel, maker: _Maker) -> bytes:
     """Open a stream with a few messages, and leave it, mostly without waiting for answers."""
     rng = maker.rng
-    sent = [maker.fill(bfruntime_pb2.StreamMessageRequest()).SerializeToString() for _ in range(rng.randint(1, 5))]
-    sent = [spoilt(data, rng) if rng.random() < 0.4 else data for data in sent]
+    sent = maker.stream(bfruntime_pb2.StreamMessageRequest)
     call = channel.stream_stream(_SERVICE + "StreamChannel")(iter(sent), timeout=_CALL_S)
     if rng.random() < 0.5:
         try:

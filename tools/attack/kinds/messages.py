@@ -189,9 +189,7 @@ class Messages(Attack):
     @staticmethod
     def _stream(address: str, info: Message, rng: random.Random) -> bytes:
         """Open a stream with a few messages, most of which are left without waiting for answers."""
-        maker = _Maker(info, rng)
-        sent = [maker.fill(p4runtime_pb2.StreamMessageRequest()).SerializeToString() for _ in range(rng.randint(1, 5))]
-        sent = [spoilt(data, rng) if rng.random() < 0.4 else data for data in sent]
+        sent = _Maker(info, rng).stream(p4runtime_pb2.StreamMessageRequest)
         channel = grpc.insecure_channel(address)
         call = channel.stream_stream(_SERVICE + "StreamChannel")(iter(sent))
         if rng.random() < 0.5:
