@@ -2,6 +2,7 @@
 #include "prefetch.h"
 #include "sending.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,8 @@ static void give_away(net *n, node *at)
     next->ports = 0;
 }
 
+static const net_company together;
+
 workers *workers_join(net *n, transport *way, const uint32_t *owner)
 {
     workers *w = calloc(1, sizeof *w);
@@ -70,6 +73,7 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
     w->paused = n->paused;
     memcpy(w->owner, owner, n->all.count * sizeof *owner);
     n->workers = w;
+    n->company = &together;
     bool hosts = false;
     for (uint32_t i = 0; i < n->all.count; i++) {
         if (owner[i] != w->rank)
@@ -242,11 +246,31 @@ static void take_words(net *n, uint32_t from)
 
 /* -- meetings ---------------------------------------------------------------------------------------------------- */
 
-bool workers_call_here(const net *n)
+static uint64_t next_time_of_all(const net *n, uint32_t side)
+{
+    return n->workers->all.next[side];
+}
+
+static uint64_t next_call_of_all(const net *n)
+{
+    return n->workers->all.call;
+}
+
+static bool late_anywhere(const net *n)
+{
+    return n->workers->all.late;
+}
+
+/* Each counts it, so that it is none of the events that one has had since the last meeting. */
+static void count_call_of_all(net *n)
+{
+    n->events++;
+    n->workers->events++;
+}
+
+static bool call_is_here(const net *n)
 {
     const workers *w = n->workers;
-    if (!w)
-        return true;
     bool theirs = false; /* whether a worker has one that is its alone, and that comes first there */
     for (uint32_t i = 0; i < w->count; i++)
         if (w->notices[i].own_call && w->notices[i].call == w->all.call)
@@ -309,3 +333,15 @@ int workers_meet(net *n)
     }
     return told ? n->ops->told(n) : 0;
 }
+
+static void refuse_to_catch_up(net *n)
+{
+    (void)n;
+    fputs("p4cc: a host's callback looks at the network, which other workers have\n", stderr);
+    abort();
+}
+
+static const net_company together = {
+    next_time_of_all, next_call_of_all, call_is_here, count_call_of_all, late_anywhere, workers_meet,
+    refuse_to_catch_up,
+};

@@ -71,8 +71,6 @@ void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool p
 /* To a worker, or to all others. */
 void workers_say(workers *w, uint32_t to, word_kind kind, const void *data, uint64_t bytes);
 void workers_say_others(workers *w, word_kind kind, const void *data, uint64_t bytes);
-/* Whether the callback that is next is to be called here. */
-bool workers_call_here(const net *n);
 
 /* Of a traced packet's hop at a node: what sorts those of one instant as one worker would have them. Of what happens
  * between two meetings, losses on others' wires come first. */

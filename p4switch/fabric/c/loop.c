@@ -1,8 +1,4 @@
 /* The run loop: windows of time, whose turn it is, and what is done between them. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "exchange.h"
 #include "hosts.h"
 #include "pauses.h"
 #include "switches.h"
@@ -11,12 +7,7 @@ void net_sync(net *n)
 {
     if (n->phase != PHASE_HOSTS || n->independent)
         return;
-    if (n->workers) {
-        fputs("p4cc: a host's callback looks at the network, which other workers have\n", stderr);
-        abort();
-    }
-    net_run_switches(n, 0, n->now + 1);
-    n->phase = PHASE_HOSTS;
+    n->company->catch_up(n);
 }
 
 void net_end_window(net *n, uint64_t time)
@@ -51,22 +42,48 @@ uint64_t net_next_time(const net *n, uint32_t side)
     return min_time(n->independent ? earliest(&n->hosts, side) : wheel_next_time(n->wheel), earliest(&n->switches, side));
 }
 
-/* When something happens next on a side, and which callback is next, wherever that is. */
-static uint64_t next_time(const net *n, uint32_t side)
+static uint64_t own_next_call(const net *n)
 {
-    return n->workers ? n->workers->all.next[side] : net_next_time(n, side);
+    return heap_time(&n->calls);
 }
 
-static uint64_t next_call(const net *n)
+static bool every_call_is_here(const net *n)
 {
-    return n->workers ? n->workers->all.call : heap_time(&n->calls);
+    (void)n;
+    return true;
 }
+
+static void count_own_call(net *n)
+{
+    n->events++;
+}
+
+static bool is_late(const net *n)
+{
+    return n->late;
+}
+
+static int meet_nobody(net *n)
+{
+    (void)n;
+    return 0;
+}
+
+static void catch_up(net *n)
+{
+    net_run_switches(n, 0, n->now + 1);
+    n->phase = PHASE_HOSTS;
+}
+
+const net_company net_alone = {
+    net_next_time, own_next_call, every_call_is_here, count_own_call, is_late, meet_nobody, catch_up,
+};
 
 /* All workers come to this point; false: the run has failed. */
 static bool meet(net *n)
 {
-    if (n->workers && !n->failed)
-        n->failed = workers_meet(n) < 0;
+    if (!n->failed)
+        n->failed = n->company->meet(n) < 0;
     return !n->failed;
 }
 
@@ -101,7 +118,7 @@ static void advance(net *n, uint32_t side, uint64_t end)
     n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
-    if (!n->independent && n->workers)
+    if (!n->independent)
         meet(n); /* where the window ends */
     if (!n->midway) {
         net_run_switches(n, side, n->window_end);
@@ -125,7 +142,7 @@ static void run_window(net *n, uint64_t until)
     uint32_t side = !level(n) && n->done[1] < n->done[0];
     uint64_t end = after(n->done[side], link ? link : 1), watch = watch_after(n, n->done[side]);
     if (n->sides == 2) {
-        uint64_t own = next_time(n, side), other = next_time(n, !side), ahead = n->done[!side];
+        uint64_t own = n->company->next_time(n, side), other = n->company->next_time(n, !side), ahead = n->done[!side];
         if (!level(n) && min_time(own, other) >= ahead) { /* nothing happens before both are at the same time */
             n->done[side] = ahead;
             return;
@@ -136,7 +153,7 @@ static void run_window(net *n, uint64_t until)
     }
     if (until < end)
         end = until + 1;
-    end = min_time(end, min_time(next_call(n), n->recorder.next_sample_ns));
+    end = min_time(end, min_time(n->company->next_call(n), n->recorder.next_sample_ns));
     if (n->settles)
         end = min_time(end, n->done[side] < n->careful_ns ? n->careful_ns : n->done[side] + 1);
     if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
@@ -155,10 +172,10 @@ static void make_level(net *n)
 /* Runs what happens next when both sides are at the same time; NET_BUDGET: there is more to do. */
 static net_status run_next(net *n, uint64_t until)
 {
-    uint64_t time = next_time(n, 0);
+    uint64_t time = n->company->next_time(n, 0);
     if (n->sides == 2)
-        time = min_time(time, next_time(n, 1));
-    uint64_t call = next_call(n), next = min_time(time, call);
+        time = min_time(time, n->company->next_time(n, 1));
+    uint64_t call = n->company->next_call(n), next = min_time(time, call);
     if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
         n->now = n->last = watch_after(n, n->now);
         sample_until(n, n->now);
@@ -171,9 +188,7 @@ static net_status run_next(net *n, uint64_t until)
         return next == TIME_NEVER ? NET_IDLE : NET_UNTIL;
     } else if (sample_until(n, next), call <= time) {
         n->now = n->last = call;
-        n->events++;
-        if (n->workers)
-            n->workers->events++; /* of all: each counts it */
+        n->company->count_call(n);
         if (n->settles && time == call) { /* hosts that are held until then come before it */
             n->phase = PHASE_HOSTS;
             n->window_end = call;
@@ -182,7 +197,7 @@ static net_status run_next(net *n, uint64_t until)
             n->current = NULL;
             n->now = n->last = call;
         }
-        if (!n->failed && workers_call_here(n))
+        if (!n->failed && n->company->call_is_here(n))
             n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
         meet(n);
     } else {
@@ -199,7 +214,7 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
         n->failed = false;
         return NET_ERROR;
     }
-    if (n->workers ? n->workers->all.late : n->late)
+    if (n->company->late(n))
         return NET_WALL;
     uint64_t first = n->events;
     for (;;) {

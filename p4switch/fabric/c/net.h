@@ -131,6 +131,18 @@ typedef struct net_ops {
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
+/* Who goes through the network, as the run loop asks: one process alone (loop.c), or one of several workers, of which
+ * all ask the same (exchange.c). */
+typedef struct net_company {
+    uint64_t (*next_time)(const struct net *net, uint32_t side); /* when something happens next on a side, anywhere, */
+    uint64_t (*next_call)(const struct net *net);                /* and when the next callback is due */
+    bool (*call_is_here)(const struct net *net);                 /* whether that is to be called here */
+    void (*count_call)(struct net *net);
+    bool (*late)(const struct net *net); /* an owner's time is up */
+    int (*meet)(struct net *net);        /* -1: not to be waited for, or the owner's error */
+    void (*catch_up)(struct net *net);   /* lets the switches catch up with the host that is being run */
+} net_company;
+
 typedef enum net_status { NET_IDLE, NET_UNTIL, NET_BUDGET, NET_STOPPED, NET_DEADLOCK, NET_WALL, NET_ERROR } net_status;
 
 /* Who is going through the window. */
@@ -172,6 +184,7 @@ typedef struct net {
     heap calls;          /* that end a window */
     const node *current; /* the host that is being run */
     link_rate *rates;
+    const net_company *company;
     struct workers *workers; /* NULL: it is alone */
     nodes all, hosts, switches;
     net_port **ends;     /* two a link: of a, of b */
@@ -202,6 +215,7 @@ net_counts net_count(net *n);
 void net_find_sides(net *n);
 
 /* loop.c */
+extern const net_company net_alone;
 net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; looked at between windows */
 void net_sync(net *n); /* lets the switches catch up, when a host or callback is about to look at or change things */
 void net_end_window(net *n, uint64_t time); /* at `time`, or after the present instant */

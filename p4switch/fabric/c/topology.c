@@ -13,6 +13,7 @@ net *net_new(const net_ops *ops, void *owner)
     if (!n)
         return NULL;
     n->ops = ops;
+    n->company = &net_alone;
     n->wheel = wheel_new();
     if (!n->wheel || flows_init(&n->flows) < 0) {
         net_free(n);
