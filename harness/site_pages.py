@@ -13,13 +13,14 @@ import p4cc
 import topologies
 from harness import workloads
 from harness.cli import cli
+from harness.columns.tables import NAMES
 from harness.control import programs
 from harness.plan.probes import REGISTRY as PROBES
 from harness.reference import keys
 from harness.reference.comments import summary
 from harness.reference.glossary import glossary, of_reports
 from harness.reference.keys import Key
-from harness.reference.recorded import FILES, TABLES, recorded
+from harness.reference.recorded import FILES, recorded
 from harness.report.claims import claims
 from host_agents import registry
 
@@ -139,7 +140,7 @@ def _recorded() -> str:
         "`*` stands for any name, `[]` for each of a list. Times are ns of model time.",
         "",
     ]
-    for sections, suffix in ((TABLES, ".parquet"), (FILES, ".json")):
+    for sections, suffix in ((NAMES, ".parquet"), (FILES, ".json")):
         for section in sections:
             words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
             lines += [f"## {section}{suffix}", "", *_table(("name", "meaning"), words), ""]

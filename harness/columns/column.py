@@ -59,12 +59,32 @@ class NicCounter:
 
 
 @dataclass(frozen=True)
+class ManagerCounter:
+    """A number of a switch's traffic manager, as `Fabric.port_stats` and `queue_stats` have it."""
+
+    in_mininet: bool = True  # switch processes tell it, too
+
+
+@dataclass(frozen=True)
+class HostRecord:
+    """A part of what hosts record of an operation of a collective."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of where a value was read, or a property of that place."""
+
+
+@dataclass(frozen=True)
 class Computed:
     """Value computed from other columns, the topology or the network's counters when the table is made."""
 
 
-Source = Sender | Receiver | Session | Sampled | PortCounter | NicCounter | Computed
+Source = (
+    Sender | Receiver | Session | Sampled | PortCounter | NicCounter | ManagerCounter | HostRecord | Place | Computed
+)
 COMPUTED = Computed()
+PLACE = Place()
 
 
 class Joining(Enum):
@@ -116,8 +136,14 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
+    always: bool = False  # every run has it
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def places(self) -> tuple[Column, ...]:
+        """The columns that say where a value was read."""
+        return tuple(column for column in self.columns if isinstance(column.source, Place))

@@ -153,6 +153,7 @@ FLOWS = Table(
             asked=True,
         ),
     ),
+    always=True,
 )
 
 # Of an attack: those of `messages_table`.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from harness.columns.column import Column, PortCounter, Table
+from harness.columns.column import PLACE, Column, PortCounter, Table
 
 LINKS = Table(
     "links",
     (
         Column("time_ns", "ns", "end of the interval"),
         Column("interval_ns", "ns", "length of the interval"),
-        Column("node", "", "the sender's name: a switch or a host", type=None),
-        Column("port", "", "its port; a host's is 0"),
-        Column("leads_to", "", "the node at the other end", type=None),
-        Column("rate_bps", "bit/s", "of the link"),
+        Column("node", "", "the sender's name: a switch or a host", PLACE, type=None),
+        Column("port", "", "its port; a host's is 0", PLACE),
+        Column("leads_to", "", "the node at the other end", PLACE, type=None),
+        Column("rate_bps", "bit/s", "of the link", PLACE),
         Column("tx_bytes", "bytes", "frames sent in the interval", PortCounter("tx_bytes")),
         Column("busy_ns", "ns", "for which it sent", PortCounter("busy_ns")),
         Column(

@@ -35,6 +35,7 @@ RATES = Table(
             Sampled("take_rtt_ns", method=True),
         ),
     ),
+    always=True,
 )
 
 

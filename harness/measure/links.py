@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from harness.columns.links import counted
-from harness.measure.recording import Integers
+from harness.columns.links import LINKS, counted
+from harness.measure.recording import Integers, places
 from topologies import Topology
 
 MOST_SAMPLES = 512
@@ -23,14 +23,14 @@ _FEWEST_SAMPLES = 32
 class LinkSamples:
     """Cumulative counters of all ports, by row, at ever fewer times."""
 
-    def __init__(self, places: pd.DataFrame, interval_ns: int) -> None:
+    def __init__(self, ports: pd.DataFrame, interval_ns: int) -> None:
         """Prepare the samples.
 
-        `places` has a row a port: node, port, leads_to, rate_bps. Counters come in the same order.
+        `ports` has the place of each port. Counters come in the same order.
         """
-        self.places = places
+        self._ports = ports
         self._interval_ns = interval_ns
-        self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(places), 1)))
+        self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(ports), 1)))
         self._times_ns: list[int] = []
         self._values: list[Integers] = []  # (ports, columns) each
 
@@ -51,12 +51,13 @@ class LinkSamples:
 
     def table(self) -> pd.DataFrame:
         """Return one row a port and interval, with the columns of `LINKS`, for ports that sent or held anything."""
-        places, columns, count = self.places, counted(), len(self._times_ns)
-        values = np.stack(self._values) if count else np.zeros((0, len(places), len(columns)), np.int64)
+        ports, columns, count = self._ports, counted(), len(self._times_ns)
+        values = np.stack(self._values) if count else np.zeros((0, len(ports), len(columns)), np.int64)
         growing = [i for i, (_, source) in enumerate(columns) if source.grows]
         values[:, :, growing] = np.diff(values[:, :, growing], axis=0, prepend=0)
         used = np.flatnonzero(values.any(axis=(0, 2)))
-        kept = places.iloc[used].astype({"node": "category", "leads_to": "category"})
+        names = ports.select_dtypes(exclude="number").columns
+        kept = ports.iloc[used].astype(dict.fromkeys(names, "category"))
         table = kept.loc[kept.index.repeat(count)].reset_index(drop=True)
         times_ns = np.array(self._times_ns, np.int64)
         table.insert(0, "time_ns", np.tile(times_ns, len(used)))
@@ -73,8 +74,7 @@ def ports_of(topology: Topology) -> pd.DataFrame:
         for node, ports in topology.ports.items()
         for port, there in ports.items()
     ]
-    table = pd.DataFrame(rows, columns=["node", "port", "leads_to", "rate_bps"])
-    return table.astype({"port": np.int64, "rate_bps": np.int64})
+    return places(LINKS, rows)
 
 
 class LinkCounters:

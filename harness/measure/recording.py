@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from harness.columns.column import Table
 from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
@@ -66,9 +67,11 @@ class Series:
         return table
 
 
-def port_places(ports: Sequence[tuple[str, int, str]]) -> pd.DataFrame:
-    """Return ports of switches as places: switch, port, and what it leads to."""
-    return pd.DataFrame(ports, columns=["switch", "port", "leads_to"]).astype({"port": np.int64})
+def places(table: Table, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Return the places of a table's values, a row each, as the table declares them."""
+    types = {column.name: column.type for column in table.places}
+    found = pd.DataFrame(rows, columns=list(types))
+    return found.astype({name: kind for name, kind in types.items() if kind is not None})
 
 
 class World(Protocol):

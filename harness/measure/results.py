@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import topologies
+from harness.columns.tables import EVERYWHERE, TABLES
 from harness.measure import folder_values, provenance
 from harness.measure.folder_values import TABLE
 from harness.measure.inputs import inputs, resolved_text
@@ -42,7 +43,6 @@ from harness.measure.summary import summarize
 from harness.plan import scenario
 from harness.plan.how import How
 from harness.plan.probes import Probe, parse
-from harness.plan.probes.base import EVERYWHERE
 from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
@@ -53,7 +53,8 @@ from topologies.from_files import FileTopology
 _PROVENANCE = "provenance.json"
 _NETWORK = "network.toml"
 _ORDER = "runs.json"
-_NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
+# Columns that are read as categories.
+_NAMES = list(dict.fromkeys(column.name for table in TABLES for column in table.places if column.type is None))
 _ROWS = 1 << 20  # of a row group
 
 
@@ -263,6 +264,13 @@ def load(folder: Path) -> Result:
     summary = folder_values.read_summary(folder / "summary.json")
     performance = folder_values.read_performance(folder / "performance.json")
     return Result(folder, summary, performance=performance)
+
+
+def damaged(result: Result, error: Exception) -> UserError:
+    """Return the user error for a folder whose files are not as a run wrote them, which raised `error`."""
+    reason = next(iter(str(error).splitlines()), "")
+    what = f"damaged results: {type(error).__name__}: {reason}"
+    return UserError(f"{str(result.folder)!r}: {what}; expected a folder as p4cc writes it")
 
 
 def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:

@@ -8,15 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.columns.flows import FLOWS, PIECES, totals
-from harness.columns.links import LINKS
+from harness.columns.flows import totals
 from harness.columns.nics import NICS
-from harness.columns.queues import QUEUES
-from harness.columns.rates import RATES
+from harness.columns.tables import TABLES
+from harness.columns.traffic_manager import PORT, PRIORITY
 from harness.plan.scenario import read
 
-TABLES = ("flows", "pieces", "queues", "rates", "links", "operations", "peaks")
-DECLARED = (FLOWS, PIECES, QUEUES, RATES, LINKS)
 TOTALS, _NICS = "@totals", "@nic"
 FILES = ("summary", "performance", "provenance")
 
@@ -24,7 +21,9 @@ FILES = ("summary", "performance", "provenance")
 @cache
 def recorded() -> Mapping[str, Mapping[str, str]]:
     """Return meanings by section and name; names may have `*` for any part, and `[]` after a list."""
-    tables = {table.name: {column.name: column.meaning for column in table.columns} for table in DECLARED}
+    tables = {
+        table.name: {column.name: column.meaning for column in table.columns} for table in (*TABLES, PORT, PRIORITY)
+    }
     said = read(Path(__file__).with_name("recorded.toml"))
     declared = {
         TOTALS: {total.name: total.meaning for total in totals()},

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from harness.columns.flows import of_session, replayed
 from harness.columns.links import counted
+from harness.columns.rates import RATES, sampled
 from harness.measure.folder_values import most_bytes
 from harness.measure.results import Result
 from harness.plan.how import TRACE_LINES
@@ -171,16 +172,18 @@ class Recorded:
             ends_ns = -(-table["time_ns"] // width_ns) * width_ns
             kept = table.assign(time_ns=ends_ns.clip(upper=table["time_ns"].max()))
             of = kept.groupby(["qp", "time_ns"], sort=True)
-            sums = of[["rate_limit_bps", "window_bytes", "rtt_ns"]].last()
-            table = sums.assign(throughput_bps=of["throughput_bps"].sum() * interval_ns).reset_index()
+            known = [(column.name, source) for column, source in sampled() if column.name in table.columns]
+            how = {name: "sum" if source.grows else "last" for name, source in known}
+            table = of.agg(how).assign(throughput_bps=of["throughput_bps"].sum() * interval_ns).reset_index()
             table["throughput_bps"] /= (table["time_ns"] - 1) % width_ns + 1
         table = table.sort_values(["qp", "time_ns"], kind="stable")
         qps, first = np.unique(table["qp"].to_numpy(), return_index=True)
         found: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
         found["rate_time"] = table["time_ns"].to_numpy()
-        for name in ("throughput_bps", "rate_limit_bps", "window_bytes"):
-            found[f"rate_{name}"] = table[name].to_numpy(np.float32)
-        found["rate_rtt_ns"] = table["rtt_ns"].to_numpy()
+        for column in RATES.columns:
+            if column.name in table.columns and column.name not in ("qp", "time_ns"):  # results of before may lack one
+                values = table[column.name].to_numpy()
+                found[f"rate_{column.name}"] = values.astype(np.float32) if column.type == "float64" else values
         return found
 
     def flows(self) -> dict[str, Array]:

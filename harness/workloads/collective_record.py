@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from harness.columns.collectives import OPERATIONS, PEAKS, recorded_by_hosts
 from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Topology
 
@@ -44,23 +45,20 @@ def collective_tables(reports: Mapping[int, CollectiveReport], names: Sequence[s
 def peaks_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
     """Return the most entries that each queue and array of each NIC has held."""
     rows = [(names[host], what, entries) for host in sorted(reports) for what, entries in reports[host].sizes.items()]
-    return pd.DataFrame(rows, columns=["host", "what", "entries"])
+    return pd.DataFrame(rows, columns=PEAKS.names)
 
 
 def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
     """Return a row for each operation that was sent, by initiator, in order of completion.
 
-    Times are ns; -1: never.
-
-    `posted_ns`: when the initiator wanted it; `sent_ns`: when its request left first; `group` 0: between two hosts.
+    Its columns are those of `OPERATIONS`.
     """
     rows = [(host, *row) for host in sorted(reports) for row in reports[host].operations]
-    numbers = np.array([(row[0], *row[2:]) for row in rows], np.int64).reshape(-1, 6)
-    columns = ["initiator", "group", "posted_ns", "sent_ns", "done_ns", "repeats"]
-    table = pd.DataFrame(numbers, columns=columns)
-    table["initiator"] = [names[host] for host in table["initiator"]]
-    table.insert(0, "kind", [row[1] for row in rows])
-    return table
+    columns: dict[str, Any] = {"initiator": [names[row[0]] for row in rows]}
+    for place, column in enumerate(recorded_by_hosts(), start=1):
+        values = [row[place] for row in rows]
+        columns[column.name] = values if column.type is None else np.array(values, column.type)
+    return pd.DataFrame({name: columns[name] for name in OPERATIONS.names})
 
 
 def latencies(table: pd.DataFrame, cycle_ns: float) -> dict[str, float | int | None]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from harness.columns.queues import DEPTH
+from harness.columns.queues import DEPTH, QUEUES
 from harness.control.program_ledger import Kind, by_name
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
@@ -28,7 +28,7 @@ from harness.measure.recording import (
     Recording,
     Series,
     Writing,
-    port_places,
+    places,
 )
 from harness.measure.tracing import TraceRecord
 from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
@@ -178,7 +178,7 @@ class VirtualWorld:
             self.fabric.probe("depth_bytes", self.network.nodes[switch], port)
         if ports:
             self.fabric.sample(record.queue_interval_ns)
-        return port_places(ports)
+        return places(QUEUES, ports)
 
     # Between session and hosts
 

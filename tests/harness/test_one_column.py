@@ -141,6 +141,7 @@ def test_one_line_adds_what_is_sampled_of_queue_pairs_what_ports_count_and_what_
     (switch,) = (node for node in sent if not node.startswith("h"))
     assert sent[switch] == sum(count for node, count in sent.items() if node != switch) >= summary["packets_sent"]
     assert sum(map(sum, found["replay"]["link_tx_packets"])) == sum(links["tx_packets"])
+    assert sum(found["replay"]["rate_sent"]) == sum(rates["sent"])
     assert summary["nic"]["classes_paused_ns"] == summary["nic"]["paused_ns"]
     words = found["words of tables"]
     assert words["rates"]["sent"] == words["links"]["tx_packets"] == "packets sent"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 import pandas as pd
 from pydantic import BeforeValidator, Field
 
+from harness.columns import tables
 from harness.plan.probe_settings import ProbeSettings
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from host_agents.cc.base import ReactionPoint
     from p4switch.p4runtime.client import Client
 
-EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
-RESERVED = (*EVERYWHERE, "pieces", "links")
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
 _UNITS = {"ns": "ns", "bps": "bit/s", "bytes": "bytes", "packets": "packets", "cells": "cells", "ticks": "ticks"}
 Values = tuple[int | float | str, ...]
@@ -106,18 +105,18 @@ REGISTRY: Registry[type[Probe]] = Registry(
 register = REGISTRY.register
 
 
-def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
+def parse(settings: Sequence[Mapping[str, Any]]) -> list[Probe]:
     """Return the probes of a scenario, not yet checked against any run.
 
     Raises UserError.
     """
     probes: dict[str, Probe] = {}
-    for i, values in enumerate(tables):
+    for i, values in enumerate(settings):
         where = f"record.probes.{i}"
         if not isinstance(kind := values.get("kind"), str):
             raise UserError(f"{where}.kind: missing; expected one of {', '.join(REGISTRY.names())}")
         probe = validate(REGISTRY.find(kind), values, where)
-        if probe.name in RESERVED or probe.name in probes:
+        if probe.name in tables.NAMES or probe.name in probes:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
         probes[probe.name] = probe
     return list(probes.values())

@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from harness.columns.traffic_manager import PORT, PRIORITY
 from harness.plan.probes.base import Index, Probe, register
 from p4switch.errors import UserError, suggest
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
-
-# Of a port; `max_` and counts are since the start.
-OF_PORT = (
-    "depth_bytes", "max_bytes", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "busy_ns", "drop_bytes",
-)  # fmt: skip
-# Of one priority of a port.
-OF_QUEUE = (
-    "depth_bytes", "depth_packets", "max_bytes", "enqueued_packets", "enqueued_bytes", "dropped_packets",
-    "dropped_bytes",
-)  # fmt: skip
 
 
 @register("queue")
@@ -32,7 +23,7 @@ class QueueProbe(Probe):
     pattern `leads_to` names. With a `priority` it is of that queue alone.
     """
 
-    reads: str = "depth_bytes"  # a count or a depth, by name
+    reads: str = "depth_bytes"  # a count or a depth, by name; counts and `max_` are since the start
     switches: str = "*"  # a pattern of names
     port: Index | None = None  # a number; none: all ports
     leads_to: str = "*"  # a pattern of the names of the nodes at the links' other ends
@@ -59,7 +50,7 @@ class QueueProbe(Probe):
         ]
 
     def check(self, run: Run) -> None:
-        known = OF_PORT if self.priority is None else OF_QUEUE
+        known = (PORT if self.priority is None else PRIORITY).names
         if self.reads not in known:
             whose = "a port" if self.priority is None else "a queue"
             raise UserError(f"reads: {whose} has no {self.reads!r}; {suggest(self.reads, known)}")

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from harness.columns.queues import DEPTH
+from harness.columns.queues import DEPTH, QUEUES
+from harness.columns.traffic_manager import in_mininet
 from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
-from harness.measure.recording import Integers, Series, port_places
+from harness.measure.recording import Integers, Series, places
 from harness.plan.probes import QueueProbe
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
 from harness.worlds.mininet.messages import Finished
 
-PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")
 _PFC_COLUMNS = (
     "priority",
     "pauses_sent",
@@ -106,12 +106,11 @@ def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
 
 
 def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
-    """Return a row for each switch port; busy_ns is model time."""
+    """Return a row for each switch port, in model time."""
     rows = [(nodes.index(name), port) for name, switch in counters.items() for port in switch["ports"]]
     columns = {"node": [node for node, _ in rows], "port": [port["port"] for _, port in rows]}
-    for name in (*PORT_COLUMNS, *_DROPS):
-        columns[name] = [port[name] for _, port in rows]
-    columns["busy_ns"] = [port["busy_ns"] // dilation for _, port in rows]
+    for name in (*in_mininet(), *_DROPS):
+        columns[name] = [_in_model_time(name, port[name], dilation) for _, port in rows]
     return _arrays(columns)
 
 
@@ -124,8 +123,12 @@ def pfc_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[s
                 columns["node"].append(nodes.index(name))
                 columns["port"].append(port["port"])
                 for column in _PFC_COLUMNS:
-                    columns[column].append(row[column] // dilation if column.endswith("_ns") else row[column])
+                    columns[column].append(_in_model_time(column, row[column], dilation))
     return _arrays(columns)
+
+
+def _in_model_time(name: str, value: int, dilation: int) -> int:
+    return value // dilation if name.endswith("_ns") else value
 
 
 def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
@@ -165,7 +168,7 @@ def queue_samples(
         at = (np.array(changed, np.int64) + (origin_ns - epoch_ns)) // dilation
         last = np.searchsorted(at, times, side="left") - 1  # the state before anything of that instant
         depths[:, column] = np.where(last >= 0, np.array(bytes_, np.int64)[last], 0)
-    return Series(DEPTH.name, port_places(ports), times, depths)
+    return Series(DEPTH.name, places(QUEUES, ports), times, depths)
 
 
 def read_queues(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.columns.traffic_manager import PORT, PRIORITY
 from harness.measure import results
 from harness.measure.recording import Recording
 from harness.plan.resolve import plan
@@ -65,6 +66,12 @@ def test_queues_are_those_that_are_always_recorded() -> None:
     assert waiting["depth_bytes"].tolist() == queues["depth_bytes"].tolist()
     # What waits for that host is data, and nothing else is of that priority.
     assert recording.tables["data"]["depth_bytes"].tolist() == waiting["depth_bytes"].tolist()
+
+
+def test_every_quantity_that_is_declared_is_the_traffic_managers() -> None:
+    _, recording = recorded()
+    assert set(PORT.names) <= recording.port_stats.keys()
+    assert set(PRIORITY.names) <= recording.queue_stats.keys()
 
 
 def test_counts_at_the_end_are_the_run_s() -> None:
@@ -172,6 +179,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         ({"kind": "queue", "reads": "tx_bytes", "priority": 3, "name": "x"}, "a queue has no 'tx_bytes'"),
         ({"kind": "queue", "name": "x", "port": 9}, "has no such port"),
         ({"kind": "queue", "name": "flows"}, "there is a table 'flows' already"),
+        ({"kind": "queue", "name": "operations"}, "there is a table 'operations' already"),
         ({"kind": "queue", "name": "../x"}, "record.probes.0.name"),
         ({"kind": "que", "name": "x"}, "no probe kind 'que'; did you mean 'queue'"),
         ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, program, queue"),

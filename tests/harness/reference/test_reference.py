@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.cli import main
+from harness.columns import tables
 from harness.measure import results
 from harness.plan import scenario
 from harness.plan.resolve import plan
@@ -134,7 +135,7 @@ def test_every_column_and_every_key_of_a_run_has_words() -> None:
             seen.add(name)
             without = [one for one in names if not recorded.meaning(name, one)]
             assert without == [], f"{file}: write what they mean into harness/columns or recorded.toml"
-    assert seen == {*recorded.TABLES, *recorded.FILES}
+    assert seen == {*tables.NAMES, *recorded.FILES}
 
 
 def test_a_name_without_words_would_be_noticed() -> None:
