@@ -27,7 +27,7 @@ def command(folder: Path, name: str | None, out: Path, own_files: tuple[Path, ..
     """
     check_writable(out, "--out")
 
-    from harness.measure.results import load_all
+    from harness.measure.results import damaged, load_all
     from harness.replay import choose, recorded_page
 
     result = choose(load_all(folder), folder, name)
@@ -37,10 +37,6 @@ def command(folder: Path, name: str | None, out: Path, own_files: tuple[Path, ..
     except (UserError, ModuleNotFoundError):
         raise
     except Exception as error:  # a file that is not as a run wrote it
-        reason = next(iter(str(error).splitlines()), "")
-        raise UserError(
-            f"{str(result.folder)!r}: damaged results: {type(error).__name__}: {reason}; expected a folder as p4cc "
-            "writes it"
-        ) from None
+        raise damaged(result, error) from None
     write_files({out: page})
     tell(f"{out}: {result.folder.name}, {len(page) / 1e6:.1f} MB")

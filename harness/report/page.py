@@ -15,7 +15,7 @@ import jinja2
 
 from harness.columns.flows import totals
 from harness.measure.provenance import differences
-from harness.measure.results import Result
+from harness.measure.results import Result, damaged
 from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.replay import shell, small_data
 from harness.report.agreement import agreement_lines
@@ -300,8 +300,4 @@ def _name_the_damaged(results: Sequence[Result]) -> None:
         try:
             write_report([result], Path(os.devnull))
         except Exception as error:
-            reason = next(iter(str(error).splitlines()), "")
-            raise UserError(
-                f"{str(result.folder)!r}: damaged results: {type(error).__name__}: {reason}; expected a folder as p4cc "
-                "writes it"
-            ) from None
+            raise damaged(result, error) from None

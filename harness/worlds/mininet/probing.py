@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from harness.columns.traffic_manager import in_mininet
 from harness.control import controller, program_ledger, program_state
 from harness.plan.probes import Probe, QueueProbe, SwitchProbe
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
-from harness.worlds.mininet.ledger import PORT_COLUMNS
+from harness.worlds.mininet.beside import Beside
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
-
-_AT_THE_END = (*PORT_COLUMNS, "busy_ns")
 
 
 def require(probes: Sequence[Probe]) -> None:
@@ -22,7 +21,7 @@ def require(probes: Sequence[Probe]) -> None:
     for probe in probes:
         if not isinstance(probe, QueueProbe):
             continue
-        known = ("depth_bytes",) if probe.interval_ns else _AT_THE_END
+        known = ("depth_bytes",) if probe.interval_ns else in_mininet()
         if probe.priority is not None or probe.reads not in known:
             when = "over time" if probe.interval_ns else "at the end"
             raise UserError(
@@ -57,26 +56,13 @@ class SwitchReader:
         wanted = [name for name in addresses if of_all or any(probe.covers(name) for probe in probes)]
         # To read, one does not have to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
-        self._ended = threading.Event()
-        self._failure: UserError | None = None
-        self._thread: threading.Thread | None = None
+        self._beside = Beside(self._clients)
+        self.stop, self.close = self._beside.stop, self._beside.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
         """Start reading at the intended model times, or as soon as possible after; the actual times are noted."""
         if self._over_time:
-            self._thread = threading.Thread(target=self._read_on, args=(epoch_ns, dilation), name="probes")
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Stop after the flows.
-
-        Raises UserError if a switch refused a reading.
-        """
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+            self._beside.start("probes", partial(self._read_on, epoch_ns, dilation))
 
     def read_last(self, end_ns: int) -> None:
         """Read what is to be read at the end of the run, when nothing is under way.
@@ -108,27 +94,18 @@ class SwitchReader:
                 return left
             time.sleep(wait_s)
 
-    def close(self) -> None:
-        self._ended.set()
-        for client in self._clients.values():
-            client.close()  # a switch may not answer any more
-        if self._thread is not None:
-            self._thread.join()
-
-    def _read_on(self, epoch_ns: int, dilation: int) -> None:
+    def _read_on(self, epoch_ns: int, dilation: int) -> UserError | None:
         due = dict.fromkeys(range(len(self._over_time)), 0)  # model time of the next reading, by probe
         while True:
             place = min(due, key=lambda number: due[number])
             probe = self._over_time[place]
-            wait_ns = epoch_ns + due[place] * dilation - time.monotonic_ns()
-            if self._ended.wait(max(wait_ns, 0) * 1e-9):
-                return
+            if self._beside.wait_until(epoch_ns + due[place] * dilation):
+                return None
             now_ns = max(0, (time.monotonic_ns() - epoch_ns) // dilation)
             try:
                 self._read(probe, now_ns)
             except UserError as error:
-                self._failure = error
-                return
+                return error
             due[place] = max(due[place], now_ns) // probe.interval_ns * probe.interval_ns + probe.interval_ns
 
     def _read(self, probe: SwitchProbe, time_ns: int) -> None:

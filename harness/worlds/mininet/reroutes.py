@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
+from functools import partial
 
 from harness.control.rerouting import Rerouting
 from harness.plan.run import Run
+from harness.worlds.mininet.beside import Beside
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -31,9 +31,8 @@ class Rerouter:
         ]
         names = dict.fromkeys(name for _, updates in self._changes for name in updates)
         self._clients = {name: GrpcClient(*addresses[name]) for name in names}
-        self._ended = threading.Event()
-        self._failure: UserError | None = None
-        self._thread: threading.Thread | None = None
+        self._beside = Beside(self._clients)
+        self.stop, self.close = self._beside.stop, self._beside.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
         """Begin with model time 0 at `epoch_ns` of CLOCK_MONOTONIC. Raises UserError."""
@@ -41,34 +40,15 @@ class Rerouter:
             return
         for client in self._clients.values():
             client.open()
-        self._thread = threading.Thread(target=self._write_on, args=(epoch_ns, dilation), name="routes")
-        self._thread.start()
+        self._beside.start("routes", partial(self._write_on, epoch_ns, dilation))
 
-    def stop(self) -> None:
-        """End it: the flows are done. Raises UserError if a switch has refused what was written."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def close(self) -> None:
-        """End it, whatever has happened."""
-        self._ended.set()
-        for client in self._clients.values():
-            client.close()  # a switch may not answer any more
-        if self._thread is not None:
-            self._thread.join()
-
-    def _write_on(self, epoch_ns: int, dilation: int) -> None:
+    def _write_on(self, epoch_ns: int, dilation: int) -> UserError | None:
         for time_ns, updates in self._changes:
-            wait_ns = epoch_ns + time_ns * dilation - time.monotonic_ns()
-            if self._ended.wait(max(wait_ns, 0) * 1e-9):
-                return
+            if self._beside.wait_until(epoch_ns + time_ns * dilation):
+                return None
             for name, some in updates.items():
                 try:
                     self._clients[name].write(some)
                 except P4RuntimeError as error:
-                    if not self._ended.is_set():
-                        self._failure = UserError(f"switch {name}: new routes: {error}")
-                    return
+                    return None if self._beside.ended else UserError(f"switch {name}: new routes: {error}")
+        return None
