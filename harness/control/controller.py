@@ -6,8 +6,8 @@
         view = switch_view(topology, switch, settings)
         install(client, program, parameters, view)
 
-`program_network` does that for all switches. The controller speaks nothing but P4Runtime, so it is the same for the
-built-in switch in this process, the built-in switch as a process, and BMv2.
+The controller speaks nothing but P4Runtime, so it is the same for the built-in switch in this process, the built-in
+switch as a process, and BMv2.
 """
 
 from __future__ import annotations
@@ -375,22 +375,3 @@ def _check_replicas(updates: Iterable[Message], view: SwitchView) -> None:
                 if port not in view.port_rates_bps:
                     ports = ", ".join(map(str, sorted(view.port_rates_bps)))
                     raise ControllerError(f"switch {view.name}: {what}: no port {port}; expected one of {ports}")
-
-
-def program_network(
-    topology: Topology,
-    program: Program,
-    parameters: ProgramParameters,
-    client_of: Callable[[Switch], Client],
-    settings: Settings | None = None,
-) -> dict[str, Client]:
-    """Program every switch of a network, and return the clients by switch.
-
-    Raises ControllerError.
-    """
-    settings = settings or Settings()
-    clients = {}
-    for switch in topology.switches:
-        client = clients[switch.name] = client_of(switch)
-        install(client, program, parameters, switch_view(topology, switch, settings))
-    return clients

@@ -121,13 +121,16 @@ class Network:
         library = str(engine.build(compiled.program))
         self.topology = topology
         self.switches = {s.name: engine.load().Switch(library, device_id=s.device_id) for s in topology.switches}
-        self.clients = controller.program_network(
-            topology,
-            Program(compiled.p4info, json.dumps(compiled.json).encode()),
-            programs.parameters(name, {}),
-            lambda s: LocalClient(Device(lambda _: self.switches[s.name], s.device_id)),
-            settings,
-        )
+        self.clients: dict[str, LocalClient] = {}
+        program = Program(compiled.p4info, json.dumps(compiled.json).encode())
+        for switch in topology.switches:
+            device = Device(functools.partial(self._pipe, switch.name), switch.device_id)
+            client = self.clients[switch.name] = LocalClient(device)
+            view = controller.switch_view(topology, switch, settings or Settings())
+            controller.install(client, program, programs.parameters(name, {}), view)
+
+    def _pipe(self, name: str, _: object) -> Any:
+        return self.switches[name]
 
     def walk(self, source: topologies.Host, destination: topologies.Host, entropy: int) -> list[str]:
         """Return the nodes that a packet passes, by the switches' own decisions."""
