@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from http import HTTPStatus
@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.columns.column import Column, PortCounter
 from harness.columns.flows import of_session, replayed
+from harness.columns.links import counted
 from harness.measure.flow_record import FlowRecord
 from harness.plan.run import Run
 from harness.replay.network import Network
@@ -29,9 +31,23 @@ _LOOPBACK = "127.0.0.1"
 MOST_CONNECTIONS = 16  # at a time; a browser has six
 _REQUEST_S = 5.0  # for a whole request: from the connection to the last byte of the answer
 _LOOK_S = 0.25  # how often it is seen whose time is over
-_GROWING = ("tx_bytes", "busy_ns", "paused_ns", "dropped")
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 Files = dict[str, tuple[str, bytes]]  # type and content by path; without content: there is none yet
+
+
+# What a switch process tells of a port: from what `Live.stats` has of it, and the dilation.
+_OF_PORTS: dict[str, Callable[[Mapping[str, Any], int], int]] = {
+    "tx_bytes": lambda port, _: port["tx_bytes"],
+    "busy_ns": lambda port, dilation: port["busy_ns"] // dilation,
+    "paused_ns": lambda port, dilation: sum(row["paused_ns"] for row in port["pfc"]) // dilation,
+    "dropped": lambda port, _: sum(n for key, n in port.items() if key.startswith("drop_") and key != "drop_bytes"),
+    "depth_bytes": lambda port, _: port["depth_bytes"],
+}
+
+
+def _read_columns() -> list[tuple[Column, PortCounter]]:
+    """Return the columns of `links` that switch processes tell."""
+    return [(column, source) for column, source in counted() if source.name in _OF_PORTS]
 
 
 class Watch:
@@ -61,8 +77,8 @@ class Watch:
         self._times_ns: list[int] = []
         self._counted: list[Array] = []
         directions = 2 * len(run.topology.links)
-        self._told_ns = np.zeros(directions, np.int64)
-        self._told = np.zeros((directions, len(_GROWING) + 1), np.int64)
+        self._read_ns = np.zeros(directions, np.int64)
+        self._read = np.zeros((directions, len(_read_columns())), np.int64)
         self._show([], 0)
 
     def look(
@@ -76,38 +92,40 @@ class Watch:
         now_ns = min(times_ns.values())
         if self._times_ns and now_ns <= self._times_ns[-1]:
             return
-        told_ns, told = self._directions(times_ns, counters, dilation)
-        step_ns = told_ns - self._told_ns
-        share = np.where(step_ns > 0, (now_ns - self._told_ns) / np.maximum(step_ns, 1), 1)
-        counted = told.copy()
-        counted[:, :-1] = self._told[:, :-1] + np.rint((told - self._told)[:, :-1] * share[:, None]).astype(np.int64)
-        self._told_ns, self._told = told_ns, told
+        read_ns, read = self._directions(times_ns, counters, dilation)
+        step_ns = read_ns - self._read_ns
+        share = np.where(step_ns > 0, (now_ns - self._read_ns) / np.maximum(step_ns, 1), 1)
+        grown = self._read + np.rint((read - self._read) * share[:, None]).astype(np.int64)
+        values = np.where([source.grows for _, source in _read_columns()], grown, read)
+        self._read_ns, self._read = read_ns, read
         self._times_ns.append(now_ns)
-        self._counted.append(counted)
+        self._counted.append(values)
         if len(self._times_ns) > MOST_SAMPLES:
             self._times_ns, self._counted = self._times_ns[::2], self._counted[::2]
         self._show(records, now_ns)
 
     def _directions(self, times_ns: Mapping[str, int], counters: Counters, dilation: int) -> tuple[Array, Array]:
-        """Return the times, and a row for each direction: the counters, then the queue.
+        """Return the times, and a row of `_read_columns` for each direction.
 
         Hosts report nothing: switches count for them.
         """
         topology = self._network.topology
-        found = np.zeros((2 * len(topology.links), len(_GROWING) + 1), np.int64)
-        when_ns = np.full(len(found), min(times_ns.values()), np.int64)
+        columns = _read_columns()
+        values = np.zeros((2 * len(topology.links), len(columns)), np.int64)
+        when_ns = np.full(len(values), min(times_ns.values()), np.int64)
         for name, switch in counters.items():
             for port in switch["ports"]:
                 out = self._network.direction(name, port["port"])
-                paused_ns = sum(row["paused_ns"] for row in port["pfc"]) // dilation
-                dropped = sum(count for key, count in port.items() if key.startswith("drop_") and key != "drop_bytes")
+                own = {key: read(port, dilation) for key, read in _OF_PORTS.items()}
                 when_ns[out] = times_ns[name]
-                found[out] = port["tx_bytes"], port["busy_ns"] // dilation, paused_ns, dropped, port["depth_bytes"]
+                values[out] = [own[source.name] for _, source in columns]
                 there = topology.ports[name][port["port"]]
                 if there.node in topology.host_by_name:
+                    busy_ns = port["rx_bytes"] * 8_000_000_000 // there.rate_bps
+                    sent = {"tx_bytes": port["rx_bytes"], "busy_ns": busy_ns}
                     when_ns[out ^ 1] = times_ns[name]
-                    found[out ^ 1, :2] = port["rx_bytes"], port["rx_bytes"] * 8_000_000_000 // there.rate_bps
-        return when_ns, found
+                    values[out ^ 1] = [sent.get(source.name, 0) for _, source in columns]
+        return when_ns, values
 
     def _show(self, records: Sequence[FlowRecord], now_ns: int) -> None:
         """Show the samples so far; the first is the state before the run."""
@@ -135,15 +153,17 @@ class Watch:
         times = np.array(self._times_ns, np.int64)
         if len(times) < 2:
             return {}
-        counted = np.stack(self._counted)
-        steps = np.diff(counted, axis=0)
-        found: dict[str, Array] = {
-            "link": np.arange(counted.shape[1]),
+        values = np.stack(self._counted)
+        steps = np.diff(values, axis=0)
+        return {
+            "link": np.arange(values.shape[1]),
             "link_time": times[1:],
             "link_interval": np.diff(times),
-            "link_depth_bytes": counted[1:, :, -1].T,
+            **{
+                f"link_{column.name}": (steps if source.grows else values[1:])[:, :, i].T
+                for i, (column, source) in enumerate(_read_columns())
+            },
         }
-        return {**found, **{f"link_{name}": steps[:, :, i].T for i, name in enumerate(_GROWING)}}
 
 
 def _flows(records: Sequence[FlowRecord]) -> dict[str, Array]:

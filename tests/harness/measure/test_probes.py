@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from harness.report.groups import Comparison, compare
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
+MEASUREMENTS = Path(__file__).parents[3] / "docs" / "measurements.md"
 PROBES: list[dict[str, Any]] = [
     {"kind": "register", "reads": "fsr_of", "name": "shares", "interval_ns": 20_000},
     {"kind": "counter", "reads": "ecn_marked", "name": "marked"},
@@ -72,6 +74,8 @@ def test_every_quantity_that_is_declared_is_the_traffic_managers() -> None:
     _, recording = recorded()
     assert set(PORT.names) <= recording.port_stats.keys()
     assert set(PRIORITY.names) <= recording.queue_stats.keys()
+    (line,) = [line for line in MEASUREMENTS.read_text().splitlines() if line.startswith("| `queue` | `switch`")]
+    assert re.findall(r"`(\w+)`", line)[4:] == [*PORT.names, "priority", *PRIORITY.names]
 
 
 def test_counts_at_the_end_are_the_run_s() -> None:
