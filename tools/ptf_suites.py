@@ -24,7 +24,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +82,7 @@ _SCRIPTS = {
         exec {python} {tool} --p4c "$@"
         """,
 }
-_VERDICT = re.compile(r"^(\w[\w.]*) \.\.\. (?:(?!^\w[\w.]* \.\.\. ).)*?(ok|FAIL|ERROR|skipped[^\n]*)$", re.M | re.S)
+VERDICT = re.compile(r"^(\w[\w.]*) \.\.\. (?:(?!^\w[\w.]* \.\.\. ).)*?(ok|FAIL|ERROR|skipped[^\n]*)$", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ def make_environment(folder: Path) -> Path:
 
 
 @contextmanager
-def namespace() -> Iterator[str]:
+def namespace(pairs: Iterable[int] = range(_VETH_PAIRS)) -> Iterator[str]:
     """Yield a network namespace with pairs veth0-veth1, veth2-veth3 ...; its processes end with it."""
     name = f"p4cc-ptf-{os.getpid()}"
     _ip("netns", "add", name)
     try:
         _ip("-n", name, "link", "set", "lo", "up")
-        for pair in range(_VETH_PAIRS):
+        for pair in pairs:
             one, other = f"veth{2 * pair}", f"veth{2 * pair + 1}"
             _ip("-n", name, "link", "add", one, "type", "veth", "peer", "name", other)
             for end in (one, other):
@@ -214,7 +214,7 @@ def run_suite(suite: Suite, target: str, programs: Path, logs: Path) -> Outcome:
                 process.kill()
                 process.wait()
                 return Outcome(failure=f"not done in {_TIME_LIMIT_S:g} s", seconds=time.monotonic() - began)
-    outcome = Outcome(dict(_VERDICT.findall(log.read_text(errors="replace"))), seconds=time.monotonic() - began)
+    outcome = Outcome(dict(VERDICT.findall(log.read_text(errors="replace"))), seconds=time.monotonic() - began)
     if not outcome.verdicts:
         outcome.failure = "no test was run"
     return outcome

@@ -1,0 +1,234 @@
+"""Runs the packet tests of open-p4studio's p4-examples on `p4cc switch`, and prints what passed, as a table.
+
+    python -m tools.chip_suites CHECKOUT [--only TEXT] [--test NAME] [--environment FOLDER] [--logs FOLDER]
+
+CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`, `ptf-modules` and
+`bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
+BfRuntime client, each program's on one switch, in a network namespace of its own. Needs root.
+
+There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are numbered
+as the test's `ports.json` says, or else as the published scripts number them.
+
+The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from p4switch.errors import UserError
+from tools.ptf_suites import VERDICT, Outcome, namespace
+
+_PACKAGES = (
+    "six", "scapy<2.6", "crcmod", "grpcio", "grpcio-tools", "googleapis-common-protos", "thrift", "setuptools<81",
+    "protobuf", "p4runtime", "getmac", "netifaces", "psutil", "tabulate", "scapy-helper",
+)  # fmt: skip
+_PROGRAMS = Path("pkgsrc/p4-examples/p4_16_programs")
+_PTF = Path("pkgsrc/ptf-modules")
+_BF_RT = Path("pkgsrc/bf-drivers/src/bf_rt")
+_CLIENT = ("client.py", "info_parse.py")
+_THRIFT = ("mc_pd_rpc/mc", "conn_mgr_pd_rpc/conn_mgr", "res_pd_rpc/ttypes", "pal_rpc/ttypes")
+_BFRT_PORT = 50052
+_START_S = 120.0
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What the published scripts give the tests of a chip."""
+
+    arch: str
+    family: str
+    first_port: int
+    cpu_port: int
+
+
+_CHIPS = {"tna": Chip("tna", "tofino", 0, 64), "t2na": Chip("t2na", "tofino2", 8, 2)}
+_MAX_PORTS = 17
+_CPU_PAIR = 125
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A program and its tests; `folder` has both."""
+
+    folder: Path
+    chip: Chip
+
+    @property
+    def program(self) -> Path:
+        return self.folder / f"{self.folder.name}.p4"
+
+    def pairs(self) -> dict[int, int]:
+        """Return the veth pair of each port."""
+        listed = [f"ports_{'tof2' if self.chip.family == 'tofino2' else 'tof1'}.json", "ports.json"]
+        for file in (self.folder / name for name in listed):
+            if file.is_file():
+                ports = json.loads(file.read_text()).get("PortToVeth", [])
+                return {each["device_port"]: each["veth1"] // 2 for each in ports}
+        return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
+
+
+def find_suites(checkout: Path) -> list[Suite]:
+    """Return the programs that have tests."""
+    folders = sorted(file.parent for file in (checkout / _PROGRAMS).glob("*/test.py"))
+    if not folders:
+        raise UserError(f"{checkout}: expected programs with test.py in {_PROGRAMS}")
+    return [Suite(each, _CHIPS["t2na" if each.name.startswith("t2na") else "tna"]) for each in folders]
+
+
+def make_environment(folder: Path, checkout: Path) -> Path:
+    """Return a virtual environment's Python, which finds the checkout's client and test library."""
+    python = folder / "bin" / "python"
+    if not (folder / "made").is_file():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *_PACKAGES], check=True)
+        (folder / "made").touch()
+    modules = folder / "modules"
+    shutil.rmtree(modules, ignore_errors=True)
+    client = modules / "bfrt_grpc"
+    client.mkdir(parents=True)
+    (client / "__init__.py").touch()
+    for name in _CLIENT:
+        shutil.copy(checkout / _BF_RT / "bfruntime_grpc_client/python" / name, client)
+    protos = checkout / _BF_RT / "proto"
+    where = "import google.rpc, pathlib; print(pathlib.Path(google.rpc.__path__[0]).parent.parent)"
+    common = subprocess.run([str(python), "-c", where], check=True, capture_output=True, text=True).stdout.strip()
+    made = [f"--python_out={client}", f"--grpc_python_out={client}"]
+    includes = [f"-I{protos}", f"-I{common}"]
+    subprocess.run([str(python), "-m", "grpc_tools.protoc", *includes, *made, "bfruntime.proto"], check=True)
+    (modules / "p4testutils").symlink_to((checkout / _PTF / "ptf-utils").resolve())
+    for name in _THRIFT:
+        module = modules / f"{name}.py"
+        module.parent.mkdir(exist_ok=True)
+        (module.parent / "__init__.py").touch()
+        module.touch()
+    found = [modules, client, *(checkout / _PTF / name for name in ("ptf-utils", "ptf/src", "bf-pktpy"))]
+    (folder / "modules.pth").write_text("\n".join(str(each.resolve()) for each in found))
+    return python
+
+
+def _parameters(suite: Suite) -> str:
+    given: Mapping[str, object] = {
+        "arch": suite.chip.family, "p4_name": suite.folder.name, "target": "asic-model", "use_pi": "False",
+        "traffic_gen": "None", "drivers_test_info": "None", "test_seed": "1", "num_pipes": "1", "pkt_size": "100",
+        "port_mode": "100g", "counter_byte_adjust": "0", "thrift_server": "localhost", "grpc_server": "127.0.0.1",
+        "bfrt_grpc_port": str(_BFRT_PORT), "reboot": "none", "setup": False, "cleanup": False,
+    }  # fmt: skip
+    return ";".join(f"{name}={value!r}" for name, value in given.items())
+
+
+def run_suite(
+    suite: Suite, checkout: Path, environment: Path, python: Path, logs: Path, tests: Sequence[str], limit_s: float
+) -> Outcome:
+    """Run the tests of a program; what the switch and they print is left in `logs`."""
+    began = time.monotonic()
+    pairs = suite.pairs()
+    log, switch_log = logs / f"{suite.folder.name}.log", logs / f"{suite.folder.name}.switch.log"
+    search = (environment / "modules.pth").read_text().splitlines()
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+    with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as scratch, namespace(sorted(set(pairs.values()))) as network:
+        enter = ["ip", "netns", "exec", network]
+        with switch_log.open("wb") as output:
+            switch = subprocess.Popen(
+                [*enter, str(Path(sys.executable).with_name("p4cc")), "switch", str(suite.program), "--arch",
+                 suite.chip.arch, "-I", str(suite.folder.parent), "--bfrt", str(_BFRT_PORT), "--log-console",
+                 *(word for port, pair in pairs.items() for word in ("-i", f"{port}@veth{2 * pair}"))],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        try:
+            _wait_for(switch, switch_log)
+            command = [
+                *enter, str(python), str(checkout / _PTF / "ptf/ptf"), "-pmm", "bf_pktpy.ptf.packet_pktpy",
+                "--test-dir", str(suite.folder), "--pypath", str(suite.folder.parent),
+                *(word for port, pair in pairs.items() for word in ("--interface", f"0-{port}@veth{2 * pair + 1}")),
+                "--test-params", _parameters(suite), "--socket-recv-size", "10240", *tests,
+            ]  # fmt: skip
+            with log.open("wb") as output:
+                ptf = subprocess.Popen(
+                    command, cwd=scratch, env=variables, stdin=subprocess.DEVNULL, stdout=output,
+                    stderr=subprocess.STDOUT,
+                )  # fmt: skip
+                try:
+                    ptf.wait(limit_s)
+                except subprocess.TimeoutExpired:
+                    ptf.kill()
+                    ptf.wait()
+        except UserError as error:
+            return Outcome(failure=str(error), seconds=time.monotonic() - began)
+        finally:
+            switch.send_signal(signal.SIGTERM)
+            try:
+                switch.wait(20)
+            except subprocess.TimeoutExpired:
+                switch.kill()
+                switch.wait()
+    outcome = Outcome(dict(VERDICT.findall(log.read_text(errors="replace"))), seconds=time.monotonic() - began)
+    if ptf.returncode is not None and ptf.returncode < 0:
+        outcome.failure = f"not done in {limit_s:g} s"
+    elif not outcome.verdicts:
+        outcome.failure = "no test was run"
+    return outcome
+
+
+def _wait_for(switch: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the switch listens. Raises UserError with the last line that it printed if it has ended."""
+    until = time.monotonic() + _START_S
+    while "BfRuntime server at port" not in (said := log.read_text(errors="replace")):
+        if switch.poll() is not None:
+            raise UserError(next((line for line in said.splitlines() if "error: " in line), "the switch ended"))
+        if time.monotonic() > until:
+            raise UserError(f"the switch is not there after {_START_S:g} s")
+        time.sleep(0.1)
+
+
+@click.command(help=__doc__)
+@click.argument("checkout", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--only", multiple=True, metavar="TEXT", help="Programs whose name contains it, or another one.")
+@click.option("--test", "tests", multiple=True, metavar="NAME", help="Tests, as PTF names them: test.NAME.")
+@click.option("--environment", default=".chip-ptf", type=click.Path(path_type=Path), help="Virtual environment to use.")
+@click.option("--logs", default="chip-ptf-logs", type=click.Path(path_type=Path), help="Where logs go.")
+@click.option("--limit", "limit_s", default=900.0, help="Seconds that the tests of a program may take.")
+def main(
+    checkout: Path, only: tuple[str, ...], tests: tuple[str, ...], environment: Path, logs: Path, limit_s: float
+) -> None:
+    try:
+        checkout = checkout.resolve()
+        suites = [s for s in find_suites(checkout) if not only or any(text in s.folder.name for text in only)]
+        if os.geteuid():
+            raise UserError("network namespaces need root")
+        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that namespaces are taken down
+        logs = logs.resolve()
+        logs.mkdir(parents=True, exist_ok=True)
+        environment = environment.resolve()
+        python = make_environment(environment, checkout)
+        console, table = Console(width=200), Table("program", "tests", "pass", "s", "failed")
+        for suite in suites:
+            outcome = run_suite(suite, checkout, environment, python, logs, tests, limit_s)
+            passed = sum(verdict == "ok" for verdict in outcome.verdicts.values())
+            failed = outcome.failure or " ".join(outcome.failed)
+            console.print(f"{suite.folder.name}: {passed} of {len(outcome.verdicts)}: {failed}", highlight=False)
+            table.add_row(
+                suite.folder.name, str(len(outcome.verdicts)), str(passed), f"{outcome.seconds:.0f}", failed
+            )
+        console.print(table)
+    except UserError as error:
+        click.echo(error, err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
