@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import grpc
 
+from p4switch.bfrt.attributes import ALL_PIPES, PIPE, Client
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.replication import FIXED_KINDS
@@ -28,12 +29,12 @@ from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
 from p4switch.p4runtime.server import Outgoing
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
-_ALL_PIPES = 0xFFFF
 _ENTITIES_A_RESPONSE = 500
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
 _FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
 _Response = bfruntime_pb2.StreamMessageResponse
+_Wants = bfruntime_pb2.Subscribe.Notifications
 
 
 class BfRuntimeServer:
@@ -50,7 +51,7 @@ class BfRuntimeServer:
         self._bf_rt = json.dumps(bf_rt).encode()
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
         self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed], FIXED_KINDS)
-        self._streams: dict[int, tuple[Outgoing, bool]] = {}  # by client: and whether it wants digests
+        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client: and the notifications that it wants
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
     @property
@@ -122,7 +123,7 @@ class BfRuntimeServer:
         request.config.p4info.CopyFrom(pipeline.p4info)
         request.config.p4_device_config = pipeline.device_config
         self._device.set_forwarding_pipeline_config(request)
-        if any(learns for _, learns in self._streams.values()):
+        if any(wants.enable_learn_notifications for _, wants in self._streams.values()):
             self._device.apply([self._tables.listen], all_or_none=True, at_once=False)
 
     def _get_config(self, request: Message, _: Any) -> Message:
@@ -136,10 +137,8 @@ class BfRuntimeServer:
 
     def _check_target(self, target: Message) -> None:
         self._check_device(target.device_id)
-        if target.pipe_id != _ALL_PIPES:
-            unimplemented(
-                f"target: pipe {target.pipe_id}; expected {_ALL_PIPES:#x}, as all pipes have the same entries"
-            )
+        if target.pipe_id not in (ALL_PIPES, PIPE):
+            invalid(f"target: pipe {target.pipe_id}; expected {PIPE}, the only one, or {ALL_PIPES:#x} for all")
 
     def _check_request(self, request: Message, entries: Sequence[Message]) -> None:
         self._check_target(request.target)
@@ -156,7 +155,9 @@ class BfRuntimeServer:
         response = bfruntime_pb2.WriteResponse()
         asked = dict(context.invocation_metadata() or ())
         ignores, tells = asked.get("ignore_not_found") == "1", asked.get("error_in_resp") == "1"
-        steps = [partial(self._tables.write, update) for update in request.updates]
+        _, wants = self._streams.get(request.client_id, (None, _Wants()))
+        more = {"client": Client(request.client_id, wants), "target": request.target}
+        steps = [partial(self._tables.write, update, **more) for update in request.updates]
         if "deadline_sec" in asked or "deadline_nsec" in asked:
             until = time.monotonic() + _seconds(asked, "deadline_sec") + _seconds(asked, "deadline_nsec") / 1e9
             steps = [partial(_in_time, step, until) for step in steps]
@@ -227,9 +228,9 @@ class BfRuntimeServer:
                     if taken is not None and taken[0] is not outgoing:
                         invalid(f"client {request.client_id} is subscribed already; expected another client id")
                     clients.add(request.client_id)
-                    learns = request.subscribe.notifications.enable_learn_notifications
-                    self._streams[request.client_id] = outgoing, learns
-                    if learns:
+                    wants = request.subscribe.notifications
+                    self._streams[request.client_id] = outgoing, wants
+                    if wants.enable_learn_notifications:
                         apply = partial(self._device.apply, [self._tables.listen], all_or_none=True, at_once=False)
                         await self._host.work(apply)
                     response = _Response(subscribe=request.subscribe)
@@ -259,9 +260,20 @@ class BfRuntimeServer:
         digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
         if digest is not None:
             digest.target.device_id = self._device.device_id  # and pipe 0, the only one
-            for client, (_, learns) in list(self._streams.items()):
-                if learns:
+            for client, (_, wants) in list(self._streams.items()):
+                if wants.enable_learn_notifications:
                     self._send(client, _Response(digest=digest))
+
+    def poll(self) -> None:
+        """Tell clients what has become due: entries that are idle, for example."""
+        try:
+            notices = self._device.look(self._tables.notices)
+        except P4RuntimeError:  # there is no pipeline
+            return
+        for notice in notices:
+            _, wants = self._streams.get(notice.client_id, (None, _Wants()))
+            if getattr(wants, notice.flag):
+                self._send(notice.client_id, notice.message)
 
 
 def _seconds(asked: Mapping[str, Any], name: str) -> int:

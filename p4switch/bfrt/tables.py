@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from p4switch.bfrt.attributes import ALL_PIPES, ATTRIBUTES, Attribute, Client, EntryScope, Notice
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import Keys, number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
@@ -29,7 +30,6 @@ _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
 _MOST_MEMBERS = (1 << 31) - 1  # of what P4Runtime's size of a group can be
 _UNLIMITED = (1 << 64) - 1
 _FOR_ZERO = (1 << 32) - 1
-_SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 _COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 _RATES = {
     1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
@@ -91,6 +91,8 @@ class Table(ABC):
         self.name: str = info["name"]
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
+        kinds = (ATTRIBUTES.get(name) for name in info["attributes"])
+        self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
         self._info = info
         self._ids = ids
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
@@ -98,6 +100,23 @@ class Table(ABC):
     def _p4_id(self, kind: str, name: str = "") -> int:
         """Return the id that P4Info has for what is behind the table, or for another object that is named."""
         return self._ids[kind, name or self.name.partition(".")[2]]
+
+    def attribute(self, kind: str) -> Attribute:
+        """Return an attribute. Raises P4RuntimeError (UNIMPLEMENTED)."""
+        found = self.attributes.get(kind)
+        if found is None:
+            unimplemented(f"{self.name}: the attribute {kind} is not supported")
+        return found
+
+    def forget(self) -> None:
+        """Begin anew with what clients set for the table as a whole."""
+        self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
+
+    def check_pipe(self, pipe: int) -> None:
+        """Refuse to write for one pipe what all pipes share. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        scope = self.attributes.get(EntryScope.kind)
+        if pipe != ALL_PIPES and isinstance(scope, EntryScope) and scope.is_symmetric:
+            invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")
 
     def write(self, kind: int, entry: Message, state: State) -> Undo:
         """Write an entry and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
@@ -944,15 +963,20 @@ class Tables:
             unimplemented(f"{info['name']}: a {info['table_type']} table is not supported")
         return found
 
-    def write(self, update: Message, state: State) -> Undo:
-        """Apply an update and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+    def write(self, update: Message, state: State, client: Client, target: Message) -> Undo:
+        """Apply an update of a request for `target`, and return how to undo it.
+
+        Raises P4RuntimeError; nothing is changed then.
+        """
         self._check(state)
         kind = update.entity.WhichOneof("entity")
         if kind == "table_entry":
             if update.type == _Update.UNSPECIFIED:
                 invalid("update: the type is missing")
             entry = update.entity.table_entry
-            return self.table(entry.table_id).write(update.type, entry, state)
+            table = self.table(entry.table_id)
+            table.check_pipe((entry.entry_tgt if entry.HasField("entry_tgt") else target).pipe_id)
+            return table.write(update.type, entry, state)
         if kind == "table_operation":
             operation = update.entity.table_operation
             table = self.table(operation.table_id)
@@ -962,9 +986,17 @@ class Tables:
                 unimplemented(f"{table.name}: the operation {operation.table_operations_type} is not supported")
             return lambda: None  # what is read is always what the switch has
         if kind == "table_attribute":
-            _all_pipes(self.table(update.entity.table_attribute.table_id), update.entity.table_attribute)
-            return lambda: None
+            given = update.entity.table_attribute
+            attribute = self._attribute(given)
+            return attribute.write(getattr(given, attribute.kind), client, state)
         return unimplemented(f"update: {kind or 'nothing'} cannot be written")
+
+    def _attribute(self, given: Message) -> Attribute:
+        table = self.table(given.table_id)
+        kind = given.WhichOneof("attribute")
+        if kind is None:
+            invalid(f"{table.name}: the attribute is missing")
+        return table.attribute(kind)
 
     def read(self, entity: Message, state: State) -> list[Message]:
         """Return the entities that a query means. Raises P4RuntimeError."""
@@ -972,18 +1004,30 @@ class Tables:
         kind = entity.WhichOneof("entity")
         if kind == "table_entry":
             entries = self.table(entity.table_entry.table_id).read(entity.table_entry, state)
+            if entity.table_entry.HasField("entry_tgt"):
+                for each in entries:
+                    each.entry_tgt.CopyFrom(entity.table_entry.entry_tgt)
             return [bfruntime_pb2.Entity(table_entry=each) for each in entries]
         if kind == "table_usage":
             ident = entity.table_usage.table_id
             usage = bfruntime_pb2.TableUsage(table_id=ident, usage=self.table(ident).usage(state))
             return [bfruntime_pb2.Entity(table_usage=usage)]
         if kind == "table_attribute":
+            attribute = self._attribute(entity.table_attribute)
             found = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
-            _all_pipes(self.table(found.table_id), entity.table_attribute)
-            for scope in _SCOPES:
-                getattr(found.entry_scope, scope).predef = bfruntime_pb2.Mode.ALL
+            getattr(found, attribute.kind).SetInParent()
+            attribute.read(getattr(found, attribute.kind))
             return [bfruntime_pb2.Entity(table_attribute=found)]
         return unimplemented(f"read: {kind or 'nothing'} is not supported")
+
+    def notices(self, state: State) -> list[Notice]:
+        """Return what clients are to be told now."""
+        found: list[Notice] = []
+        if state is self._checked:
+            for table in self._tables.values():
+                for attribute in table.attributes.values():
+                    state.collect(attribute.notices(state), found)
+        return found
 
     def listen(self, state: State) -> Undo:
         """Have the switch tell of digests that no P4Runtime controller has asked for, one at a time."""
@@ -1024,18 +1068,9 @@ class Tables:
         if state is not self._checked:
             if state.pipeline.p4info != self._p4info:
                 precondition("a controller has set another pipeline over P4Runtime")
+            for table in self._tables.values():
+                table.forget()
             self._checked = state
-
-
-def _all_pipes(table: Table, attribute: Message) -> None:
-    """Refuse every attribute but that entries are the same in all pipes, parsers, and directions."""
-    kind = attribute.WhichOneof("attribute")
-    if kind != "entry_scope":
-        unimplemented(f"{table.name}: the attribute {kind} is not supported")
-    for name in _SCOPES:
-        mode = getattr(attribute.entry_scope, name)
-        if mode.WhichOneof("scope") == "user_defined" or mode.predef != bfruntime_pb2.Mode.ALL:
-            unimplemented(f"{table.name}: {name}: only ALL is supported, as all pipes have the same entries")
 
 
 def _p4_ids(p4info: Any) -> Iterator[tuple[tuple[str, str], int]]:

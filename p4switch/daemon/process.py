@@ -299,6 +299,8 @@ class SwitchProcess:
                 self.server.publish(message)
                 if self.bfrt is not None:
                     self.bfrt.publish(message)
+            if self.bfrt is not None:
+                self.bfrt.poll()
 
     def _watch_links(self) -> None:
         """Report ports that are down to the device: watched members and backup replicas follow."""

@@ -167,7 +167,7 @@ class State:
         for message in reader(getattr(query, kind)):
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
-    def collect(self, found: Iterator[Message | None], into: list[Message]) -> None:
+    def collect(self, found: Iterator[_T | None], into: list[_T]) -> None:
         """Collect everything that is not None, in parts between which the data plane goes on.
 
         Raises P4RuntimeError.

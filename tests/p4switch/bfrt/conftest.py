@@ -141,22 +141,34 @@ class Client:
         else:
             made.lpm.value, made.lpm.prefix_len = numbers[0], value[1]
 
-    def write(self, how: str, *entries: Message, metadata: tuple[tuple[str, str], ...] = (), **more: Any) -> Message:
+    def write(
+        self, how: str, *entries: Message, metadata: tuple[tuple[str, str], ...] = (), pipe: int = 0xFFFF, **more: Any
+    ) -> Message:
         request = bfruntime_pb2.WriteRequest(**more)
-        request.target.pipe_id = 0xFFFF
+        request.target.pipe_id = pipe
         for entry in entries:
             request.updates.add(type=how).entity.table_entry.CopyFrom(entry)
         return self.call("Write", request, bfruntime_pb2.WriteResponse, metadata=metadata)
 
     def read(self, entry: Message) -> list[dict[str, Any]]:
         """Return entries: numbers by the names of keys and data, and the name of the action."""
-        request = bfruntime_pb2.ReadRequest()
+        return [self._told(e.table_entry) for e in self.entities(table_entry=entry)]
+
+    def entities(self, **query: Message) -> list[Message]:
+        """Return the entities that a query means."""
+        request = bfruntime_pb2.ReadRequest(entities=[bfruntime_pb2.Entity(**query)])
         request.target.pipe_id = 0xFFFF
-        request.entities.add().table_entry.CopyFrom(entry)
         made = self._channel.unary_stream(
             SERVICE + "Read", request.__class__.SerializeToString, bfruntime_pb2.ReadResponse.FromString
         )
-        return [self._told(e.table_entry) for response in made(request, timeout=10) for e in response.entities]
+        return [e for response in made(request, timeout=10) for e in response.entities]
+
+    def attribute(self, table: str, kind: str) -> Message:
+        """Return an attribute of a table."""
+        query = bfruntime_pb2.TableAttribute(table_id=self.tables[table]["id"])
+        getattr(query, kind).SetInParent()
+        (found,) = self.entities(table_attribute=query)
+        return getattr(found.table_attribute, kind)
 
     def _told(self, entry: Message) -> dict[str, Any]:
         info = next(t for t in self.tables.values() if t["id"] == entry.table_id)

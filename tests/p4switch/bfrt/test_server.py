@@ -157,17 +157,41 @@ def test_what_a_modification_does_not_give_stays(client: Client) -> None:
     assert (found["port"], found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (4, 9, 100)
 
 
-def test_a_table_has_the_same_entries_in_all_pipes(client: Client) -> None:
+def scope_of(client: Client, table: str, **pipes: int) -> Any:
     request = PB.WriteRequest()
     request.target.pipe_id = 0xFFFF
     attribute = request.updates.add(type="INSERT").entity.table_attribute
-    attribute.table_id = client.tables[ROUTE]["id"]
-    attribute.entry_scope.pipe_scope.predef = PB.Mode.ALL
-    client.call("Write", request, PB.WriteResponse)
-    attribute.entry_scope.pipe_scope.predef = PB.Mode.SINGLE
-    ((code, message),) = refused(client.call, "Write", request, PB.WriteResponse)
-    assert code == code_pb2.UNIMPLEMENTED
-    assert "pipe_scope: only ALL is supported" in message
+    attribute.table_id = client.tables[table]["id"]
+    for name, value in pipes.items():
+        setattr(attribute.entry_scope.pipe_scope, name, value)
+    return request
+
+
+def test_the_only_pipe_has_the_entries_of_all(bench: Bench, client: Client) -> None:
+    ((code, message),) = refused(client.write, "INSERT", route(client, 7, action="send", port=3), pipe=0)
+    assert code == code_pb2.INVALID_ARGUMENT
+    assert "pipe 0; expected 0xffff" in message
+    client.call("Write", scope_of(client, ROUTE, predef=PB.Mode.SINGLE), PB.WriteResponse)
+    assert client.attribute(ROUTE, "entry_scope").pipe_scope.predef == PB.Mode.SINGLE
+    client.write("INSERT", route(client, 7, action="send", port=3), pipe=0)
+    assert [port for port, _ in bench.switch.process(1, bytes([7, 1]))] == [3]
+    client.call("Write", scope_of(client, ROUTE, user_defined=1), PB.WriteResponse)
+    assert client.attribute(ROUTE, "entry_scope").pipe_scope.user_defined == 1
+    client.write("DELETE", route(client, 7), pipe=0)
+
+
+@pytest.mark.parametrize(
+    ("pipes", "told"),
+    [
+        ({"user_defined": 3}, "expected 0x1"),
+        ({"predef": 7}, "expected ALL or SINGLE"),
+        ({}, "the attribute is missing"),
+    ],
+)
+def test_scopes_of_other_pipes_are_refused(client: Client, pipes: dict[str, int], told: str) -> None:
+    ((code, message),) = refused(client.call, "Write", scope_of(client, ROUTE, **pipes), PB.WriteResponse)
+    assert code == code_pb2.INVALID_ARGUMENT
+    assert told in message
 
 
 def test_a_parameter_that_is_not_given_stays_with_the_same_action(client: Client) -> None:
@@ -385,12 +409,13 @@ def test_a_mistake_is_named(client: Client, change: Any, what: str) -> None:
     assert what in message
 
 
-def test_a_single_pipe_is_refused(client: Client) -> None:
+def test_a_pipe_that_is_not_there_is_refused(client: Client) -> None:
     request = PB.WriteRequest()
     request.target.pipe_id = 1
     with pytest.raises(grpc.RpcError) as raised:
         client.call("Write", request, PB.WriteResponse)
-    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "pipe 1; expected 0" in raised.value.details()
 
 
 def test_another_pipeline_over_p4runtime_ends_it(bench: Bench, client: Client, program: Compiled) -> None:

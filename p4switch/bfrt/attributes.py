@@ -1,0 +1,114 @@
+"""Attributes of BfRuntime's tables: what a client sets for a table as a whole, and what the table then tells clients.
+
+`ATTRIBUTES` has a class for each name that a table may have among its `attributes` in `bf-rt.json`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.p4runtime.errors import invalid, unimplemented
+
+if TYPE_CHECKING:
+    from p4switch.bfrt.tables import Table
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+ALL_PIPES = 0xFFFF
+PIPE = 0
+"""The only pipe of the device."""
+_Mode = bfruntime_pb2.Mode
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client that writes; `wants` are the notifications that it has subscribed to."""
+
+    id: int
+    wants: Message
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A StreamMessageResponse for a client, unless it does not want what the notification `flag` names."""
+
+    client_id: int
+    flag: str
+    message: Message
+
+
+class Attribute(ABC):
+    """An attribute of a table."""
+
+    kind: ClassVar[str]
+    """The name of its message in a TableAttribute."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @abstractmethod
+    def write(self, given: Message, client: Client, state: State) -> Undo:
+        """Set the attribute and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+
+    @abstractmethod
+    def read(self, into: Message) -> None:
+        """Put the attribute into a message of its kind."""
+
+    def notices(self, state: State) -> Iterator[Notice | None]:
+        """Yield what clients are to be told now, and None for what was looked at in vain."""
+        yield from ()
+
+
+class EntryScope(Attribute):
+    """Which pipes have entries of their own. There is one pipe, so entries are the same in any case."""
+
+    kind = "entry_scope"
+    _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._pipes = _Mode(predef=_Mode.ALL)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True if entries are those of all pipes."""
+        return bool(self._pipes == _Mode(predef=_Mode.ALL, args=self._pipes.args))
+
+    def write(self, given: Message, client: Client, state: State) -> Undo:
+        """Set the scope of entries: that of the pipes alone, or all three."""
+        there = [name for name in self._SCOPES if given.HasField(name)]
+        if there not in (["pipe_scope"], [*self._SCOPES]):
+            invalid(f"{self._table.name}: expected pipe_scope, or all of {', '.join(self._SCOPES)}")
+        for name in there:
+            mode = getattr(given, name)
+            kind = mode.WhichOneof("scope")
+            if kind is None:
+                invalid(f"{self._table.name}: {name}: the scope is missing")
+            if name != "pipe_scope" and (kind != "predef" or mode.predef != _Mode.ALL):
+                unimplemented(f"{self._table.name}: {name}: only ALL is supported")
+        pipes = given.pipe_scope
+        if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
+            invalid(f"{self._table.name}: pipe_scope: {pipes.predef}; expected ALL or SINGLE")
+        if pipes.WhichOneof("scope") == "user_defined" and pipes.user_defined != 1 << PIPE:
+            invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected {1 << PIPE:#x}, the only pipe")
+        old, self._pipes = self._pipes, _Mode()
+        self._pipes.CopyFrom(pipes)
+
+        def undo() -> None:
+            self._pipes = old
+
+        return undo
+
+    def read(self, into: Message) -> None:
+        """Put the scopes into a message."""
+        into.gress_scope.predef = _Mode.ALL
+        into.pipe_scope.CopyFrom(self._pipes)
+        into.prsr_scope.predef = _Mode.ALL
+        into.prsr_scope.args = 0xFF
+
+
+ATTRIBUTES: Mapping[str, type[Attribute]] = {"EntryScope": EntryScope}
