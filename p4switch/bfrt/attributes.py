@@ -1,12 +1,12 @@
 """Attributes of BfRuntime's tables: what a client sets for a table as a whole, and what the table then tells clients.
 
-`ATTRIBUTES` has a class for each name that a table may have among its `attributes` in `bf-rt.json`.
+Which ones a kind of table may have is said there (`Table.offers`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -110,5 +110,3 @@ class EntryScope(Attribute):
         into.prsr_scope.predef = _Mode.ALL
         into.prsr_scope.args = 0xFF
 
-
-ATTRIBUTES: Mapping[str, type[Attribute]] = {"EntryScope": EntryScope}

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from p4switch.bfrt.attributes import ALL_PIPES, ATTRIBUTES, Attribute, Client, EntryScope, Notice
+from p4switch.bfrt.attributes import ALL_PIPES, Attribute, Client, EntryScope, Notice
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import Keys, number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
@@ -86,12 +86,14 @@ class Table(ABC):
 
     takes: ClassVar[frozenset[int]] = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY})
     """Types of updates that it takes, besides DELETE of all that there is."""
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": EntryScope}
+    """The attributes that it may have, by their names in `bf-rt.json`."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         self.name: str = info["name"]
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
-        kinds = (ATTRIBUTES.get(name) for name in info["attributes"])
+        kinds = (self.offers.get(name) for name in info["attributes"])
         self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
         self._info = info
         self._ids = ids
@@ -818,30 +820,57 @@ class PortMetadataTable(Table):
 
 
 class DeviceTable(Table):
-    """Table of the device's properties: a default entry with the fields' default values, which is read-only."""
+    """Table of the device's properties: a default entry, most fields of which are read-only."""
 
     takes = frozenset()
 
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._fixed = {each["singleton"]["id"] for each in info["data"] if each["read_only"]}
+        self._values: dict[int, bool] = {}
+        """What clients have written, by the id of the field."""
+
+    def forget(self) -> None:
+        """Begin anew with what clients have written."""
+        super().forget()
+        self._values = {}
+
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Refuse."""
-        unimplemented(f"{self.name}: nothing can be written")
+        """Set fields, or make all of them what they begin with (RESET, DELETE)."""
+        made: dict[int, bool] = {}
+        if kind == _Update.MODIFY:
+            made.update(self._values)
+            for ident, field in self._given(entry.data, self._data).items():
+                if ident in self._fixed:
+                    invalid(f"{self.name}: {self._data[ident]['name']} is read-only")
+                made[ident] = bool(self._number(field, self._data[ident]))
+        elif kind not in (_Update.RESET, _Update.DELETE):
+            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        old, self._values = self._values, made
+
+        def undo() -> None:
+            self._values = old
+
+        return undo
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Refuse."""
-        unimplemented(f"{self.name}: nothing can be written")
+        """Refuse: there is the default entry alone."""
+        unimplemented(f"{self.name}: entries are not supported")
 
     def clear(self, state: State) -> Undo:
-        """Refuse."""
-        unimplemented(f"{self.name}: nothing can be written")
+        """Refuse: there is the default entry alone."""
+        unimplemented(f"{self.name}: entries are not supported")
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the default entry."""
         made = self._entry()
         made.is_default_entry = True
         for ident, info in self._data.items():
-            value = info["type"]["default_value"]
+            value = self._values.get(ident, info["type"]["default_value"])
             if info["type"]["type"] == "string":
                 made.data.fields.add(field_id=ident, str_val=value)
+            elif info["repeated"]:
+                made.data.fields.add(field_id=ident).int_arr_val.val.extend(value)
             else:
                 self._put(made.data, ident, value)
         return [made]

@@ -93,11 +93,11 @@ class State:
         self.pipeline = pipe
         self.switch = switch
         self._lock, self._pause_s = lock, pause_s
-        ports = Ports(pipe.port_width, down)
-        self.profiles = ProfileStore(pipe, switch, ports)
+        self.ports = Ports(pipe.port_width, down)
+        self.profiles = ProfileStore(pipe, switch, self.ports)
         self.tables = TableStore(pipe, switch, self.profiles, clock_ns, tick_ns)
         self.cells = CellStore(pipe, switch, lock)
-        self.replication = ReplicationStore(switch, ports)
+        self.replication = ReplicationStore(switch, self.ports)
         self.value_sets = ValueSetStore(pipe, switch)
         self.digests = DigestStore(pipe, switch, clock_ns)
         self.path = PathStates(pipe.program, switch)

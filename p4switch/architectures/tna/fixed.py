@@ -7,7 +7,9 @@ from p4switch.bfrt.fields import Json, Table, data_field, value_type
 _DEVICE_CONFIGURATION = 0xFF060001
 _MIRROR = 0xFF040001
 _PRE = 0xFF020001
+_PORT = 0xFF010001
 _PORTS = 288
+_MTU_BYTES = 10240
 
 
 def fixed_tables(chip: str, sessions: int) -> list[Json]:
@@ -22,7 +24,41 @@ def fixed_tables(chip: str, sessions: int) -> list[Json]:
         (4, "num_max_ports", value_type("uint32", _PORTS)),
     ):
         table.singleton(data_field(number, name, t), read_only=True)
-    return [each.as_json() for each in (table, _mirror(sessions), *_replication())]
+    table.singleton(data_field(16, "selector_member_order", value_type("bool", False)))
+    return [each.as_json() for each in (table, _ports(), _mirror(sessions), *_replication())]
+
+
+def _ports() -> Table:
+    """Return the table of ports, with the fields that say something of a switch in software."""
+    table = Table("$PORT", _PORT, "PortConfigure", _PORTS, [], attributes=["port_status_notif_cb"])
+    table.key(1, "$DEV_PORT", value_type("uint32"))
+    speeds = [f"BF_SPEED_{name}" for name in (
+        "NONE", "1G", "10G", "25G", "40G", "40G_NB", "40G_NON_BREAKABLE", "50G", "100G", "200G", "400G")]  # fmt: skip
+    corrections = [f"BF_FEC_TYP_{name}" for name in ("NONE", "FIRECODE", "REED_SOLOMON", "FC", "RS")]
+    negotiations = [f"PM_AN_{name}" for name in ("DEFAULT", "FORCE_ENABLE", "FORCE_DISABLE")]
+    loops = [f"BF_LPBK_{name}" for name in (
+        "NONE", "MAC_NEAR", "MAC_FAR", "PCS_NEAR", "SERDES_NEAR", "SERDES_FAR")]  # fmt: skip
+    directions = [f"PM_PORT_DIR_{name}" for name in ("DEFAULT", "TX_ONLY", "RX_ONLY")]
+    for ident, name, t, read_only in (
+        (1, "SPEED", value_type("string", choices=speeds), False),
+        (2, "FEC", value_type("string", choices=corrections), False),
+        (3, "N_LANES", value_type("uint32", 1), False),
+        (4, "PORT_ENABLE", value_type("bool", False), False),
+        (5, "AUTO_NEGOTIATION", value_type("string", choices=negotiations), False),
+        (6, "LOOPBACK_MODE", value_type("string", choices=loops), False),
+        (7, "TX_MTU", value_type("uint32", _MTU_BYTES), False),
+        (8, "RX_MTU", value_type("uint32", _MTU_BYTES), False),
+        (9, "TX_PFC_EN_MAP", value_type("uint32", 0), False),
+        (10, "RX_PFC_EN_MAP", value_type("uint32", 0), False),
+        (11, "TX_PAUSE_FRAME_EN", value_type("bool", False), False),
+        (12, "RX_PAUSE_FRAME_EN", value_type("bool", False), False),
+        (13, "CUT_THROUGH_EN", value_type("bool", False), False),
+        (14, "PORT_DIR", value_type("string", choices=directions), False),
+        (21, "IS_VALID", value_type("bool"), True),
+        (25, "PORT_UP", value_type("bool"), True),
+    ):
+        table.singleton(data_field(ident, f"${name}", t), read_only=read_only)
+    return table
 
 
 def _mirror(sessions: int) -> Table:

@@ -84,8 +84,8 @@ class Client:
         made = self._channel.unary_unary(SERVICE + method, type(request).SerializeToString, response.FromString)
         return made(request, timeout=10, **more)
 
-    def subscribe(self, device_id: int = 0) -> Iterator[Message]:
-        """Yield what the server sends over a stream."""
+    def subscribe(self, device_id: int = 0, **wants: bool) -> Iterator[Message]:
+        """Yield what the server sends over a stream: digests, and what `wants` names."""
         pb = bfruntime_pb2
         made = self._channel.stream_stream(
             SERVICE + "StreamChannel", pb.StreamMessageRequest.SerializeToString, pb.StreamMessageResponse.FromString
@@ -93,7 +93,8 @@ class Client:
         outgoing: queue.Queue[Message | None] = queue.Queue()
         request = pb.StreamMessageRequest(client_id=1)
         request.subscribe.device_id = device_id
-        request.subscribe.notifications.enable_learn_notifications = True
+        for name, wanted in {"learn": True, **wants}.items():
+            setattr(request.subscribe.notifications, f"enable_{name}_notifications", wanted)
         outgoing.put(request)
         try:
             yield from made(iter(outgoing.get, None), timeout=10)

@@ -89,7 +89,7 @@ def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> No
     )
     table, *copies = json.loads(made.non_p4_config.bfruntime_info)["tables"]
     client.tables["device"] = table
-    assert [each["name"] for each in copies] == ["$mirror.cfg", *(f"$pre.{name}" for name in PRE)]
+    assert [each["name"] for each in copies] == ["$PORT", "$mirror.cfg", *(f"$pre.{name}" for name in PRE)]
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
 

@@ -1,0 +1,140 @@
+"""Table of ports: what clients write of them is kept and told back; the switch forwards in any case.
+
+Links have their rates from elsewhere. What would change how packets go (loopback, pauses, a direction) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.architectures.ports import WIDTH_BITS
+from p4switch.bfrt.attributes import Attribute, Client, Notice
+from p4switch.bfrt.fields import Json
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.replication import FixedTable
+from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_Update = bfruntime_pb2.Update
+_MAX_PORT = (1 << WIDTH_BITS) - 1
+_NEEDED = ("SPEED", "FEC")
+_KEPT = ("SPEED", "FEC", "N_LANES", "PORT_ENABLE", "AUTO_NEGOTIATION")
+
+
+class PortStatus(Attribute):
+    """Whether a client is told of ports that go up or down."""
+
+    kind = "port_status_notify"
+
+    def __init__(self, table: PortTable) -> None:
+        super().__init__(table)
+        self._ports = table
+        self._told: dict[int, dict[int, int]] = {}
+        """What each client that wants it knows of the ports."""
+
+    def write(self, given: Message, client: Client, state: State) -> Undo:
+        """Tell a client from now on, or no longer."""
+        if given.enable and not client.wants.enable_port_status_change_notifications:
+            invalid(f"{self._table.name}: client {client.id} has not subscribed to changes of ports")
+        old = dict(self._told)
+        self._told.pop(client.id, None)
+        if given.enable:
+            self._told[client.id] = self._ports.states(state)
+
+        def undo() -> None:
+            self._told = old
+
+        return undo
+
+    def read(self, into: Message) -> None:
+        """Put into a message whether a client is told."""
+        into.enable = bool(self._told)
+
+    def notices(self, state: State) -> Iterator[Notice | None]:
+        """Yield what has changed since."""
+        now = self._ports.states(state)
+        for client_id, known in self._told.items():
+            for port, up in now.items():
+                if known.get(port, 0) != up:
+                    message = bfruntime_pb2.StreamMessageResponse()
+                    message.port_status_change_notification.table_entry.CopyFrom(self._ports.key(port))
+                    message.port_status_change_notification.port_up = bool(up)
+                    yield Notice(client_id, "enable_port_status_change_notifications", message)
+            self._told[client_id] = now
+
+
+class PortTable(FixedTable):
+    """Ports that clients have added."""
+
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {"port_status_notif_cb": PortStatus}
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._added: dict[int, dict[str, int]] = {}
+
+    def forget(self) -> None:
+        """Begin anew, without ports."""
+        super().forget()
+        self._added = {}
+
+    def _default(self, name: str) -> int:
+        return int(self._field(name)["type"].get("default_value", 0))
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Add or change a port; what is not given stays, or is what it begins with. DELETE of no port does nothing."""
+        port = self._index(entry)
+        if port > _MAX_PORT:
+            invalid(f"{self.name}: port {port}; expected at most {_MAX_PORT}")
+        old = self._added.get(port)
+        if kind == _Update.DELETE:
+            return self._set(port, None)
+        if old is not None and kind == _Update.INSERT:
+            already_exists(f"{self.name}: port {port} is there")
+        if old is None and kind == _Update.MODIFY:
+            not_found(f"{self.name}: port {port} is not there")
+        given = self._names(entry.data)
+        for name in _NEEDED:
+            if old is None and name not in given:
+                invalid(f"{self.name}: ${name} is missing")
+        made = dict(old or {name: self._default(name) for name in _KEPT})
+        for name in given:
+            value = self._value(given, name, 0)
+            if name in _KEPT:
+                made[name] = value
+            elif value != self._default(name):
+                unimplemented(f"{self.name}: ${name}: only the value that it begins with is supported")
+        return self._set(port, made)
+
+    def _set(self, port: int, made: dict[str, int] | None) -> Undo:
+        old = self._added.pop(port, None)
+        if made is not None:
+            self._added[port] = made
+        return lambda: None if made is old else self._set(port, old)
+
+    def _indices(self, state: State) -> list[int]:
+        return sorted(self._added)
+
+    def _remove(self, index: int, state: State) -> Undo:
+        return self._set(index, None)
+
+    def _found(self, index: int, state: State) -> Message:
+        fields = {info["name"][1:]: self._default(info["name"][1:]) for info in self._data.values()}
+        return self._told(index, **{**fields, **self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)})
+
+    def up(self, port: int, state: State) -> int:
+        """Return 1 if a port that was added is enabled and its link is up."""
+        return int(self._added[port]["PORT_ENABLE"] and state.ports.is_up(port))
+
+    def states(self, state: State) -> dict[int, int]:
+        """Return which of the ports that were added are up."""
+        return {port: self.up(port, state) for port in self._indices(state)}
+
+    def key(self, port: int) -> Message:
+        """Return an entry with the key of a port alone."""
+        made = self._entry(port)
+        made.ClearField("data")
+        return made
