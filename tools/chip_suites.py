@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from p4switch.errors import UserError
-from tools.ptf_suites import VERDICT, Outcome, namespace
+from tools.ptf_suites import Outcome, namespace
 
 _PACKAGES = (
     "six", "scapy<2.6", "crcmod", "grpcio", "grpcio-tools", "googleapis-common-protos", "thrift", "setuptools<81",
@@ -44,6 +45,21 @@ _CLIENT = ("client.py", "info_parse.py")
 _THRIFT = ("mc_pd_rpc/mc", "conn_mgr_pd_rpc/conn_mgr", "res_pd_rpc/ttypes", "pal_rpc/ttypes")
 _BFRT_PORT = 50052
 _START_S = 120.0
+_BEGIN = re.compile(r"(test\.\w+)( \.\.\. .*)?")
+_END = re.compile(r"(OK|FAILED)( \(.*\))?")
+# The tests are for Pythons before 3.11, in which sets and dictionaries could be sampled.
+_SHIM = """\
+import random
+
+_sample = random.sample
+
+
+def sample(population, k, **more):
+    return _sample(population if hasattr(population, "index") else tuple(population), k, **more)
+
+
+random.sample = sample
+"""
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,7 @@ def make_environment(folder: Path, checkout: Path) -> Path:
     made = [f"--python_out={client}", f"--grpc_python_out={client}"]
     includes = [f"-I{protos}", f"-I{common}"]
     subprocess.run([str(python), "-m", "grpc_tools.protoc", *includes, *made, "bfruntime.proto"], check=True)
+    (modules / "sitecustomize.py").write_text(_SHIM)
     (modules / "p4testutils").symlink_to((checkout / _PTF / "ptf-utils").resolve())
     for name in _THRIFT:
         module = modules / f"{name}.py"
@@ -176,12 +193,25 @@ def run_suite(
             except subprocess.TimeoutExpired:
                 switch.kill()
                 switch.wait()
-    outcome = Outcome(dict(VERDICT.findall(log.read_text(errors="replace"))), seconds=time.monotonic() - began)
+    outcome = Outcome(verdicts(log.read_text(errors="replace")), seconds=time.monotonic() - began)
     if ptf.returncode is not None and ptf.returncode < 0:
         outcome.failure = f"not done in {limit_s:g} s"
     elif not outcome.verdicts:
         outcome.failure = "no test was run"
     return outcome
+
+
+def verdicts(text: str) -> dict[str, str]:
+    """Return what PTF says of each test; one that has not ended has failed."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        if begin := _BEGIN.fullmatch(line):
+            name = begin[1]
+            found[name] = "ERROR"
+        elif (end := _END.fullmatch(line)) and name:
+            found[name], name = ("ok" if end[1] == "OK" else "FAIL"), ""
+    return found
 
 
 def _wait_for(switch: subprocess.Popen[bytes], log: Path) -> None:

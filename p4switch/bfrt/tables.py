@@ -67,18 +67,18 @@ def _read(state: State, kind: str, message: Message) -> list[Message]:
 def _write(state: State, how: int, kind: str, *messages: Message) -> Undo:
     """Write entities in their order, all or none, and return how to undo it."""
     undos: list[Undo] = []
-
-    def undo() -> None:
-        for each in reversed(undos):
-            each()
-
     try:
         for message in messages:
             undos.append(state.write(_P4Update(type=how, entity=_one(kind, message))))
     except P4RuntimeError:
-        undo()
+        _undo_all(undos)
         raise
-    return undo
+    return lambda: _undo_all(undos)
+
+
+def _undo_all(undos: Sequence[Undo]) -> None:
+    for undo in reversed(undos):
+        undo()
 
 
 class Table(ABC):
@@ -342,6 +342,7 @@ class MatchTable(Table):
         self._actions = _Actions(self.name, info, ids)
         self._table_id = self._p4_id("table")
         self._has_counter = any(ident in self._data for ident in _COUNTS)
+        self._is_indirect = Id.ACTION_MEMBER_ID in self._data
 
     def _query(self) -> Message:
         query = p4runtime_pb2.TableEntry(table_id=self._table_id)
@@ -413,11 +414,12 @@ class MatchTable(Table):
             made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the default action, or make it that of the program again (RESET, DELETE)."""
+        """Set the default action, member or group, or make it that of the program again (RESET, DELETE)."""
         made = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-            refused = [self._data[ident]["name"] for ident in given if ident in self._data]
+            targets = (Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID)
+            refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in targets]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
             self._take_target(entry.data.action_id, given, made)
@@ -427,6 +429,9 @@ class MatchTable(Table):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         elif self._info["has_const_default_action"]:
             return lambda: None
+        if self._is_indirect:
+            action = made.action if made.HasField("action") else None
+            return state.tables.write_indirect_default(self._table_id, action)
         return _write(state, _P4Update.MODIFY, "table_entry", made)
 
     def clear(self, state: State) -> Undo:
@@ -545,14 +550,17 @@ class SelectorTable(Table):
         if Id.ACTION_MEMBER_ID in given:
             takes_away = entry.table_flags.mod_del
             inactive = self._take_members(given, made, inactive, kind == _Update.MODIFY_INC, takes_away)
-        undo = _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "action_profile_group", made)
-        activate = state.profiles.set_inactive(self._profile, ident, inactive)
-
-        def undo_both() -> None:
-            activate()
-            undo()
-
-        return undo_both
+        undos = []
+        try:
+            if old is not None and made.max_size != old.max_size:
+                undos.append(state.profiles.resize(self._profile, ident, made.max_size))
+            how = _P4Update.INSERT if old is None else _P4Update.MODIFY
+            undos.append(_write(state, how, "action_profile_group", made))
+        except P4RuntimeError:
+            _undo_all(undos)
+            raise
+        undos.append(state.profiles.set_inactive(self._profile, ident, inactive))
+        return lambda: _undo_all(undos)
 
     def _take_members(
         self, given: Mapping[int, Message], made: Message, inactive: frozenset[int], changes: bool, takes_away: bool

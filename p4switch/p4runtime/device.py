@@ -598,6 +598,7 @@ def _carry_over(old: State, new: State) -> None:
     new.tables.forget_initial_entries(old.tables)
     for entry in old.tables.carried():
         _put(new, p4runtime_pb2.Entity(table_entry=entry))
+    new.tables.carry_indirect_defaults(old.tables)
 
 
 def _put(state: State, entity: Message) -> None:

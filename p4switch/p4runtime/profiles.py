@@ -179,10 +179,7 @@ class ProfileStore:
             if group is not None:
                 already_exists(f"{where} exists")
             self._no_one_shots(state)
-            if message.max_size < 0 or 0 < state.info.max_group_size < message.max_size:
-                invalid(f"{where}: max_size {message.max_size}; expected at most {state.info.max_group_size}")
-            if message.max_size > MAX_GROUP_WEIGHT:
-                exhausted(f"{where}: max_size {message.max_size}; {MAX_GROUP_WEIGHT} is the most")
+            self._check_max_size(state.info, message.max_size, where)
             members = self._members(state, message)
             self._check_size(state, members, message.max_size, 0, where)
             return self._add_group(state, ident, members, message.max_size)
@@ -199,6 +196,28 @@ class ProfileStore:
         self._check_size(state, members, group.max_size, _size(state.info, old), where)
         self._set_group(state, ident, members)
         return lambda: self._set_group(state, ident, old)
+
+    @staticmethod
+    def _check_max_size(info: Profile, max_size: int, where: str) -> None:
+        if max_size < 0 or 0 < info.max_group_size < max_size:
+            invalid(f"{where}: max_size {max_size}; expected at most {info.max_group_size}")
+        if max_size > MAX_GROUP_WEIGHT:
+            exhausted(f"{where}: max_size {max_size}; {MAX_GROUP_WEIGHT} is the most")
+
+    def resize(self, ident: int, group_id: int, max_size: int) -> Undo:
+        """Let a group have so many members, and return how to undo it; those that it has are not looked at.
+
+        To P4Runtime the size of a group stays: this is BfRuntime's.
+        """
+        state = self._state(ident)
+        group = state.groups[group_id]
+        self._check_max_size(state.info, max_size, f"{state.info.name}: group {group_id}")
+        old, group.max_size = group.max_size, max_size
+
+        def undo() -> None:
+            group.max_size = old
+
+        return undo
 
     def _members(self, state: _State, message: Message) -> tuple[Weighted, ...]:
         where = f"{state.info.name}: group {message.group_id}"

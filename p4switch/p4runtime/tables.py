@@ -70,7 +70,7 @@ class Entry:
 class _State:
     info: Table
     entries: dict[Key, Entry] = field(default_factory=dict)
-    default: Call | None = None  # None: the program's own
+    default: Target | None = None  # None: the program's own
     default_metadata: bytes = b""
     default_cookie: int = 0
 
@@ -258,10 +258,31 @@ class TableStore:
             self._set_default(state, None, b"", 0)
         return lambda: self._set_default(state, *old)
 
-    def _set_default(self, state: _State, call: Call | None, metadata: bytes, cookie: int) -> None:
-        target = None if call is None else ("action", call.action.name, call.args)
-        self._switch.table_set_default(state.info.name, target)
-        state.default, state.default_metadata, state.default_cookie = call, metadata, cookie
+    def write_indirect_default(self, table_id: int, action: Message | None) -> Undo:
+        """Make a member or group of its profile the default of a table, or none, and return how to undo it.
+
+        To P4Runtime the default of such a table is constant: this is BfRuntime's.
+        """
+        state = self._state(table_id)
+        target = None if action is None else self._target(state.info, action)
+        if isinstance(target, OneShot):
+            invalid(f"{state.info.name}: expected a member or group as the default")
+        old = state.default
+        self._set_default(state, target, b"", 0)
+        return lambda: self._set_default(state, old, b"", 0)
+
+    def _set_default(self, state: _State, target: Target | None, metadata: bytes, cookie: int) -> None:
+        new = None if target is None else Entry(target)
+        engine_target = None if new is None else self._use(state.info, new)
+        try:
+            self._switch.table_set_default(state.info.name, engine_target)
+        except (ValueError, OverflowError):
+            if new is not None:
+                self._drop(state.info, new)
+            raise
+        if state.default is not None:
+            self._drop(state.info, Entry(state.default))
+        state.default, state.default_metadata, state.default_cookie = target, metadata, cookie
 
     # -- what an entry does -----------------------------------------------------------------------------------------
 
@@ -368,15 +389,7 @@ class TableStore:
 
     def _message(self, info: Table, key: Key, entry: Entry, query: Message) -> Message:
         message = self._key_message(info, key, entry)
-        target = entry.target
-        if isinstance(target, Call):
-            encode_action(target, message.action.action)
-        elif isinstance(target, MemberRef):
-            message.action.action_profile_member_id = target.id
-        elif isinstance(target, GroupRef):
-            message.action.action_profile_group_id = target.id
-        else:
-            encode_one_shot(target, message.action.action_profile_action_set)
+        _encode_target(entry.target, message.action)
         message.is_const = info.is_const or entry.is_const
         if info.has_counter and query.HasField("counter_data"):
             self._fill_counter(info, entry, message.counter_data)
@@ -402,9 +415,9 @@ class TableStore:
             table_id=info.id, is_default_action=True, metadata=state.default_metadata,
             controller_metadata=state.default_cookie, is_const=info.const_default or info.profile is not None,
         )
-        call = state.default or info.initial_default
-        if call is not None:
-            encode_action(call, message.action.action)
+        target = state.default or info.initial_default
+        if target is not None:
+            _encode_target(target, message.action)
         return message
 
     # -- direct counters and meters ---------------------------------------------------------------------------------
@@ -511,8 +524,14 @@ class TableStore:
             for key, entry in state.entries.items():
                 if not (info.is_const or entry.is_const):
                     yield self._message(info, key, entry, query)
-            if state.default is not None:
+            if state.default is not None and info.profile is None:
                 yield self._default_message(state)
+
+    def carry_indirect_defaults(self, old: TableStore) -> None:
+        """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one is not there."""
+        for ident, state in old._states.items():
+            if state.default is not None and state.info.profile is not None:
+                self.write_indirect_default(ident, self._default_message(state).action)
 
     def forget_initial_entries(self, of: TableStore) -> None:
         """Remove the program's own entries, unless constant, from the tables that `of` has too."""
@@ -550,6 +569,18 @@ class TableStore:
                     yield self._key_message(state.info, key, entry)
                 else:
                     yield None
+
+
+def _encode_target(target: Target, into: Message) -> None:
+    """Fill a TableAction."""
+    if isinstance(target, Call):
+        encode_action(target, into.action)
+    elif isinstance(target, MemberRef):
+        into.action_profile_member_id = target.id
+    elif isinstance(target, GroupRef):
+        into.action_profile_group_id = target.id
+    else:
+        encode_one_shot(target, into.action_profile_action_set)
 
 
 def _profile(info: Table) -> Profile:

@@ -304,6 +304,43 @@ def test_no_packet_goes_to_a_member_that_is_not_active(bench: Bench, client: Cli
     assert {port for value in range(20) for port, _ in bench.switch.process(1, bytes([8, value]))} == {1, 2}
 
 
+def test_a_group_gets_another_size(bench: Bench, client: Client) -> None:
+    for member in (1, 2):
+        client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
+    group = {"$SELECTOR_GROUP_ID": 1}
+    both = {"_ACTION_MEMBER_ID": [1, 2], "_ACTION_MEMBER_STATUS": [True, True]}
+    client.write("INSERT", client.entry("In.groups", group, _MAX_GROUP_SIZE=1))
+    errors = refused(client.write, "MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=1, **both))
+    assert errors[0][0] == code_pb2.RESOURCE_EXHAUSTED
+    client.write("MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=2, **both))
+    (found,) = client.read(client.entry("In.groups", group))
+    assert (found["$ACTION_MEMBER_ID"], found["$MAX_GROUP_SIZE"]) == ([1, 2], 2)
+    batch = client.entry("In.groups", group, _MAX_GROUP_SIZE=4), client.entry("In.groups", group, _MAX_GROUP_SIZE=1)
+    assert refused(client.write, "MODIFY", *batch, atomicity="ROLLBACK_ON_ERROR")
+    assert client.read(client.entry("In.groups", group)) == [found]
+
+
+@pytest.mark.parametrize(("how", "port"), [("_ACTION_MEMBER_ID", 5), ("_SELECTOR_GROUP_ID", 5)])
+def test_a_member_or_a_group_is_the_default(bench: Bench, client: Client, how: str, port: int) -> None:
+    member = {"$ACTION_MEMBER_ID": 1}
+    client.write("INSERT", client.entry("In.members", member, action="go", port=port))
+    group = client.entry("In.groups", {"$SELECTOR_GROUP_ID": 1}, _ACTION_MEMBER_ID=[1], _ACTION_MEMBER_STATUS=[True])
+    client.write("INSERT", group)
+    default: dict[str, Any] = {how: 1}
+    client.write("MODIFY", client.entry(SPREAD, default=True, **default))
+    assert [to for to, _ in bench.switch.process(1, bytes([8, 1]))] == [port]
+    (found,) = client.read(client.entry(SPREAD, default=True))
+    assert found[f"${how[1:]}"] == 1
+    assert refused(client.write, "DELETE", client.entry("In.members", member))  # it is in use
+    request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=0, action="RECONCILE_AND_COMMIT")
+    request.config.p4info.CopyFrom(bench.p4info)
+    request.config.p4_device_config = bench.device.look(lambda state: state.pipeline).device_config
+    bench.device.set_forwarding_pipeline_config(request)
+    assert [to for to, _ in bench.switch.process(1, bytes([8, 1]))] == [port]
+    client.write("DELETE", client.entry(SPREAD, default=True))
+    assert bench.switch.process(1, bytes([8, 1])) == []
+
+
 # Cells
 
 
