@@ -275,6 +275,8 @@ class BfRuntimeServer:
         for notice in notices:
             _, wants = self._streams.get(notice.client_id, (None, _Wants()))
             if getattr(wants, notice.flag):
+                if notice.message.WhichOneof("update") == "idle_timeout_notification":
+                    notice.message.idle_timeout_notification.target.device_id = self._device.device_id
                 self._send(notice.client_id, notice.message)
 
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from p4switch.bfrt.aging import NS_A_MS, IdleTimeout
 from p4switch.bfrt.attributes import ALL_PIPES, Attribute, Client, EntryScope, Notice
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import Keys, number, width_of
@@ -113,6 +114,11 @@ class Table(ABC):
     def forget(self) -> None:
         """Begin anew with what clients set for the table as a whole."""
         self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
+
+    def operate(self, name: str, state: State) -> None:
+        """Do an operation that the table has. Raises P4RuntimeError (UNIMPLEMENTED)."""
+        if not name.startswith("Sync"):  # what is read is always what the switch has
+            unimplemented(f"{self.name}: the operation {name} is not supported")
 
     def check_pipe(self, pipe: int) -> None:
         """Refuse to write for one pipe what all pipes share. Raises P4RuntimeError (INVALID_ARGUMENT)."""
@@ -335,17 +341,18 @@ class MatchTable(Table):
     """Match-action tables, with actions, or with members and groups of action profiles."""
 
     takes = Table.takes | {_Update.DELETE}
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {**Table.offers, "IdleTimeout": IdleTimeout}
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._keys = Keys(info)
         self._actions = _Actions(self.name, info, ids)
-        self._table_id = self._p4_id("table")
+        self.table_id = self._p4_id("table")
         self._has_counter = any(ident in self._data for ident in _COUNTS)
         self._is_indirect = Id.ACTION_MEMBER_ID in self._data
 
     def _query(self) -> Message:
-        query = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        query = p4runtime_pb2.TableEntry(table_id=self.table_id)
         if self._has_counter:
             query.counter_data.SetInParent()
         if self._rate_fields() is not None:
@@ -364,7 +371,7 @@ class MatchTable(Table):
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write an entry; what MODIFY does not give stays."""
         if kind == _Update.DELETE:
-            made = p4runtime_pb2.TableEntry(table_id=self._table_id)
+            made = p4runtime_pb2.TableEntry(table_id=self.table_id)
             matches, made.priority = self._keys.decode(entry.key)
             made.match.extend(matches)
             return _write(state, _P4Update.DELETE, "table_entry", made)
@@ -372,17 +379,64 @@ class MatchTable(Table):
         if old is None and kind == _Update.MODIFY:
             not_found(f"{self.name}: the entry does not exist")
         made = self._made(entry, old)
-        return _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "table_entry", made)
+        undo = _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "table_entry", made)
+        idle = self._idle
+        if idle is None:
+            return undo
+        undo_age = self._set_age(idle, made, entry, state, is_new=old is None)
+        return lambda: _undo_all([undo, undo_age])
+
+    @property
+    def _idle(self) -> IdleTimeout | None:
+        found = self.attributes.get(IdleTimeout.kind)
+        return found if isinstance(found, IdleTimeout) else None
+
+    def _set_age(self, idle: IdleTimeout, made: Message, entry: Message, state: State, *, is_new: bool) -> Undo:
+        """Have an entry that was written age anew, if it is to."""
+        found = state.tables.find(made)
+        assert found is not None
+        given = {field.field_id: field for field in entry.data.fields}
+        hit_state = None
+        if Id.ENTRY_HIT_STATE in given:
+            hit_state = self._number(given[Id.ENTRY_HIT_STATE], self._data[Id.ENTRY_HIT_STATE])
+        begins = is_new or Id.ENTRY_TTL in given or entry.table_flags.reset_ttl
+        hit_ns = state.tables.hit_ns(self.table_id, found[1])
+        return idle.set_entry(*found, begins=begins, hit_state=hit_state, hit_ns=hit_ns)
+
+    def _put_ages(
+        self, found: Sequence[Message], made: Sequence[Message], state: State, *, from_hw: bool
+    ) -> Iterator[None]:
+        """Put into entries what they have left until they are idle, and whether packets hit them."""
+        idle = self._idle
+        assert idle is not None
+        for p4_entry, into in zip(found, made, strict=True):
+            there = state.tables.find(p4_entry)
+            if there is not None:  # packets do not delete entries, but other controllers may
+                hit_ns = state.tables.hit_ns(self.table_id, there[1])
+                self._put(into.data, Id.ENTRY_HIT_STATE, idle.hit_state(*there, hit_ns, from_hw=from_hw))
+                if Id.ENTRY_TTL in self._data:
+                    self._put(into.data, Id.ENTRY_TTL, idle.left_ms(*there))
+            yield None
+
+    def operate(self, name: str, state: State) -> None:
+        """Do an operation; that of idle time-outs looks which entries packets have hit."""
+        if name == "UpdateHitState" and self._idle is not None:
+            self._idle.update_hit_states(state)
+        else:
+            super().operate(name, state)
+
+    def key_alone(self, found: Message) -> Message:
+        """Return an entry with the key of P4Runtime's entry, and nothing else."""
+        made = bfruntime_pb2.TableEntry(table_id=self.id)
+        made.key.CopyFrom(self._keys.encode(found.match, found.priority))
+        return made
 
     def _made(self, entry: Message, old: Message | None) -> Message:
         """Return P4Runtime's entry as it is to be."""
-        made = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        made = p4runtime_pb2.TableEntry(table_id=self.table_id)
         matches, made.priority = self._keys.decode(entry.key)
         made.match.extend(matches)
         given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-        for ident in (Id.ENTRY_TTL, Id.ENTRY_HIT_STATE):
-            if ident in given:
-                unimplemented(f"{self.name}: ${ident.name} is not supported")
         self._take_target(entry.data.action_id, given, made, old)
         if old is None and not made.HasField("action"):
             invalid(f"{self.name}: the action is missing")
@@ -391,6 +445,8 @@ class MatchTable(Table):
             counter.CopyFrom(old.counter_data)
             made.metadata, made.controller_metadata = old.metadata, old.controller_metadata
             made.idle_timeout_ns = old.idle_timeout_ns
+        if Id.ENTRY_TTL in given:
+            made.idle_timeout_ns = self._number(given[Id.ENTRY_TTL], self._data[Id.ENTRY_TTL]) * NS_A_MS
         if self._take_counts(given, counter):
             made.counter_data.CopyFrom(counter)
         had = old is not None and old.HasField("meter_config")
@@ -415,7 +471,7 @@ class MatchTable(Table):
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the default action, member or group, or make it that of the program again (RESET, DELETE)."""
-        made = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
+        made = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
             targets = (Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID)
@@ -431,12 +487,12 @@ class MatchTable(Table):
             return lambda: None
         if self._is_indirect:
             action = made.action if made.HasField("action") else None
-            return state.tables.write_indirect_default(self._table_id, action)
+            return state.tables.write_indirect_default(self.table_id, action)
         return _write(state, _P4Update.MODIFY, "table_entry", made)
 
     def clear(self, state: State) -> Undo:
         """Delete all entries that are not the program's own."""
-        query = p4runtime_pb2.TableEntry(table_id=self._table_id)
+        query = p4runtime_pb2.TableEntry(table_id=self.table_id)
         found = [e for e in _read(state, "table_entry", query) if not e.is_const]
         keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in found]
         return _write(state, _P4Update.DELETE, "table_entry", *keys)
@@ -444,12 +500,17 @@ class MatchTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the entry with a key, the default entry, or all others."""
         if entry.is_default_entry:
-            query = p4runtime_pb2.TableEntry(table_id=self._table_id, is_default_action=True)
+            query = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
             return [self._encoded(e) for e in _read(state, "table_entry", query)]
         if entry.WhichOneof("value") == "key":
-            found = self._found(entry.key, state)
-            return [] if found is None else [self._encoded(found)]
-        return [self._encoded(e) for e in _read(state, "table_entry", self._query())]
+            one = self._found(entry.key, state)
+            found = [] if one is None else [one]
+        else:
+            found = _read(state, "table_entry", self._query())
+        made = [self._encoded(each) for each in found]
+        if self._idle is not None:
+            state.collect(self._put_ages(found, made, state, from_hw=entry.table_flags.from_hw), [])
+        return made
 
     def _encoded(self, found: Message) -> Message:
         made = self._entry()
@@ -1019,9 +1080,8 @@ class Tables:
             table = self.table(operation.table_id)
             if operation.table_operations_type not in table.operations:
                 invalid(f"{table.name}: no operation {operation.table_operations_type}")
-            if not operation.table_operations_type.startswith("Sync"):
-                unimplemented(f"{table.name}: the operation {operation.table_operations_type} is not supported")
-            return lambda: None  # what is read is always what the switch has
+            table.operate(operation.table_operations_type, state)
+            return lambda: None  # there is nothing to undo in what was looked at
         if kind == "table_attribute":
             given = update.entity.table_attribute
             attribute = self._attribute(given)

@@ -545,6 +545,34 @@ class TableStore:
     def _last_hit_ns(self, info: Table, entry: Entry) -> int:
         return max(entry.inserted_ns, self._switch.table_last_hit(info.name, entry.handle) * self._tick_ns)
 
+    def now_ns(self) -> int:
+        """Return the time that `Entry.inserted_ns` is of."""
+        return self._clock_ns()
+
+    def find(self, message: Message) -> tuple[Key, Entry] | None:
+        """Return the entry with the key of a TableEntry, and that key. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        state = self._state(message.table_id)
+        key = self._key(state.info, message)
+        entry = state.entries.get(key)
+        return None if entry is None else (key, entry)
+
+    def hits(self, table_id: int) -> Iterator[tuple[Key, Entry, int]]:
+        """Yield the entries of a table, with the time of the packet that hit each last, 0 for none.
+
+        Nothing may be written before it has come to its end.
+        """
+        state = self._state(table_id)
+        for key, entry in state.entries.items():
+            yield key, entry, self.hit_ns(table_id, entry)
+
+    def hit_ns(self, table_id: int, entry: Entry) -> int:
+        """Return when a packet hit an entry last, 0 for never."""
+        return self._switch.table_last_hit(self._state(table_id).info.name, entry.handle) * self._tick_ns
+
+    def key_message(self, table_id: int, key: Key, entry: Entry) -> Message:
+        """Return a TableEntry with the key of an entry."""
+        return self._key_message(self._state(table_id).info, key, entry)
+
     @property
     def has_idle_timeouts(self) -> bool:
         """True if any table has idle time-outs."""

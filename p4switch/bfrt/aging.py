@@ -1,0 +1,166 @@
+"""Idle time-outs of BfRuntime: which entries of a table packets hit, as a client asks for it or is told of it.
+
+A table ages in sweeps, as a chip does: each takes the interval from what an entry has left, or gives back all of it
+if a packet hit the entry since the sweep before. What an entry begins with is P4Runtime's `idle_timeout_ns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from p4switch.bfrt.attributes import PIPE, Attribute, Client, Notice
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.p4runtime.errors import invalid
+
+if TYPE_CHECKING:
+    from p4switch.bfrt.tables import MatchTable
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+    from p4switch.p4runtime.tables import Entry, Key
+
+NS_A_MS = 1_000_000
+_IdleTable = bfruntime_pb2.IdleTable
+_POLL, _NOTIFY = _IdleTable.IDLE_TABLE_POLL_MODE, _IdleTable.IDLE_TABLE_NOTIFY_MODE
+_Notification = bfruntime_pb2.IdleTimeoutNotification
+_IDLE_FLAG, _ACTIVE_FLAG = "enable_idletimeout_notifications", "enable_entry_active_notifications"
+IDLE, ACTIVE = 0, 1
+"""Places of `$ENTRY_HIT_STATE` among its choices."""
+
+
+@dataclass
+class _Age:
+    """Age of an entry. `seen_ns` is the hit that was last looked at, `left_ns` what it has until it is idle."""
+
+    inserted_ns: int
+    seen_ns: int
+    left_ns: int
+    idle: bool = False
+    was_hit: bool = False  # when a client last asked for it
+
+
+class IdleTimeout(Attribute):
+    """Whether and how a table ages."""
+
+    kind = "idle_table"
+
+    def __init__(self, table: MatchTable) -> None:
+        super().__init__(table)
+        self._table: MatchTable = table
+        self._settings = _IdleTable()
+        self._client_id = 0
+        self._next_ns = 0
+        self._ages: dict[Key, _Age] = {}
+
+    def write(self, given: Message, client: Client, state: State) -> Undo:
+        """Have the table age from now on, for a client that is told of it, or no longer."""
+        if given.idle_table_mode not in (_POLL, _NOTIFY):
+            invalid(f"{self._table.name}: mode {given.idle_table_mode}; expected {_POLL} or {_NOTIFY}")
+        made = _IdleTable(idle_table_mode=given.idle_table_mode, enable=given.enable)
+        if given.idle_table_mode == _NOTIFY:
+            if not client.wants.enable_idletimeout_notifications:
+                invalid(f"{self._table.name}: client {client.id} has not subscribed to idle time-outs")
+            if given.enable and not given.ttl_query_interval:
+                invalid(f"{self._table.name}: ttl_query_interval 0; expected 1 or more")
+            made.CopyFrom(given)
+        old = self._settings, self._client_id, self._next_ns
+        self._settings, self._client_id = made, client.id
+        self._next_ns = state.tables.now_ns() + self._interval_ns
+
+        def undo() -> None:
+            self._settings, self._client_id, self._next_ns = old
+
+        return undo
+
+    def read(self, into: Message) -> None:
+        """Put into a message whether and how the table ages."""
+        into.CopyFrom(self._settings)
+
+    @property
+    def _interval_ns(self) -> int:
+        return int(self._settings.ttl_query_interval) * NS_A_MS
+
+    @property
+    def _sweeps(self) -> bool:
+        return bool(self._settings.enable and self._settings.idle_table_mode == _NOTIFY)
+
+    def _age(self, key: Key, entry: Entry) -> _Age:
+        age = self._ages.get(key)
+        if age is None or age.inserted_ns != entry.inserted_ns:
+            age = self._ages[key] = _Age(entry.inserted_ns, 0, entry.idle_timeout_ns)
+        return age
+
+    # What an entry says of it
+
+    def left_ms(self, key: Key, entry: Entry) -> int:
+        """Return what an entry has left until it is idle."""
+        return self._age(key, entry).left_ns // NS_A_MS
+
+    def hit_state(self, key: Key, entry: Entry, hit_ns: int, *, from_hw: bool) -> int:
+        """Return whether packets hit an entry: by the last operation that asked for all of them, or since then."""
+        age = self._age(key, entry)
+        if self._sweeps:
+            return IDLE if age.idle else ACTIVE
+        if from_hw:
+            self._look(age, hit_ns)
+        return ACTIVE if age.was_hit else IDLE
+
+    @staticmethod
+    def _look(age: _Age, hit_ns: int) -> None:
+        age.was_hit = hit_ns > age.seen_ns
+        age.seen_ns = hit_ns
+
+    def update_hit_states(self, state: State) -> None:
+        """Look which entries packets hit since they were last looked at."""
+        for key, entry, hit_ns in state.tables.hits(self._table.table_id):
+            self._look(self._age(key, entry), hit_ns)
+
+    def set_entry(self, key: Key, entry: Entry, *, begins: bool, hit_state: int | None, hit_ns: int) -> Undo:
+        """Have an entry age from its beginning, or say whether packets hit it, and return how to undo it."""
+        age = self._age(key, entry)
+        old = replace(age)
+        if begins:
+            age.left_ns, age.idle = entry.idle_timeout_ns, False
+        if hit_state is not None:
+            age.was_hit = hit_state == ACTIVE
+            age.seen_ns = hit_ns - 1 if hit_state == ACTIVE else hit_ns
+
+        def undo() -> None:
+            self._ages[key] = old
+
+        return undo
+
+    # What clients are told
+
+    def notices(self, state: State) -> Iterator[Notice | None]:
+        """Yield the entries that have become idle, or that packets hit again, if the table is to be swept."""
+        now_ns = state.tables.now_ns()
+        if not self._sweeps or now_ns < self._next_ns:
+            return
+        self._next_ns += self._interval_ns
+        if self._next_ns <= now_ns:
+            self._next_ns = now_ns + self._interval_ns
+        swept: dict[Key, _Age] = {}
+        for key, entry, hit_ns in state.tables.hits(self._table.table_id):
+            age = swept[key] = self._age(key, entry)
+            was_idle = age.idle
+            self._sweep(age, entry, hit_ns, now_ns)
+            if age.idle == was_idle:
+                yield None
+                continue
+            message = bfruntime_pb2.StreamMessageResponse()
+            told = message.idle_timeout_notification
+            told.target.pipe_id = PIPE
+            told.table_entry.CopyFrom(self._table.key_alone(state.tables.key_message(self._table.table_id, key, entry)))
+            told.type = _Notification.ENTRY_IDLE if age.idle else _Notification.ENTRY_ACTIVE
+            yield Notice(self._client_id, _IDLE_FLAG if age.idle else _ACTIVE_FLAG, message)
+        self._ages = swept
+
+    def _sweep(self, age: _Age, entry: Entry, hit_ns: int, now_ns: int) -> None:
+        """Take an interval from what an entry has left, unless a packet hit it or it is younger."""
+        if hit_ns > age.seen_ns:
+            age.seen_ns, age.left_ns, age.idle = hit_ns, entry.idle_timeout_ns, False
+        elif age.left_ns and now_ns - entry.inserted_ns >= self._interval_ns:
+            age.left_ns = max(0, age.left_ns - self._interval_ns)
+            age.idle = not age.left_ns
