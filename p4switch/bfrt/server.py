@@ -193,7 +193,7 @@ class BfRuntimeServer:
         try:
             self._check_request(request, request.entities)
             for entity in request.entities:
-                entities, error = await self._host.work(self._look, entity)
+                entities, error = await self._host.work(self._look, entity, request.target)
                 found += entities
                 errors.append(error)
         except P4RuntimeError as error:
@@ -207,10 +207,10 @@ class BfRuntimeServer:
             message = f"read failed for {failed} of {len(errors)}"
             await _abort(context, P4RuntimeError(code_pb2.UNKNOWN, message, errors))
 
-    def _look(self, entity: Message) -> tuple[list[Message], Message]:
+    def _look(self, entity: Message, target: Message) -> tuple[list[Message], Message]:
         """Return the entities that a query means, and its error."""
         try:
-            return self._device.look(partial(self._tables.read, entity)), bfruntime_pb2.Error()
+            return self._device.look(partial(self._tables.read, entity, target=target)), bfruntime_pb2.Error()
         except P4RuntimeError as error:
             return [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
 

@@ -98,6 +98,9 @@ class Table(ABC):
         self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
         self._info = info
         self._ids = ids
+        self._handles: dict[bytes, int] = {}
+        """The number of each key that a client has asked for, from 1 on."""
+        self._keys_of: dict[int, Message] = {}
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
 
     def _p4_id(self, kind: str, name: str = "") -> int:
@@ -112,8 +115,9 @@ class Table(ABC):
         return found
 
     def forget(self) -> None:
-        """Begin anew with what clients set for the table as a whole."""
+        """Begin anew with what clients set for the table as a whole, and with handles."""
         self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
+        self._handles, self._keys_of = {}, {}
 
     def operate(self, name: str, state: State) -> None:
         """Do an operation that the table has. Raises P4RuntimeError (UNIMPLEMENTED)."""
@@ -153,23 +157,24 @@ class Table(ABC):
     def clear(self, state: State) -> Undo:
         """Delete all entries, or set them to what they begin with."""
 
-    def read(self, entry: Message, state: State) -> list[Message]:
-        """Return the entries that a query means. Raises P4RuntimeError."""
+    def read(self, entry: Message, state: State, target: Message) -> list[Message]:
+        """Return the entries that a query for `target` means. Raises P4RuntimeError."""
         flags = entry.table_flags
         value = entry.WhichOneof("value")
-        if value == "handle_id":
-            unimplemented(f"{self.name}: handles are not supported")
+        self.check_read(entry, target.pipe_id)
         for flag in ("reset_ttl", "reset_stats"):
             if getattr(flags, flag):
                 unimplemented(f"{self.name}: the flag {flag} is not supported")
         unknown = [f.field_id for f in entry.data.fields if f.field_id not in self.data_ids()]
         if unknown:
             invalid(f"{self.name}: no data field has the id {unknown[0]}")
-        found = self.find(entry, state)
+        found = self.find(self._by_key(entry), state)
         wanted = {f.field_id for f in entry.data.fields}
         for each in found:
             if flags.key_only:
                 each.ClearField("data")
+                if value == "handle_id":
+                    each.entry_tgt.CopyFrom(target)
             elif wanted:
                 kept = [f for f in each.data.fields if f.field_id in wanted]
                 del each.data.fields[:]
@@ -177,6 +182,45 @@ class Table(ABC):
         if not found and value is not None:
             not_found(f"{self.name}: the entry does not exist")
         return found
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Refuse to read from one pipe what all pipes share, and the other way around. Raises P4RuntimeError.
+
+        What the software keeps of entries is of the pipes that they were written for; the hardware's is of each.
+        """
+        scope = self.attributes.get(EntryScope.kind)
+        if not isinstance(scope, EntryScope):
+            return
+        value = entry.WhichOneof("value")
+        if entry.is_default_entry and not scope.is_symmetric and pipe == ALL_PIPES:
+            invalid(f"{self.name}: expected a pipe, as each has a default entry of its own")
+        if value is not None and scope.is_symmetric and pipe != ALL_PIPES and not entry.table_flags.from_hw:
+            not_found(f"{self.name}: pipe {pipe} has no entries of its own")
+        if value == "key" and not scope.is_symmetric and pipe == ALL_PIPES:
+            not_found(f"{self.name}: expected a pipe, as each has entries of its own")
+
+    def handle(self, key: Message, state: State) -> int:
+        """Return the handle of an entry: of its key, as long as the program runs. Raises P4RuntimeError (NOT_FOUND)."""
+        found = self.find(bfruntime_pb2.TableEntry(table_id=self.id, key=key), state)
+        if not found:
+            not_found(f"{self.name}: the entry does not exist")
+        whole = found[0].key.SerializeToString(deterministic=True)
+        if whole not in self._handles:
+            self._handles[whole] = len(self._handles) + 1
+            self._keys_of[self._handles[whole]] = found[0].key
+        return self._handles[whole]
+
+    def _by_key(self, entry: Message) -> Message:
+        """Return a query with the key that its handle stands for. Raises P4RuntimeError (NOT_FOUND)."""
+        if entry.WhichOneof("value") != "handle_id":
+            return entry
+        key = self._keys_of.get(entry.handle_id)
+        if key is None:
+            not_found(f"{self.name}: no entry has the handle {entry.handle_id}")
+        made = bfruntime_pb2.TableEntry()
+        made.CopyFrom(entry)
+        made.key.CopyFrom(key)
+        return made
 
     def data_ids(self) -> set[int]:
         """Return the ids of all fields of data."""
@@ -1095,16 +1139,24 @@ class Tables:
             invalid(f"{table.name}: the attribute is missing")
         return table.attribute(kind)
 
-    def read(self, entity: Message, state: State) -> list[Message]:
-        """Return the entities that a query means. Raises P4RuntimeError."""
+    def read(self, entity: Message, state: State, target: Message) -> list[Message]:
+        """Return the entities that a query of a request for `target` means. Raises P4RuntimeError."""
         self._check(state)
         kind = entity.WhichOneof("entity")
         if kind == "table_entry":
-            entries = self.table(entity.table_entry.table_id).read(entity.table_entry, state)
-            if entity.table_entry.HasField("entry_tgt"):
+            query = entity.table_entry
+            has_target = query.HasField("entry_tgt")
+            entries = self.table(query.table_id).read(query, state, query.entry_tgt if has_target else target)
+            if has_target:
                 for each in entries:
-                    each.entry_tgt.CopyFrom(entity.table_entry.entry_tgt)
+                    each.entry_tgt.CopyFrom(query.entry_tgt)
             return [bfruntime_pb2.Entity(table_entry=each) for each in entries]
+        if kind == "handle":
+            table = self.table(entity.handle.table_id)
+            if entity.handle.WhichOneof("value") != "key":
+                invalid(f"{table.name}: the key is missing")
+            handle = bfruntime_pb2.HandleId(table_id=table.id, handle_id=table.handle(entity.handle.key, state))
+            return [bfruntime_pb2.Entity(handle=handle)]
         if kind == "table_usage":
             ident = entity.table_usage.table_id
             usage = bfruntime_pb2.TableUsage(table_id=ident, usage=self.table(ident).usage(state))

@@ -155,10 +155,10 @@ class Client:
         """Return entries: numbers by the names of keys and data, and the name of the action."""
         return [self._told(e.table_entry) for e in self.entities(table_entry=entry)]
 
-    def entities(self, **query: Message) -> list[Message]:
+    def entities(self, pipe: int = 0xFFFF, **query: Message) -> list[Message]:
         """Return the entities that a query means."""
         request = bfruntime_pb2.ReadRequest(entities=[bfruntime_pb2.Entity(**query)])
-        request.target.pipe_id = 0xFFFF
+        request.target.pipe_id = pipe
         made = self._channel.unary_stream(
             SERVICE + "Read", request.__class__.SerializeToString, bfruntime_pb2.ReadResponse.FromString
         )

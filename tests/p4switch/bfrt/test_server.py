@@ -218,6 +218,52 @@ def test_insert_or_modify_does_either(client: Client) -> None:
         assert [e["port"] for e in client.read(client.entry(ROUTE))] == [port]
 
 
+def test_an_entry_is_read_by_its_handle(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3), route(client, 8, action="send", port=4))
+    handles = []
+    for kind in (7, 8, 7):
+        query = PB.HandleId(table_id=client.tables[ROUTE]["id"], key=route(client, kind).key)
+        (found,) = client.entities(handle=query)
+        assert found.handle.table_id == query.table_id
+        handles.append(found.handle.handle_id)
+    assert handles[0] == handles[2] != handles[1]
+    by_handle = client.entry(ROUTE)
+    by_handle.handle_id = handles[1]
+    assert [e["port"] for e in client.read(by_handle)] == [4]
+    by_handle.table_flags.key_only = True
+    (found,) = client.entities(table_entry=by_handle)
+    assert found.table_entry.entry_tgt.pipe_id == 0xFFFF
+    assert not found.table_entry.HasField("data")
+    client.write("DELETE", route(client, 8))
+    ((code, _),) = refused(client.read, by_handle)
+    assert code == code_pb2.NOT_FOUND
+    by_handle.handle_id = 99
+    ((code, message),) = refused(client.read, by_handle)
+    assert (code, "no entry has the handle 99" in message) == (code_pb2.NOT_FOUND, True)
+    ((code, _),) = refused(client.entities, handle=PB.HandleId(table_id=client.tables[ROUTE]["id"], handle_id=1))
+    assert code == code_pb2.INVALID_ARGUMENT
+
+
+def test_what_a_pipe_reads_depends_on_whose_entries_they_are(client: Client) -> None:
+    def told(pipe: int, *, from_hw: bool) -> list[int]:
+        query = route(client, 7)
+        query.table_flags.from_hw = from_hw
+        try:
+            return [len(client.entities(pipe, table_entry=query))]
+        except grpc.RpcError as error:
+            return [code for code, _ in errors(error)]
+
+    client.write("INSERT", route(client, 7, action="send", port=3))
+    assert told(0, from_hw=True) == told(0xFFFF, from_hw=False) == [1]
+    assert told(0, from_hw=False) == [code_pb2.NOT_FOUND]
+    client.call("Write", scope_of(client, ROUTE, predef=PB.Mode.SINGLE), PB.WriteResponse)
+    assert told(0, from_hw=True) == told(0, from_hw=False) == [1]
+    assert told(0xFFFF, from_hw=True) == [code_pb2.NOT_FOUND]
+    ((code, _),) = refused(client.entities, table_entry=client.entry(ROUTE, default=True))
+    assert code == code_pb2.INVALID_ARGUMENT
+    assert len(client.entities(0, table_entry=client.entry(ROUTE, default=True))) == 1
+
+
 def test_a_key_comes_back_as_it_was_given(client: Client) -> None:
     client.write("INSERT", route(client, 7, 5, (2, 9), action="drop"))
     (found,) = client.read(client.entry(ROUTE))
