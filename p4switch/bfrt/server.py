@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -23,7 +23,7 @@ from p4switch.bfrt.ports import PortTable
 from p4switch.bfrt.replication import FIXED_KINDS
 from p4switch.bfrt.schema import VERSION
 from p4switch.bfrt.tables import Table, Tables
-from p4switch.p4runtime.device import Device
+from p4switch.p4runtime.device import Device, State
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
@@ -31,6 +31,7 @@ from p4switch.p4runtime.server import Outgoing
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _ENTITIES_A_RESPONSE = 500
+_QUERIES_AT_ONCE = 500  # are answered before another request is
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
 _FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
@@ -192,10 +193,11 @@ class BfRuntimeServer:
         errors: list[Message] = []
         try:
             self._check_request(request, request.entities)
-            for entity in request.entities:
-                entities, error = await self._host.work(self._look, entity, request.target)
-                found += entities
-                errors.append(error)
+            for start in range(0, len(request.entities), _QUERIES_AT_ONCE):
+                queries = request.entities[start : start + _QUERIES_AT_ONCE]
+                for entities, error in await self._host.work(self._look, queries, request.target):
+                    found += entities
+                    errors.append(error)
         except P4RuntimeError as error:
             await _abort(context, error)
         for start in range(0, len(found), _ENTITIES_A_RESPONSE):
@@ -207,12 +209,17 @@ class BfRuntimeServer:
             message = f"read failed for {failed} of {len(errors)}"
             await _abort(context, P4RuntimeError(code_pb2.UNKNOWN, message, errors))
 
-    def _look(self, entity: Message, target: Message) -> tuple[list[Message], Message]:
-        """Return the entities that a query means, and its error."""
-        try:
-            return self._device.look(partial(self._tables.read, entity, target=target)), bfruntime_pb2.Error()
-        except P4RuntimeError as error:
-            return [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
+    def _look(self, queries: Sequence[Message], target: Message) -> list[tuple[list[Message], Message]]:
+        """Return the entities that each query means, and its error."""
+
+        def look(state: State) -> Iterator[tuple[list[Message], Message]]:
+            for query in queries:
+                try:
+                    yield self._tables.read(query, state, target), bfruntime_pb2.Error()
+                except P4RuntimeError as error:
+                    yield [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
+
+        return self._device.look(lambda state: list(look(state)))
 
     # Streams
 

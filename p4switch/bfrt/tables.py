@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +23,7 @@ from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
-    from p4switch.p4runtime.profiles import Undo
+    from p4switch.p4runtime.profiles import Slots, Undo
 
 _LOG = logging.getLogger(__name__)
 _Update = bfruntime_pb2.Update
@@ -422,7 +423,7 @@ class MatchTable(Table):
         old = None if kind == _Update.INSERT else self._found(entry.key, state)
         if old is None and kind == _Update.MODIFY:
             not_found(f"{self.name}: the entry does not exist")
-        made = self._made(entry, old)
+        made = self._made(entry, old, state)
         undo = _write(state, _P4Update.INSERT if old is None else _P4Update.MODIFY, "table_entry", made)
         idle = self._idle
         if idle is None:
@@ -475,13 +476,13 @@ class MatchTable(Table):
         made.key.CopyFrom(self._keys.encode(found.match, found.priority))
         return made
 
-    def _made(self, entry: Message, old: Message | None) -> Message:
+    def _made(self, entry: Message, old: Message | None, state: State) -> Message:
         """Return P4Runtime's entry as it is to be."""
         made = p4runtime_pb2.TableEntry(table_id=self.table_id)
         matches, made.priority = self._keys.decode(entry.key)
         made.match.extend(matches)
         given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-        self._take_target(entry.data.action_id, given, made, old)
+        self._take_target(entry.data.action_id, given, made, state, old)
         if old is None and not made.HasField("action"):
             invalid(f"{self.name}: the action is missing")
         counter = p4runtime_pb2.CounterData()
@@ -500,7 +501,7 @@ class MatchTable(Table):
         return made
 
     def _take_target(
-        self, action_id: int, given: Mapping[int, Message], made: Message, old: Message | None = None
+        self, action_id: int, given: Mapping[int, Message], made: Message, state: State, old: Message | None = None
     ) -> None:
         member, group = given.get(Id.ACTION_MEMBER_ID), given.get(Id.SELECTOR_GROUP_ID)
         if member is not None and group is not None:
@@ -508,7 +509,10 @@ class MatchTable(Table):
         if member is not None:
             made.action.action_profile_member_id = _to_p4(self._number(member, self._data[Id.ACTION_MEMBER_ID]))
         elif group is not None:
-            made.action.action_profile_group_id = _to_p4(self._number(group, self._data[Id.SELECTOR_GROUP_ID]))
+            ident = _to_p4(self._number(group, self._data[Id.SELECTOR_GROUP_ID]))
+            if state.tables.is_without_members(self.table_id, ident):
+                precondition(f"{self.name}: $SELECTOR_GROUP_ID {_from_p4(ident)} has no active member")
+            made.action.action_profile_group_id = ident
         elif action_id:
             before = old.action.action if old is not None else None
             made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
@@ -522,7 +526,7 @@ class MatchTable(Table):
             refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in targets]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
-            self._take_target(entry.data.action_id, given, made)
+            self._take_target(entry.data.action_id, given, made, state)
             if not made.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
         elif kind not in (_Update.RESET, _Update.DELETE):
@@ -626,6 +630,13 @@ class SelectorTable(Table):
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._profile = ids["selector", self.name.partition(".")[2]]
+        self._offsets: dict[int, int] = {}
+        """Where groups are to be on a chip, which is told back."""
+
+    def forget(self) -> None:
+        """Begin anew, without groups."""
+        super().forget()
+        self._offsets = {}
 
     def _groups(self, state: State, ident: int = 0) -> list[Message]:
         query = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
@@ -644,17 +655,23 @@ class SelectorTable(Table):
             old = None
             made.max_size = self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]
         given = self._given(entry.data, self._data)
-        if Id.ADT_OFFSET in given:
-            unimplemented(f"{self.name}: $ADT_OFFSET is not supported")
         if old is not None:
             made.CopyFrom(old)
-        inactive = frozenset[int]() if old is None else state.profiles.inactive(self._profile, ident)
         if Id.MAX_GROUP_SIZE in given:
             size_field = given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE]
             made.max_size = self._at_most(_MOST_MEMBERS, *size_field)
+        offset = self._offset(given, made.max_size)
+        slots: Slots = () if old is None else state.profiles.slots(self._profile, ident)
         if Id.ACTION_MEMBER_ID in given:
-            takes_away = entry.table_flags.mod_del
-            inactive = self._take_members(given, made, inactive, kind == _Update.MODIFY_INC, takes_away)
+            changed = self._given_slots(given)
+            if kind == _Update.MODIFY_INC:
+                changed = self._changed(slots, changed, takes_away=entry.table_flags.mod_del)
+            slots = changed
+            del made.members[:]
+            for member, weight in Counter(member for member, _ in slots).items():
+                made.members.add(member_id=member, weight=weight)
+        if old is not None and state.profiles.is_used(self._profile, ident) and not any(on for _, on in slots):
+            precondition(f"{self.name}: no member would be active, and table entries refer to the group")
         undos = []
         try:
             if old is not None and made.max_size != old.max_size:
@@ -664,29 +681,52 @@ class SelectorTable(Table):
         except P4RuntimeError:
             _undo_all(undos)
             raise
-        undos.append(state.profiles.set_inactive(self._profile, ident, inactive))
+        undos.append(state.profiles.set_slots(self._profile, ident, slots))
+        undos.append(self._set_offset(ident, offset, is_new=old is None))
         return lambda: _undo_all(undos)
 
-    def _take_members(
-        self, given: Mapping[int, Message], made: Message, inactive: frozenset[int], changes: bool, takes_away: bool
-    ) -> frozenset[int]:
-        """Set the members of a group, and return those of them that are not active."""
+    def _given_slots(self, given: Mapping[int, Message]) -> Slots:
+        """Return the members that are given, and whether they are active."""
         members = [_to_p4(member) for member in given[Id.ACTION_MEMBER_ID].int_arr_val.val]
         states = given[Id.ACTION_MEMBER_STATUS].bool_arr_val.val if Id.ACTION_MEMBER_STATUS in given else ()
         if states and len(states) != len(members):
             invalid(f"{self.name}: {len(members)} members and {len(states)} states; expected as many")
-        off = {member for member, active in zip(members, states, strict=False) if not active}
-        before = {m.member_id: None for m in made.members} if changes else {}
-        if takes_away:
-            missing = [m for m in members if m not in before]
-            if missing:
-                not_found(f"{self.name}: member {_from_p4(missing[0])} is not in the group")
-        kept = [m for m in before if m not in members] if takes_away else [*dict.fromkeys([*before, *members])]
-        del made.members[:]
-        for member in kept:
-            made.members.add(member_id=member, weight=1)
-        stay = inactive - set(members) if changes else frozenset[int]()
-        return frozenset((stay | off) & set(kept))
+        return tuple(zip(members, states or [True] * len(members), strict=True))
+
+    def _changed(self, slots: Slots, given: Slots, *, takes_away: bool) -> Slots:
+        """Return slots without the given ones, or with these, which may change what is there."""
+        changes = dict(given)
+        there = {member for member, _ in slots}
+        if not takes_away:
+            kept = [(member, changes.get(member, active)) for member, active in slots]
+            return (*kept, *((member, active) for member, active in given if member not in there))
+        missing = changes.keys() - there
+        if missing:
+            not_found(f"{self.name}: member {_from_p4(min(missing))} is not in the group")
+        return tuple(slot for slot in slots if slot[0] not in changes)
+
+    def _offset(self, given: Mapping[int, Message], max_size: int) -> int | None:
+        """Return where a chip is to have the group's members: at a multiple of the group's size, of powers of two."""
+        if Id.ADT_OFFSET not in given:
+            return None
+        offset = self._number(given[Id.ADT_OFFSET], self._data[Id.ADT_OFFSET])
+        step = 1 << max(max_size - 1, 0).bit_length()
+        if offset % step:
+            invalid(f"{self.name}: $ADT_OFFSET {offset}; expected a multiple of {step}")
+        return offset
+
+    def _set_offset(self, ident: int, offset: int | None, *, is_new: bool) -> Undo:
+        old = self._offsets.get(ident)
+        made = None if is_new else old
+        made = made if offset is None else offset
+
+        def put(value: int | None) -> None:
+            self._offsets.pop(ident, None)
+            if value is not None:
+                self._offsets[ident] = value
+
+        put(made)
+        return lambda: put(old)
 
     def clear(self, state: State) -> Undo:
         """Delete all groups."""
@@ -698,12 +738,13 @@ class SelectorTable(Table):
         found = []
         for group in self._groups(state, _to_p4(self._index(entry)) if keyed else 0):
             made = self._entry(_from_p4(group.group_id))
-            members = [m.member_id for m in group.members]
-            inactive = state.profiles.inactive(self._profile, group.group_id)
+            slots = state.profiles.slots(self._profile, group.group_id)
             ids = made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val
-            ids.extend(_from_p4(member) for member in members)
+            ids.extend(_from_p4(member) for member, _ in slots)
             states = made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val
-            states.extend(member not in inactive for member in members)
+            states.extend(active for _, active in slots)
+            if group.group_id in self._offsets:
+                self._put(made.data, Id.ADT_OFFSET, self._offsets[group.group_id])
             self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
             found.append(made)
         return found

@@ -4,6 +4,7 @@ Each write checks everything first, then changes the engine, then the store; it 
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -43,6 +44,10 @@ class Member:
     users: int = 0  # groups and table entries
 
 
+Slots: TypeAlias = tuple[tuple[int, bool], ...]
+"""Members of a group in their order, each as often as it weighs, and whether packets are sent there."""
+
+
 @dataclass(slots=True)
 class Group:
     """Group of an action selector."""
@@ -51,7 +56,7 @@ class Group:
     max_size: int
     handle: int
     users: int = 0  # table entries
-    inactive: frozenset[int] = frozenset()  # members that no packet is sent to (BfRuntime's)
+    slots: Slots = ()  # as BfRuntime has written them
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ class ProfileStore:
             if group.users:
                 precondition(f"{where} is in use by table entries")
             self._remove_group(state, ident)
-            return lambda: self._add_group(state, ident, group.members, group.max_size, group.inactive)
+            return lambda: self._add_group(state, ident, group.members, group.max_size, group.slots)
         if message.max_size != group.max_size:
             invalid(f"{where}: max_size {message.max_size}; it was {group.max_size} and cannot be changed")
         members, old = self._members(state, message), group.members
@@ -257,8 +262,8 @@ class ProfileStore:
             exhausted(f"{info.name}: its size of {info.size} is used up")
 
     def _add_group(self, state: _State, ident: int, members: tuple[Weighted, ...], max_size: int,
-                   inactive: frozenset[int] = frozenset()) -> Undo:
-        state.groups[ident] = Group((), max_size, self._switch.group_add(state.info.name), inactive=inactive)
+                   slots: Slots = ()) -> Undo:
+        state.groups[ident] = Group((), max_size, self._switch.group_add(state.info.name), slots=slots)
         self._set_group(state, ident, members)
         return lambda: self._remove_group(state, ident)
 
@@ -270,23 +275,38 @@ class ProfileStore:
 
     def _set_group(self, state: _State, ident: int, members: tuple[Weighted, ...]) -> None:
         group = state.groups[ident]
-        active = [m for m in members if m.member not in group.inactive]
-        slots = self._slots(active, {m.member: state.members[m.member].handle for m in members})
+        handles = {m.member: state.members[m.member].handle for m in members}
+        if _are_of(group.slots, members):
+            slots = [handles[member] for member, active in group.slots if active]
+        else:
+            slots = self._slots(members, handles)
         self._switch.group_set(state.info.name, group.handle, slots)
         self._count(state, group.members, members)
         group.members = members
 
-    def inactive(self, ident: int, group_id: int) -> frozenset[int]:
-        """Return the members of a group of an action profile that no packet is sent to."""
-        return self._states[ident].groups[group_id].inactive
+    def slots(self, ident: int, group_id: int) -> Slots:
+        """Return the members of a group of an action profile, in their order."""
+        group = self._states[ident].groups[group_id]
+        if _are_of(group.slots, group.members):
+            return group.slots
+        return tuple((m.member, True) for m in group.members for _ in range(m.weight or 1))
 
-    def set_inactive(self, ident: int, group_id: int, inactive: frozenset[int]) -> Undo:
-        """Send no packet to these members of a group, and to all others, and return how to undo it."""
+    def set_slots(self, ident: int, group_id: int, slots: Slots) -> Undo:
+        """Set the order of a group's members, and where packets are sent to, and return how to undo it."""
         state = self._states[ident]
         group = state.groups[group_id]
-        old, group.inactive = group.inactive, inactive
+        old, group.slots = group.slots, slots
         self._set_group(state, group_id, group.members)
-        return lambda: self.set_inactive(ident, group_id, old)
+        return lambda: self.set_slots(ident, group_id, old)
+
+    def is_empty(self, profile: Profile, group_id: int) -> bool:
+        """Return whether a group exists, and has no member that packets are sent to."""
+        exists = group_id in self._states[profile.id].groups
+        return exists and not any(active for _, active in self.slots(profile.id, group_id))
+
+    def is_used(self, ident: int, group_id: int) -> bool:
+        """Return whether table entries refer to a group."""
+        return self._states[ident].groups[group_id].users > 0
 
     def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
         """Return one handle for each unit of weight, without members whose watched port is down."""
@@ -414,6 +434,12 @@ def encode_one_shot(what: OneShot, into: Message) -> None:
 def one_shot_size(profile: Profile, what: OneShot) -> int:
     """Return the size of an action set, as the profile counts it."""
     return _size(profile, what.members)
+
+
+def _are_of(slots: Slots, members: Sequence[Weighted]) -> bool:
+    """Return whether slots are those of members, none of which watches a port."""
+    weights = Counter(member for member, _ in slots)
+    return weights == {m.member: m.weight or 1 for m in members} and all(m.port is None for m in members)
 
 
 def _set_watch(message: Message, m: Weighted) -> None:

@@ -569,6 +569,10 @@ class TableStore:
         """Return when a packet hit an entry last, 0 for never."""
         return self._switch.table_last_hit(self._state(table_id).info.name, entry.handle) * self._tick_ns
 
+    def is_without_members(self, table_id: int, group_id: int) -> bool:
+        """Return whether a table's selector has a group, but no member in it that packets are sent to."""
+        return self._profiles.is_empty(_profile(self._state(table_id).info), group_id)
+
     def key_message(self, table_id: int, key: Key, entry: Entry) -> Message:
         """Return a TableEntry with the key of an entry."""
         return self._key_message(self._state(table_id).info, key, entry)

@@ -366,6 +366,39 @@ def test_a_group_gets_another_size(bench: Bench, client: Client) -> None:
     assert client.read(client.entry("In.groups", group)) == [found]
 
 
+def test_a_member_may_be_in_a_group_twice(bench: Bench, client: Client) -> None:
+    for member in (1, 2):
+        client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
+    group = {"$SELECTOR_GROUP_ID": 1}
+    listed = {"_ACTION_MEMBER_ID": [2, 1, 2], "_ACTION_MEMBER_STATUS": [False, True, True]}
+    client.write("INSERT", client.entry("In.groups", group, _ADT_OFFSET=16, **listed))
+    (found,) = client.read(client.entry("In.groups", group))
+    assert {f"_{name[1:]}": value for name, value in found.items() if "MEMBER" in name} == listed
+    assert found["$ADT_OFFSET"] == 16
+    more = {"_ACTION_MEMBER_ID": [2], "_ACTION_MEMBER_STATUS": [True]}
+    client.write("MODIFY_INC", client.entry("In.groups", group, **more))
+    (found,) = client.read(client.entry("In.groups", group))
+    assert found["$ACTION_MEMBER_STATUS"] == [True] * 3
+    wrong = client.entry("In.groups", {"$SELECTOR_GROUP_ID": 2}, _ADT_OFFSET=4)
+    assert "$ADT_OFFSET 4; expected a multiple of 8" in refused(client.write, "INSERT", wrong)[0][1]
+    assert bench.switch.process(1, bytes([8, 1])) == []
+
+
+def test_entries_refer_to_groups_with_an_active_member_alone(bench: Bench, client: Client) -> None:
+    client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": 1}, action="go", port=3))
+    group = {"$SELECTOR_GROUP_ID": 1}
+    entry = client.entry(SPREAD, {"hdr.h.kind": (8, 8)}, _SELECTOR_GROUP_ID=1)
+    off = {"_ACTION_MEMBER_ID": [1], "_ACTION_MEMBER_STATUS": [False]}
+    client.write("INSERT", client.entry("In.groups", group, **off))
+    assert refused(client.write, "INSERT", entry)[0][0] == code_pb2.FAILED_PRECONDITION
+    client.write("MODIFY", client.entry("In.groups", group, **{**off, "_ACTION_MEMBER_STATUS": [True]}))
+    client.write("INSERT", entry)
+    for data in (off, {"_ACTION_MEMBER_ID": [], "_ACTION_MEMBER_STATUS": []}):
+        ((code, message),) = refused(client.write, "MODIFY", client.entry("In.groups", group, **data))
+        assert (code, "no member would be active" in message) == (code_pb2.FAILED_PRECONDITION, True)
+    assert [port for port, _ in bench.switch.process(1, bytes([8, 1]))] == [3]
+
+
 @pytest.mark.parametrize(("how", "port"), [("_ACTION_MEMBER_ID", 5), ("_SELECTOR_GROUP_ID", 5)])
 def test_a_member_or_a_group_is_the_default(bench: Bench, client: Client, how: str, port: int) -> None:
     member = {"$ACTION_MEMBER_ID": 1}
