@@ -6,15 +6,14 @@ CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`
 `bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
 BfRuntime client, each program's on one switch, in a network namespace of its own. Needs root.
 
-There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are numbered
-as the test's `ports.json` says, or else as the published scripts number them.
+There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those that
+the published scripts give a test without a `ports.json`, all in the one pipe that the switch has.
 
 The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -73,6 +72,8 @@ class Chip:
 
 
 _CHIPS = {"tna": Chip("tna", "tofino", 0, 64), "t2na": Chip("t2na", "tofino2", 8, 2)}
+_PIPES = {"tna_port_metadata": 2}
+"""What tests are told of pipes where that is not 1: this one draws 100 ports, and a pipe has fewer."""
 _MAX_PORTS = 17
 _CPU_PAIR = 125
 
@@ -89,12 +90,7 @@ class Suite:
         return self.folder / f"{self.folder.name}.p4"
 
     def pairs(self) -> dict[int, int]:
-        """Return the veth pair of each port."""
-        listed = [f"ports_{'tof2' if self.chip.family == 'tofino2' else 'tof1'}.json", "ports.json"]
-        for file in (self.folder / name for name in listed):
-            if file.is_file():
-                ports = json.loads(file.read_text()).get("PortToVeth", [])
-                return {each["device_port"]: each["veth1"] // 2 for each in ports}
+        """Return the veth pair of each port: they are in one pipe, as that is what the switch has."""
         return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
 
 
@@ -141,7 +137,8 @@ def make_environment(folder: Path, checkout: Path) -> Path:
 def _parameters(suite: Suite) -> str:
     given: Mapping[str, object] = {
         "arch": suite.chip.family, "p4_name": suite.folder.name, "target": "asic-model", "use_pi": "False",
-        "traffic_gen": "None", "drivers_test_info": "None", "test_seed": "1", "num_pipes": "1", "pkt_size": "100",
+        "traffic_gen": "None", "drivers_test_info": "None", "test_seed": "1", "pkt_size": "100",
+        "num_pipes": str(_PIPES.get(suite.folder.name, 1)),
         "port_mode": "100g", "counter_byte_adjust": "0", "thrift_server": "localhost", "grpc_server": "127.0.0.1",
         "bfrt_grpc_port": str(_BFRT_PORT), "reboot": "none", "setup": False, "cleanup": False,
     }  # fmt: skip

@@ -93,8 +93,10 @@ class EntryScope(Attribute):
         pipes = given.pipe_scope
         if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
             invalid(f"{self._table.name}: pipe_scope: {pipes.predef}; expected ALL or SINGLE")
-        if pipes.WhichOneof("scope") == "user_defined" and pipes.user_defined != 1 << PIPE:
-            invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected {1 << PIPE:#x}, the only pipe")
+        if pipes.WhichOneof("scope") == "user_defined":
+            scopes = pipes.user_defined.to_bytes(8, "little")  # each a set of pipes
+            if sum(scope >> PIPE & 1 for scope in scopes) != 1:
+                invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected pipe {PIPE} in one scope")
         old, self._pipes = self._pipes, _Mode()
         self._pipes.CopyFrom(pipes)
 

@@ -9,6 +9,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from p4switch.bfrt.aging import NS_A_MS, IdleTimeout
@@ -78,6 +79,10 @@ def _write(state: State, how: int, kind: str, *messages: Message) -> Undo:
     return lambda: _undo_all(undos)
 
 
+def _undo_all_of(*undos: Undo) -> Undo:
+    return lambda: _undo_all(undos)
+
+
 def _undo_all(undos: Sequence[Undo]) -> None:
     for undo in reversed(undos):
         undo()
@@ -102,6 +107,8 @@ class Table(ABC):
         self._handles: dict[bytes, int] = {}
         """The number of each key that a client has asked for, from 1 on."""
         self._keys_of: dict[int, Message] = {}
+        self._known: dict[bytes, dict[int, bytes]] = {}
+        """The counts of each key, by field, as they were last read from the hardware, or written."""
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
 
     def _p4_id(self, kind: str, name: str = "") -> int:
@@ -118,12 +125,17 @@ class Table(ABC):
     def forget(self) -> None:
         """Begin anew with what clients set for the table as a whole, and with handles."""
         self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
-        self._handles, self._keys_of = {}, {}
+        self._handles, self._keys_of, self._known = {}, {}, {}
 
     def operate(self, name: str, state: State) -> None:
-        """Do an operation that the table has. Raises P4RuntimeError (UNIMPLEMENTED)."""
-        if not name.startswith("Sync"):  # what is read is always what the switch has
+        """Do an operation that the table has: those that synchronize make the counts known.
+
+        Raises P4RuntimeError (UNIMPLEMENTED).
+        """
+        if not name.startswith("Sync"):
             unimplemented(f"{self.name}: the operation {name} is not supported")
+        if self._counts:
+            self._know_read(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
 
     def check_pipe(self, pipe: int) -> None:
         """Refuse to write for one pipe what all pipes share. Raises P4RuntimeError (INVALID_ARGUMENT)."""
@@ -139,12 +151,19 @@ class Table(ABC):
         if entry.is_default_entry:
             return self.write_default(kind, entry, state)
         if value is None and kind == _Update.DELETE:
-            return self.clear(state)
+            old, self._known = self._known, {}
+            try:
+                undo = self.clear(state)
+            except P4RuntimeError:
+                self._known = old
+                raise
+            return _undo_all_of(undo, lambda: setattr(self, "_known", old))
         if kind not in self.takes:
             unimplemented(f"{self.name}: {type_name(kind)} is not supported")
         if value is None and self._info["key"]:
             invalid(f"{self.name}: the key is missing")
-        return self.write_entry(kind, entry, state)
+        undo = self.write_entry(kind, entry, state)
+        return _undo_all_of(undo, self._know_written(kind, entry)) if self._counts else undo
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Write the default entry, in tables that have one."""
@@ -170,6 +189,8 @@ class Table(ABC):
         if unknown:
             invalid(f"{self.name}: no data field has the id {unknown[0]}")
         found = self.find(self._by_key(entry), state)
+        if self._counts and not entry.is_default_entry:
+            (self._know_read if flags.from_hw else self._as_known)(found)
         wanted = {f.field_id for f in entry.data.fields}
         for each in found:
             if flags.key_only:
@@ -199,6 +220,46 @@ class Table(ABC):
             not_found(f"{self.name}: pipe {pipe} has no entries of its own")
         if value == "key" and not scope.is_symmetric and pipe == ALL_PIPES:
             not_found(f"{self.name}: expected a pipe, as each has entries of its own")
+
+    @cached_property
+    def _counts(self) -> frozenset[int]:
+        """The ids of fields that packets count in."""
+        return frozenset(_COUNTS) & self._data.keys()
+
+    def canonical_key(self, key: Message) -> Message:
+        """Return a key as it is told back."""
+        return key
+
+    def _know_written(self, kind: int, entry: Message) -> Undo:
+        """Know the counts that an entry was written with, and return how to undo it."""
+        key = self.canonical_key(entry.key).SerializeToString(deterministic=True)
+        old = self._known.pop(key, None)
+        given = {f.field_id: f.stream for f in entry.data.fields if f.field_id in self._counts}
+        before = {} if kind in (_Update.INSERT, _Update.DELETE) or old is None else old
+        if kind != _Update.DELETE:
+            self._known[key] = {**before, **given}
+
+        def undo() -> None:
+            self._known.pop(key, None)
+            if old is not None:
+                self._known[key] = old
+
+        return undo
+
+    def _know_read(self, found: Sequence[Message]) -> None:
+        """Know the counts of entries, as they are."""
+        for each in found:
+            if each.HasField("key"):
+                key = each.key.SerializeToString(deterministic=True)
+                self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
+
+    def _as_known(self, found: Sequence[Message]) -> None:
+        """Put into entries the counts that are known instead of those that they have."""
+        for each in found:
+            known = self._known.get(each.key.SerializeToString(deterministic=True), {})
+            for field in each.data.fields:
+                if field.field_id in self._counts:
+                    field.stream = known.get(field.field_id, bytes(len(field.stream)))
 
     def handle(self, key: Message, state: State) -> int:
         """Return the handle of an entry: of its key, as long as the program runs. Raises P4RuntimeError (NOT_FOUND)."""
@@ -429,7 +490,11 @@ class MatchTable(Table):
         if idle is None:
             return undo
         undo_age = self._set_age(idle, made, entry, state, is_new=old is None)
-        return lambda: _undo_all([undo, undo_age])
+        return _undo_all_of(undo, undo_age)
+
+    def canonical_key(self, key: Message) -> Message:
+        """Return a key as it is told back: with what matches everything, and without bits under masks."""
+        return self._keys.encode(*self._keys.decode(key))
 
     @property
     def _idle(self) -> IdleTimeout | None:

@@ -151,9 +151,12 @@ class Client:
             request.updates.add(type=how).entity.table_entry.CopyFrom(entry)
         return self.call("Write", request, bfruntime_pb2.WriteResponse, metadata=metadata)
 
-    def read(self, entry: Message) -> list[dict[str, Any]]:
+    def read(self, entry: Message, *, from_hw: bool = True) -> list[dict[str, Any]]:
         """Return entries: numbers by the names of keys and data, and the name of the action."""
-        return [self._told(e.table_entry) for e in self.entities(table_entry=entry)]
+        query = bfruntime_pb2.TableEntry()
+        query.CopyFrom(entry)
+        query.table_flags.from_hw = from_hw
+        return [self._told(e.table_entry) for e in self.entities(table_entry=query)]
 
     def entities(self, pipe: int = 0xFFFF, **query: Message) -> list[Message]:
         """Return the entities that a query means."""

@@ -77,9 +77,7 @@ class Rig:
             self.server.poll()
 
     def read(self, kind: int, *, from_hw: bool = False) -> dict[str, Any]:
-        query = self.entry(kind)
-        query.table_flags.from_hw = from_hw
-        (found,) = self.client.read(query)
+        (found,) = self.client.read(self.entry(kind), from_hw=from_hw)
         return found
 
     def ttl(self, kind: int) -> Any:

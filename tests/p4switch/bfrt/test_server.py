@@ -183,7 +183,7 @@ def test_the_only_pipe_has_the_entries_of_all(bench: Bench, client: Client) -> N
 @pytest.mark.parametrize(
     ("pipes", "told"),
     [
-        ({"user_defined": 3}, "expected 0x1"),
+        ({"user_defined": 0x0103}, "expected pipe 0 in one scope"),
         ({"predef": 7}, "expected ALL or SINGLE"),
         ({}, "the attribute is missing"),
     ],
@@ -421,6 +421,42 @@ def test_a_member_or_a_group_is_the_default(bench: Bench, client: Client, how: s
 
 
 # Cells
+
+
+def sync(client: Client, table: str, operation: str) -> None:
+    request = PB.WriteRequest()
+    request.target.pipe_id = 0xFFFF
+    made = request.updates.add(type="INSERT").entity.table_operation
+    made.table_id = client.tables[table]["id"]
+    made.table_operations_type = operation
+    client.call("Write", request, PB.WriteResponse)
+
+
+@pytest.mark.parametrize(("table", "operation"), [(ROUTE, "SyncCounters"), ("In.seen", "Sync")])
+def test_the_software_knows_counts_that_were_read_or_synchronized(
+    bench: Bench, client: Client, table: str, operation: str
+) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3, _COUNTER_SPEC_PKTS=2))
+    entry = route(client, 7) if table == ROUTE else client.entry(table, {"$COUNTER_INDEX": 7})
+    begins = 2 if table == ROUTE else 0
+
+    def count(*, from_hw: bool) -> Any:
+        (found,) = client.read(entry, from_hw=from_hw)
+        return found["$COUNTER_SPEC_PKTS"]
+
+    bench.switch.process(1, bytes([7, 1]))
+    assert count(from_hw=False) == begins
+    sync(client, table, operation)
+    assert count(from_hw=False) == begins + 1
+    bench.switch.process(1, bytes([7, 1]))
+    assert [count(from_hw=False), count(from_hw=True), count(from_hw=False)] == [begins + 1, begins + 2, begins + 2]
+    wrong = route(client, 8, action="send", port=3), route(client, 8, action="send", port=3)
+    assert refused(client.write, "INSERT", *wrong, atomicity="ROLLBACK_ON_ERROR")
+    assert count(from_hw=False) == begins + 2
+    client.write("DELETE", client.entry(table))
+    if table == ROUTE:
+        client.write("INSERT", route(client, 7, action="send", port=3))
+    assert count(from_hw=False) == 0
 
 
 def test_a_counter_is_read_and_set(bench: Bench, client: Client) -> None:
