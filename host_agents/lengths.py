@@ -39,6 +39,8 @@ class Lengths:
         return max(self.least_bytes, self.header_bytes + payload_bytes + -payload_bytes % self.align_bytes)
 
 
+INT_SHIM_BYTES: Final = 2  # without records, behind the BTH of data
+INT_RECORD_BYTES: Final = 8  # what each switch adds to it
 ROCE: Final = Lengths(58, 4, 58, 62)
 # 14 bytes of Ethernet, 20 of IPv4, 32 of TCP with time stamps (RFC 9293, 7323), and 4 + 8 for each block of SACK (RFC
 # 2018), of which there is room for three.

@@ -99,9 +99,7 @@ class Nic(Port):
         self._opcodes = self._opcodes.joined(protocol.opcodes)
         destination = wire.parse_address(peer_address)
         telemetry = protocol.info.telemetry
-        lengths = protocol.info.lengths
-        wire_bytes = lengths.data_bytes(config.mtu_bytes) + (wire.SHIM_BYTES if telemetry else 0)
-        path = self._path_to(destination, wire_bytes)
+        path = self._path_to(destination, protocol.info.data_bytes(config.mtu_bytes))
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
         data_priority: int = config.data_priority if priority is None else priority
@@ -133,7 +131,7 @@ class Nic(Port):
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
             partition_key,
             wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
-            lengths,
+            protocol.info.lengths,
         )
         if members:
             qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)

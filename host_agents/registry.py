@@ -17,7 +17,7 @@ import pydantic
 
 from host_agents.config import CC_SCOPES, GO_BACK_N, RELIABILITIES, SCOPE_QP, SELECTIVE_REPEAT
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
-from host_agents.lengths import ROCE, Lengths
+from host_agents.lengths import INT_SHIM_BYTES, ROCE, Lengths
 from host_agents.ranges import NOT_NEGATIVE, ONE_OF
 from p4switch.errors import UserError, suggest
 from p4switch.registry import Registry
@@ -92,6 +92,10 @@ class ProtocolInfo:
     ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
+
+    def data_bytes(self, payload_bytes: int) -> int:
+        """Return the length of a data packet as it leaves its host, an INT shim included."""
+        return self.lengths.data_bytes(payload_bytes) + (INT_SHIM_BYTES if self.telemetry else 0)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,36 +16,41 @@ from harness.columns.flows import SHORTEST_LINKS, column_of, in_order
 from harness.columns.rates import RATES, sampled
 from harness.measure.flow_record import FlowRecord
 from harness.measure.recording import Rate, Recording
-from harness.plan.frame_sizes import INT_SHIM_BYTES
 from harness.plan.run import Run
 from harness.workloads import Flow
-from host_agents.lengths import Lengths
+from host_agents.lengths import INT_RECORD_BYTES
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
-INT_RECORD_BYTES = 8
+PacketBytes: TypeAlias = Callable[[int], int]
+"""The length of a data packet as it leaves its host, by its payload."""
 
 
 def empty_network_fct_ns(
-    links: Sequence[Neighbour], size_bytes: int, mtu_bytes: int, lengths: Lengths, more_bytes: int, growth_bytes: int
+    links: Sequence[Neighbour],
+    size_bytes: int,
+    mtu_bytes: int,
+    packet_bytes: PacketBytes,
+    framing_bytes: int,
+    growth_bytes: int,
 ) -> float:
     """Return when a message's last byte arrives over empty links: packets back to back, stored and forwarded.
 
-    A packet takes `more_bytes` beyond its length of the first link (shim and framing), and each switch adds
-    `growth_bytes`. For n alike packets over links with serialization times s the last leaves link l after
-    sum(s[:l]) + (n - 1) max(s[:l]); the message's own last packet is shorter and follows those before it.
+    A link charges `framing_bytes` for a packet beyond its own bytes, and each switch adds `growth_bytes` to it. For n
+    alike packets over links with serialization times s, the last leaves link l after sum(s[:l]) + (n - 1) max(s[:l]);
+    the message's own last packet is shorter and follows those before it.
     """
     count = max(1, -(-size_bytes // mtu_bytes))
     rest = size_bytes - (count - 1) * mtu_bytes
     before_last = last = slowest = 0.0  # when the last but one, and the last, have arrived; the slowest link so far
     for hop, link in enumerate(links):
         ns_per_byte = 8e9 / link.rate_bps
-        more = more_bytes + hop * growth_bytes + link.extra_bytes
-        full = (more + lengths.data_bytes(mtu_bytes)) * ns_per_byte
+        more = framing_bytes + hop * growth_bytes + link.extra_bytes
+        full = (more + packet_bytes(mtu_bytes)) * ns_per_byte
         if count > 1:
             before_last += full + (count - 2) * max(full - slowest, 0)
         slowest = max(slowest, full)
-        last = max(last, before_last) + (more + lengths.data_bytes(rest)) * ns_per_byte + link.delay_ns
+        last = max(last, before_last) + (more + packet_bytes(rest)) * ns_per_byte + link.delay_ns
         before_last += link.delay_ns
     return last
 
@@ -83,15 +88,14 @@ class EmptyNetwork:
         """Return when the last of the flow's receivers has `size_bytes`."""
         run = self._run
         info = run.protocol_of(flow).info
-        telemetry = info.telemetry
-        more_bytes = run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
-        growth_bytes = INT_RECORD_BYTES if telemetry else 0
+        framing_bytes = run.scenario.framing_bytes
+        growth_bytes = INT_RECORD_BYTES if info.telemetry else 0
         slowest_ns = 0.0
         for destination in flow.destinations:
             links = self._path(flow.source, destination)
             latency_ns = run.scenario.switch.latency_ns * (len(links) - 1)
             fct_ns = empty_network_fct_ns(
-                links, size_bytes, run.scenario.nic.mtu_bytes, info.lengths, more_bytes, growth_bytes
+                links, size_bytes, run.scenario.nic.mtu_bytes, info.data_bytes, framing_bytes, growth_bytes
             )
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
         return slowest_ns
@@ -100,8 +104,9 @@ class EmptyNetwork:
         """Return the round trip of a full packet and its ACK; to several receivers the largest."""
         run = self._run
         latency_ns, charged = run.scenario.switch.latency_ns, run.scenario.link_bytes
-        protocol = run.protocol_of(flow)
-        data_bytes, ack_bytes = charged(run.data_bytes_of(protocol)), charged(protocol.info.lengths.ack_bytes)
+        info = run.protocol_of(flow).info
+        data_bytes = charged(info.data_bytes(run.scenario.nic.mtu_bytes))
+        ack_bytes = charged(info.lengths.ack_bytes)
         rtts_ns = (
             # The way back has the same links.
             transit_ns(links, data_bytes, latency_ns) + transit_ns(links, ack_bytes, latency_ns)

@@ -19,7 +19,7 @@ from harness.control.controller import Settings
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
-from harness.plan.frame_sizes import COLLECTIVE_BYTES, INT_SHIM_BYTES
+from harness.plan.frame_sizes import COLLECTIVE_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
@@ -127,12 +127,7 @@ class Run:
     @property
     def data_bytes(self) -> int:
         """A full data packet as it leaves the host, the largest of all protocols'."""
-        return max(self.data_bytes_of(protocol) for protocol in self.protocols)
-
-    def data_bytes_of(self, protocol: Protocol) -> int:
-        """Return the length of a protocol's full data packet as it leaves the host."""
-        shim_bytes = INT_SHIM_BYTES if protocol.info.telemetry else 0
-        return protocol.info.lengths.data_bytes(self.scenario.nic.mtu_bytes) + shim_bytes
+        return max(protocol.info.data_bytes(self.scenario.nic.mtu_bytes) for protocol in self.protocols)
 
     @property
     def ack_bytes(self) -> int:

@@ -7,7 +7,6 @@ from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from harness.plan.frame_sizes import INT_SHIM_BYTES
 from harness.worlds.link import connect, pair
 from host_agents import headers, lengths, wire
 
@@ -196,7 +195,7 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers():
     # The NIC reads these from two numbers of eight bytes.
     assert [headers.SACK_HEADER.place(name).bit for name in ("first_missing_psn", "map_psn", "map")] == [0, 24, 48]
     assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
-    assert wire.SHIM_BYTES == INT_SHIM_BYTES
+    assert (wire.SHIM_BYTES, wire.INT_RECORD_BYTES) == (lengths.INT_SHIM_BYTES, lengths.INT_RECORD_BYTES)
     assert wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES == lengths.ROCE.header_bytes == lengths.ROCE.least_bytes
     assert lengths.ROCE.ack_bytes == wire.AFTER_BTH + wire.AETH_BYTES + wire.ICRC_BYTES
     assert lengths.TCP.ack_bytes == lengths.ROCE.ack_bytes + wire.CUMULATIVE_BYTES

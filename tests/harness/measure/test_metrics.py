@@ -64,13 +64,13 @@ def test_empty_network_fct_is_that_of_packets_sent_back_to_back(
     path: list[Neighbour], size: int, mtu: int, lengths: Lengths, more: int, growth: int
 ) -> None:
     expected = send_packets_one_by_one(path, size, mtu, lengths, more, growth)
-    assert empty_network_fct_ns(path, size, mtu, lengths, more, growth) == pytest.approx(expected, rel=1e-9)
+    assert empty_network_fct_ns(path, size, mtu, lengths.data_bytes, more, growth) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_flow_of_one_packet_takes_a_transit() -> None:
     topology = topologies.build("fat-tree", {"k": 4})
     there = path(topology, topology.hosts[0], topology.hosts[-1])
-    assert empty_network_fct_ns(there, 1000, 1000, ROCE, 192, 0) == transit_ns(there, 1250)
+    assert empty_network_fct_ns(there, 1000, 1000, ROCE.data_bytes, 192, 0) == transit_ns(there, 1250)
 
 
 @given(st.lists(st.floats(0, 1e11), min_size=1, max_size=20))
