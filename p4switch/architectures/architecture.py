@@ -29,6 +29,8 @@ class TableProperties:
     counters: tuple[str, ...] = ("direct_counter",)
     meter: str = "meters"
     meters: tuple[str, ...] = ("direct_meter",)
+    direct: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The types of the other properties with objects, by their names. Those that are direct have cells of entries."""
     idle_timeout: str = "support_timeout"
 
 

@@ -233,6 +233,10 @@ class _Reader:
             if meter.result_target is None:
                 raise JsonError(f"BMv2 JSON: direct meter {meter.name} has no result_target")
             made.meter = meter.name
+        if table.direct_cells:
+            if table.entry_target is None:
+                raise JsonError(f"BMv2 JSON: table {table.name} has direct_cells, but no entry_target")
+            made.direct, made.entry = table.direct_cells, self._x.field(table.entry_target)
         default = table.default_entry
         if default is not None:
             action = found("action with id", default.action_id, self._actions)

@@ -239,6 +239,8 @@ class Table(Item):
     next_tables: dict[str, str | None]
     base_default_next: str | None = None
     direct_meters: str | None = None
+    direct_cells: list[str] = []
+    entry_target: FieldRef | None = None
     default_entry: DefaultEntry | None = None
     entries: list[Entry] | None = None
     place: Source = None

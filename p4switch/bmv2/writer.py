@@ -471,6 +471,8 @@ class _Writer:
             **actions,
             **nexts,
         }
+        if table.entry is not None:
+            result |= {"direct_cells": table.direct, "entry_target": _place(table.entry)["value"]}
         if table.default is not None:
             call = _call(table.default)
             result["default_entry"] = {

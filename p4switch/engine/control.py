@@ -257,7 +257,18 @@ class Control:
             top = 0 if lowest < 0 else lowest + 1
             rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.declared.entries]
             out.append(array("p4_entry_info", table.named("entries"), rows))
+        if table.declared.direct:
+            cells = [self._cells(table, name) for name in table.declared.direct]
+            out.append(array("p4_cells_info", table.named("cells"), cells))
         return "\n".join(out)
+
+    def _cells(self, table: Table, name: str) -> str:
+        """Return the initialiser of what has a cell for each entry of a table, and one for where none is hit."""
+        register = self.program.registers.get(name)
+        made = self.program.object(name) if register is None else register
+        if made.size <= table.declared.room:
+            raise ProgramError(f"{name} has {made.size} cells, too few for the entries of table {table.name}")
+        return initialiser({"in_register": int(register is not None), "number": made.number})
 
     def _own_entry(self, table: Table, entry: ir.Entry, priority: int) -> str:
         values, masks, prefixes = b"", b"", []
@@ -297,7 +308,9 @@ class Control:
             "with_counters": int(bool(own.counter)),
             "with_last_hit": int(own.support_timeout),
             "meter": table.meter,
-            "max_size": max(own.size, entries, 0),
+            "n_cells": len(own.direct),
+            "cells": table.named("cells") if own.direct else "NULL",
+            "max_size": max(own.room, 0),
             "data_offset": table.data_offset,
             "stride": table.stride,
             "fallback_offset": table.fallback_offset,
@@ -450,6 +463,8 @@ class _PipelineGenerator:
         default = table.declared.default
         if table.fields or table.profile >= 0 or default is None or not table.declared.default_const:
             return False
+        if table.declared.entry is not None:
+            return False
         number = self.control.numbers[default.action]
         data = self._constant_args(default)
         if not table.declared.hidden:
@@ -530,6 +545,9 @@ class _PipelineGenerator:
             return
         found, key = self._lookup(t)
         self._tell_table(t, key, found)
+        if t.declared.entry is not None:
+            entry = em.temp("uint64_t", f"{found}.entry ? {found}.entry->handle : {t.declared.room}", "entry")
+            self.x.place(t.declared.entry).store(em, entry)
         if t.kind != "P4_TABLE_KEYLESS" and (t.declared.counter or t.declared.support_timeout or t.meter >= 0):
             with em.when(f"{found}.entry"):
                 self._direct(t, f"{found}.entry")

@@ -57,7 +57,7 @@ def table_blocks(table: ir.Table, program: ir.Program, target: Target) -> dict[s
     """Return the blocks of "sram" and "tcam" for `table`, its actions' data and its direct counters and meters."""
     if target.sram is None:
         return {}
-    size = max(table.size, len(table.entries or ()))
+    size = table.room
     action_bits = math.ceil(math.log2(max(2, len(table.actions))))
     data_bits = max((sum(width(t) for _, t in a.params) for a in table.actions), default=0)
     entry_bits = key_bits(table)

@@ -121,6 +121,11 @@ class _Checker:
 
     def _table(self, table: pr.Table) -> None:
         self.read(key.target for key in table.keys)
+        if table.entry is not None:
+            self.type_of(table.entry)
+        for name in table.direct:
+            if not any(name in self.objects[kind] for kind in ("register_array", "extern")):
+                raise self.fail(f"there is no object {name} for its entries")
         calls = [entry.call for entry in table.entries or ()]
         for call in [*calls, *([] if table.default is None else [table.default])]:
             if len(call.args) != len(call.action.params):

@@ -205,6 +205,8 @@ def _table(table: pr.Table) -> Iterator[str]:
     for name, what in (("counter", table.counter), ("meter", table.meter)):
         if what:
             yield f"  {name} {what}"
+    if table.entry is not None:
+        yield f"  entry {text(table.entry)} of {', '.join(table.direct)}"
     if table.support_timeout:
         yield "  times out"
 

@@ -121,6 +121,11 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class Table:
+    """A table. `entry` becomes the number of the entry that is hit, or where none is, one more than the highest.
+
+    A cell of what is `direct` begins anew with its entry.
+    """
+
     name: str
     keys: list[Key] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -132,10 +137,17 @@ class Table:
     profile: Profile | None = None
     counter: str = ""
     meter: str = ""
+    direct: list[str] = field(default_factory=list)  # registers and extern objects with a cell for each entry
+    entry: Expr | None = None
     support_timeout: bool = False
     span: Any = None
     ordered: bool = False  # an entry is found by its priority
     hidden: bool = False  # its action is what stands outside of actions
+
+    @property
+    def room(self) -> int:
+        """How many entries there can be: those of the program may be more than its size."""
+        return max(self.size, len(self.entries or ()))
 
 
 @dataclass(slots=True, eq=False)

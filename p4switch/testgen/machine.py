@@ -21,6 +21,7 @@ from p4switch.bits.domain import is_signed, width
 from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
+from p4switch.ir.graph import tables
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations
@@ -92,6 +93,7 @@ class Machine:
         self.siblings = {m: members for _, members in self.program.unions for m in members}
         self.registers = {r.name: r for r in self.program.registers}
         self.meters = {m.name: m for m in self.program.meters}
+        self.direct = {name for table in tables(self.program) for name in table.direct}
         self._operations = Operations(self)
 
     def run(self) -> Run:
@@ -512,6 +514,9 @@ class Machine:
             result = next(m.result for m in self.program.meters if m.name == table.meter)
             assert result is not None
             self.assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
+        if table.entry is not None:
+            entry = table.room if index is None else self._entry_number(table, tuple(k.number for k in keys))
+            self.assign(table.entry, self.number(entry))
         if action is not None:
             self.follow(action.body, args, self._ahead)
         labels = [label for label in end.on if isinstance(label, bool)]
@@ -520,6 +525,13 @@ class Machine:
             return next((b for label, b in end.on.items() if label is hit), end.default)
         number = table.actions.index(action) if action in table.actions else None
         return end.default if number is None else end.on.get(number, end.default)
+
+    def _entry_number(self, table: ir.Table, numbers: tuple[int, ...]) -> int:
+        """Return the number of the entry that was hit, from 0."""
+        if table.entries is not None:
+            return self.code.entries(table)[1].first(list(numbers))
+        hits = (pattern for pattern, found in self._found[table.name].items() if found is not None)
+        return next(i for i, pattern in enumerate(hits) if _fits(pattern, numbers))
 
     def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
         """Return the colour of the direct meter of the entry that was hit; constant entries have no rates."""

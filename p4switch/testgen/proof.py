@@ -402,6 +402,8 @@ class Prover:
         result = self._meter_result(table)
         if result is not None:
             self.assign(result, self.free(result.type), state)
+        if isinstance(table.entry, ir.FieldRef):
+            self.assign(table.entry, self.free(table.entry.type), state)
         idle = list(table.actions)
         by_target: dict[ir.Block, list[State]] = {}
         for action, args, hit, condition in self._outcomes(table, state):

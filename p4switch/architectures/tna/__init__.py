@@ -37,6 +37,7 @@ PROPERTIES = TableProperties(
     counters=("DirectCounter",),
     meter="meters",
     meters=("DirectMeter",),
+    direct={"registers": ("DirectRegister",)},
     idle_timeout="idle_timeout",
 )
 MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}

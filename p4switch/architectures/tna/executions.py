@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from p4switch.architectures.package import Tell
 
 NAME = "register-executions"
-_REGISTER, _ACTION = "Register", "RegisterAction"
-_USES = {_REGISTER: ("read", "write"), _ACTION: ("execute", "execute_log")}
+_REGISTERS, _ACTIONS = ("Register", "DirectRegister"), ("RegisterAction", "DirectRegisterAction")
+_USES = dict.fromkeys(_REGISTERS, ("read", "write")) | dict.fromkeys(_ACTIONS, ("execute", "execute_log"))
 _Instances = tuple[ast.Node, ...]  # controls around the one that is looked at
 _Uses = Counter[tuple[_Instances, ast.Instantiation]]
 
@@ -137,7 +137,7 @@ class _Walk:
         name = t.decl.name if isinstance(t, types.Extern) else ""
         if method not in _USES.get(name, ()):
             return None
-        if name == _REGISTER:
+        if name in _REGISTERS:
             return decl
         argument = decl.args[0].value if decl.args else None
         register = self._facts.decls[argument] if isinstance(argument, ast.Name) else None

@@ -63,7 +63,8 @@ class Pipelines:
     def _table(self, table: ir.Table) -> ir.Table:
         keys = [self._key(key) for key in table.keys]
         made = ir.Table(
-            table.name, keys, size=max(table.size, len(table.entries or ())), counter=table.counter, meter=table.meter,
+            table.name, keys, size=table.room, counter=table.counter, meter=table.meter,
+            direct=table.direct, entry=None if table.entry is None else self._x.place(table.entry),
             support_timeout=table.support_timeout, span=table.span,
             ordered=any(key.match_kind in _ORDERED for key in keys),
         )

@@ -147,8 +147,9 @@ class Externs:
         return value.member
 
     def table_of(self, extern: ExternObject) -> ir.Table | None:
-        """Return the table that a direct counter or meter belongs to."""
-        return next((t.ir for t in self.low.tables.tables.values() if extern in (t.counter, t.meter)), None)
+        """Return the table that a direct object belongs to."""
+        tables = self.low.tables.tables.values()
+        return next((t.ir for t in tables if extern in (t.counter, t.meter, *t.direct)), None)
 
     def direct_meter_result(self, extern: ExternObject) -> ir.FieldRef:
         """Return the field to which the table writes the colour."""

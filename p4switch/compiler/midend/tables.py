@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch import ir
 from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
 from p4switch.compiler.midend.limits import MAX_SIZE
@@ -18,6 +19,9 @@ from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
+
+
+_ENTRY = types.Bits(32)  # a number of an entry
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +37,7 @@ class TableObject:
     profile: ExternObject | None = None
     counter: ExternObject | None = None
     meter: ExternObject | None = None
+    direct: list[ExternObject] = field(default_factory=list)
     implicit_default: bool = False
     soft: bool = False
 
@@ -44,6 +49,7 @@ class ActionObject:
     decl: ast.ActionDecl
     block: Block | None  # None: declared at top level
     ir: ir.Action
+    direct: list[ExternObject] = field(default_factory=list)  # what its tables have to have
 
 
 def key_text(node: ast.Expr, facts: Facts) -> str | None:
@@ -94,6 +100,7 @@ class Tables:
         self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
         self.actions: dict[Any, ActionObject] = {}
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
+        self._lowered: tuple[TableObject, ActionObject] | None = None  # whose action is being lowered
         self._exits: dict[ast.TableDecl, bool] = {}
         self._own_inputs: dict[ir.Profile, TableObject] = {}  # those with selector keys that are computed
         self._no_action = next(
@@ -278,7 +285,11 @@ class Tables:
             refs.append(implicit)
         for ref in refs:
             table.refs.append(ref)
-            table.ir.actions.append(self.table_action(ref, table.soft).ir)
+            action = self.table_action(ref, table)
+            for extern in action.direct:
+                if extern not in table.direct:
+                    raise self._not_of(table, extern, ref)
+            table.ir.actions.append(action.ir)
         default = decl.default_action
         if default is not None:
             table.ir.default = self._action_call(table, default)
@@ -395,6 +406,18 @@ class Tables:
         table.meter = self._extern(decl, names.meter, names.meters)
         if table.meter is not None:
             table.ir.meter = table.meter.path
+        for name, kinds in names.direct.items():
+            extern = self._extern(decl, name, kinds)
+            kind = None if extern is None else self.low.architecture.extern_type(extern.decl.name)
+            if extern is not None and kind is not None and kind.direct:
+                if self.low.externs.table_of(extern) is not None:
+                    raise self.low.error(decl.properties[name], f"'{extern.path}' is another table's already")
+                table.direct.append(extern)
+        if table.direct:
+            table.ir.direct = [extern.path for extern in table.direct]
+            place = self.low.storage.allocate(_ENTRY, f"{table.ir.name}.entry")
+            assert isinstance(place, ir.FieldRef)
+            table.ir.entry = place
 
     def _extern(self, decl: ast.TableDecl, name: str, expected: tuple[str, ...]) -> ExternObject | None:
         prop = decl.properties.get(name)
@@ -418,7 +441,23 @@ class Tables:
             name = control_name(decl.name, decl.annotations, block.path if block is not None else "")
             self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
-    def table_action(self, ref: ast.ActionRef, soft: bool) -> ActionObject:
+    def entry(self, extern: ExternObject, call: ast.Call) -> ir.Expr:
+        """Return the field with the number of the entry that has been hit, for what has a cell for each entry.
+
+        Raises CompileError outside of the actions of the table that `extern` belongs to.
+        """
+        table, action = self._lowered or (None, None)
+        if table is None or action is None or table.ir.entry is None or extern not in table.direct:
+            raise self._not_of(table, extern, call)
+        action.direct.append(extern)
+        return table.ir.entry
+
+    def _not_of(self, table: TableObject | None, extern: ExternObject, node: ast.Node) -> CompileError:
+        what = "no table's action" if table is None else f"an action of '{table.ir.name}', which does not have it"
+        return self.low.error(node, f"'{extern.path}' is of the entries of its table, and this is {what}")
+
+    def table_action(self, ref: ast.ActionRef, table: TableObject) -> ActionObject:
+        soft = table.soft
         decl = self.facts.actions[ref]
         home = self.low.calls.home(decl)
         block = self.low.block if home is not self.low.globals else None
@@ -430,7 +469,9 @@ class Tables:
             name = control_name(decl.name, decl.annotations, prefix)
             lowered = ir.Action(name, [], ir.Block(), decl.pos)
             action = self.actions[key] = ActionObject(decl, block, lowered)
+            self._lowered = table, action
             self._lower_action(action, ref, home, soft)
+            self._lowered = None
         return action
 
     def _lower_action(self, action: ActionObject, ref: ast.ActionRef, home: Frame, soft: bool) -> None:

@@ -29,6 +29,8 @@ int p4_table_grow(p4_switch *sw, p4_table *t);
 void p4_close_hole(p4_table *t, const p4_table_control *c, uint32_t hole);
 
 int p4_handle_new(p4_switch *sw, p4_table_control *c, uint32_t *handle);
+/* The cell of a new entry begins: it may have been another one's. */
+void p4_cell_begin(p4_switch *sw, const p4_cells_info *cells, uint32_t index);
 void p4_handle_free(p4_table_control *c, uint32_t handle);
 
 int p4_prefix_use(p4_switch *sw, p4_table *t, uint32_t length, const uint64_t *mask);

@@ -100,6 +100,8 @@ int p4_handle_new(p4_switch *sw, p4_table_control *c, uint32_t *handle)
     }
     if (info->meter >= 0)
         memset(&sw->meters[info->meter][*handle], 0, sizeof(p4_meter));
+    for (uint32_t i = 0; i < info->n_cells; i++)
+        p4_cell_begin(sw, &info->cells[i], *handle);
     return P4_OK;
 }
 

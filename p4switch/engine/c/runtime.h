@@ -65,6 +65,9 @@ typedef struct p4_entry_info {
     uint32_t action;
 } p4_entry_info;
 
+/* A register, or an object of an extern, with a cell for each entry, by the entry's handle. */
+typedef struct p4_cells_info { uint8_t in_register; uint16_t number; } p4_cells_info;
+
 typedef struct p4_table_info {
     const char *name;
     uint8_t kind;          /* p4_table_kind */
@@ -77,6 +80,8 @@ typedef struct p4_table_info {
     uint8_t with_counters;
     uint8_t with_last_hit;
     int16_t meter;         /* direct; -1: none */
+    uint16_t n_cells;
+    const p4_cells_info *cells;
     uint32_t max_size;
     uint32_t data_offset;  /* of the action's data within an entry */
     uint32_t stride;       /* bytes an entry */

@@ -1,5 +1,5 @@
 /* A switch: its life, stateful objects, replication groups, and the seam's functions. */
-#include "runtime.h"
+#include "control.h"
 
 #include "process.h"
 
@@ -46,6 +46,19 @@ static void begin_registers(p4_switch *sw)
         const p4_register_info *info = &sw->program->registers[i];
         for (uint32_t index = 0; info->initial && index < info->size; index++)
             p4_store(cell_of(sw, info, index), info->width, info->initial);
+    }
+}
+
+void p4_cell_begin(p4_switch *sw, const p4_cells_info *cells, uint32_t index)
+{
+    if (cells->in_register) {
+        const p4_register_info *info = &sw->program->registers[cells->number];
+        memset(cell_of(sw, info, index), 0, p4_storage(info->width));
+        if (info->initial)
+            p4_store(cell_of(sw, info, index), info->width, info->initial);
+    } else {
+        uint32_t stride = sw->program->objects[cells->number].stride;
+        memset(sw->objects[cells->number] + (size_t)index * stride, 0, stride);
     }
 }
 

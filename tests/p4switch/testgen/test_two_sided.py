@@ -136,6 +136,42 @@ RESUBMIT = {
         apply { if (deparsed.resubmit_type == 0) { resubmit.emit(meta.again); } packet.emit(hdr); }""",
 }
 TNA = {
+    "registers of entries": {
+        "INGRESS": """
+            DirectRegister<bit<8>>(3) cells;
+            DirectRegisterAction<bit<8>, bit<8>>(cells) count = {
+                void apply(inout bit<8> v, out bit<8> rv) { v = v + 1; rv = v; }
+            };
+            action hit() { hdr.h.value = count.execute(); }
+            table t { key = { hdr.h.kind: exact; } actions = { hit; NoAction; } registers = cells; }
+            apply {
+                tm.ucast_egress_port = 2;
+                t.apply();
+                if (hdr.h.value == 4) { hdr.h.kind = 9; }
+            }
+        """,
+    },
+    "registers of constant entries": {
+        "INGRESS": """
+            DirectRegister<bit<8>>() cells;
+            DirectRegisterAction<bit<8>, bit<8>>(cells) count = {
+                void apply(inout bit<8> v, out bit<8> rv) { v = v + 1; rv = v; }
+            };
+            action hit() { hdr.h.value = count.execute(); }
+            table t {
+                key = { hdr.h.kind: exact; }
+                actions = { hit; }
+                const entries = { 1: hit(); 2: hit(); }
+                default_action = hit();
+                registers = cells;
+            }
+            apply {
+                tm.ucast_egress_port = 2;
+                t.apply();
+                if (hdr.h.value == 1) { hdr.h.kind = 9; }
+            }
+        """,
+    },
     "resubmission with data": RESUBMIT,
     "mirrors": {
         "INGRESS": f"apply {{ tm.ucast_egress_port = 2; if (hdr.h.kind == 9) {{ {MIRRORED} }} }}",

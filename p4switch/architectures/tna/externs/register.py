@@ -38,7 +38,11 @@ def cell_fields(t: types.Type) -> list[tuple[str, types.Type]]:
     return [("", t)]
 
 
-def _width(extern: ExternObject, to: Lowering) -> int:
+def cell_width(extern: ExternObject, to: Lowering) -> int:
+    """Return the bits of a register's cells.
+
+    Raises CompileError for cells that a chip does not have.
+    """
     t = extern.type_args[0]
     scalars = [scalar_type(field) for _, field in cell_fields(t)]
     widths = [types.width_of(s) if isinstance(s, (types.Bits, types.Bool)) else None for s in scalars]
@@ -60,10 +64,10 @@ def _unpacked(raw: ir.Expr, t: types.Type) -> list[ir.Expr]:
     return found
 
 
-def _read(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
+def read_cell(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
     """Return a new place for the value of a cell, which is read to it."""
     t = extern.type_args[0]
-    raw = to.temp(ir.Bits(_width(extern, to)), "cell")
+    raw = to.temp(ir.Bits(cell_width(extern, to)), "cell")
     assert isinstance(raw, ir.FieldRef)
     to.emit(RegisterRead(raw, extern.path, index, call.pos))
     value = to.temp(t, "value")
@@ -72,7 +76,8 @@ def _read(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) ->
     return value
 
 
-def _write(extern: ExternObject, index: ir.Expr, value: Value, call: ast.Call, to: Lowering) -> None:
+def write_cell(extern: ExternObject, index: ir.Expr, value: Value, call: ast.Call, to: Lowering) -> None:
+    """Emit that a cell becomes `value`."""
     whole = to.copies.saved(joined(to.externs.fields_of(value, call)))
     to.emit(RegisterWrite(extern.path, index, whole, call.pos))
 
@@ -94,15 +99,15 @@ class Register(ExternType):
 
     def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         (index,) = to.externs.call_arguments(call)
-        return _read(extern, _index(call, 0, index, to), call, to)
+        return read_cell(extern, _index(call, 0, index, to), call, to)
 
     def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
         index, value = to.externs.call_arguments(call)
-        _write(extern, _index(call, 0, index, to), value, call, to)
+        write_cell(extern, _index(call, 0, index, to), value, call, to)
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        size, initial = to.externs.size_argument(extern), _initial(extern, to)
-        to.out.registers.append(ir.Register(extern.path, size, _width(extern, to), extern.node.pos, initial))
+        size, initial = to.externs.size_argument(extern), initial_of(extern, to)
+        to.out.registers.append(ir.Register(extern.path, size, cell_width(extern, to), extern.node.pos, initial))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()
@@ -118,7 +123,7 @@ class Register(ExternType):
         table.operations.append("Sync")
 
 
-def _initial(extern: ExternObject, to: Lowering) -> int:
+def initial_of(extern: ExternObject, to: Lowering) -> int:
     """Return the initial value of a register's cells."""
     given = extern.args.get("initial_value", Ignored())
     if isinstance(given, Ignored):
@@ -126,7 +131,7 @@ def _initial(extern: ExternObject, to: Lowering) -> int:
     whole = joined(to.externs.fields_of(given, extern.node)) if not isinstance(given, EXPRS) else given
     if not isinstance(whole, ir.Const):
         raise to.error(extern.node, "the initial value of a register has to be a compile-time constant")
-    return whole.value & (1 << _width(extern, to)) - 1
+    return whole.value & (1 << cell_width(extern, to)) - 1
 
 
 @EXTERNS.register("RegisterParam")
@@ -139,10 +144,11 @@ class RegisterParam(ExternType):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return {"read": lambda call, extern, to: _read(extern, _WHOLE, call, to)}
+        return {"read": lambda call, extern, to: read_cell(extern, _WHOLE, call, to)}
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        to.out.registers.append(ir.Register(extern.path, 1, _width(extern, to), extern.node.pos, _initial(extern, to)))
+        width, initial = cell_width(extern, to), initial_of(extern, to)
+        to.out.registers.append(ir.Register(extern.path, 1, width, extern.node.pos, initial))
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()
@@ -199,7 +205,7 @@ def run_on_cell(
     """
     assert isinstance(action.node, ast.Instantiation)
     apply = next(method for method in action.node.methods if method.name == "apply")
-    value = _read(register, index, call, to)
+    value = read_cell(register, index, call, to)
     frame = Frame(action.block.frame if action.block is not None else to.globals)
     results: list[Value] = []
     for param in apply.params[1:]:
@@ -211,7 +217,7 @@ def run_on_cell(
     frame.values[apply.params[0]] = value
     with to.activation(frame):
         to.calls.body(apply.body, None, [])
-    _write(register, index, value, call, to)
+    write_cell(register, index, value, call, to)
     for target, result in zip(more, results[1:], strict=False):
         if not isinstance(target, Ignored):
             to.copies.assign(target, result, call.pos)

@@ -64,9 +64,13 @@ class RegisterRead(ir.ExternOperation):
     def run(self, machine: Machine) -> None:
         cell = _cell(machine, self.register, self.index)
         if cell not in machine.cells:
-            found = machine.input(f"register {cell[0]} {cell[1]}", machine.registers[self.register].width)
+            register = machine.registers[self.register]
+            if self.register in machine.direct:  # its cells begin with their entries
+                found = machine.number(register.initial)
+            else:
+                found = machine.input(f"register {cell[0]} {cell[1]}", register.width)
+                machine.out.registers[cell] = found.number
             machine.cells[cell] = found
-            machine.out.registers[cell] = found.number
         machine.assign(self.target, machine.cells[cell])
 
     def fit(self, pipeline: Pipeline) -> None:

@@ -1,0 +1,59 @@
+"""`DirectRegister` and `DirectRegisterAction`: a register with a cell for each entry of the table that has it.
+
+A cell begins with its entry. Where no entry is hit, the default action has a cell of its own, behind those of entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.register import cell_width, initial_of, read_cell, run_on_cell, write_cell
+from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
+from p4switch.compiler.midend.elaborate import ExternObject
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+
+
+@EXTERNS.register("DirectRegister")
+class DirectRegister(ExternType):
+    operations = (RegisterRead, RegisterWrite)
+    stateful = direct = True
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"read": self._read, "write": self._write}
+
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        return read_cell(extern, to.tables.entry(extern, call), call, to)
+
+    def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        (value,) = to.externs.call_arguments(call)
+        write_cell(extern, to.tables.entry(extern, call), value, call, to)
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table = to.externs.table_of(extern)
+        if table is not None:
+            cells, initial = table.room + 1, initial_of(extern, to)
+            to.out.registers.append(ir.Register(extern.path, cells, cell_width(extern, to), extern.node.pos, initial))
+
+
+@EXTERNS.register("DirectRegisterAction")
+class DirectRegisterAction(ExternType):
+    operations = (RegisterRead, RegisterWrite)
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        register = extern.args["reg"]
+        assert isinstance(register, ExternObject)
+        entry = to.tables.entry(register, call)
+        return run_on_cell(extern, register, entry, to.externs.call_arguments(call), call, to)
