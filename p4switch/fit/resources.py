@@ -91,6 +91,10 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
     for counter in program.counters:
         if counter.name == name:
             return array_blocks(target.sram, counter.size, COUNTER_BITS)
+    for extern in program.externs:
+        size = extern.attributes.get("size")
+        if extern.name == name and isinstance(size, ir.Const):  # a filter, which is a kind of meter
+            return array_blocks(target.sram, size.value, METER_BITS)
     return next((array_blocks(target.sram, m.size, METER_BITS) for m in program.meters if m.name == name), 0)
 
 

@@ -37,7 +37,7 @@ PROPERTIES = TableProperties(
     counters=("DirectCounter",),
     meter="meters",
     meters=("DirectMeter",),
-    direct={"registers": ("DirectRegister",)},
+    direct={"registers": ("DirectRegister",), "filters": ("DirectLpf", "DirectWred", "Lpf", "Wred")},
     idle_timeout="idle_timeout",
 )
 MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}

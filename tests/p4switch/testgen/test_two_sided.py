@@ -136,6 +136,17 @@ RESUBMIT = {
         apply { if (deparsed.resubmit_type == 0) { resubmit.emit(meta.again); } packet.emit(hdr); }""",
 }
 TNA = {
+    "filters that are not configured": {
+        "INGRESS": """
+            Lpf<bit<8>, bit<8>>(4) low_pass;
+            Wred<bit<8>, bit<8>>(4, 1, 5) red;
+            apply {
+                tm.ucast_egress_port = 2;
+                meta.seen = low_pass.execute(hdr.h.value, 1);
+                if (meta.seen == 77 && red.execute(hdr.h.value, 2) == 5) { hdr.h.kind = 9; }
+            }
+        """,
+    },
     "registers of entries": {
         "INGRESS": """
             DirectRegister<bit<8>>(3) cells;

@@ -1,5 +1,77 @@
 /* What the C of externs calls. */
 
+/* exp(-elapsed / constant) in units of 2^-62. Integers alone: every machine computes the same. */
+#define P4_DECAY_BITS 62
+P4_UNUSED static uint64_t p4_decay(uint64_t elapsed_ns, uint64_t constant_ns)
+{
+    const uint64_t one = (uint64_t)1 << P4_DECAY_BITS;
+    if (!constant_ns || elapsed_ns / constant_ns > 42) /* e^-43 is less than a unit */
+        return 0;
+    p4_u128 exponent = ((p4_u128)elapsed_ns << P4_DECAY_BITS) / constant_ns;
+    int halvings = 0;
+    for (; exponent > one; halvings++)
+        exponent >>= 1;
+    uint64_t sum = one, term = one;
+    for (uint64_t k = 1; term; k++) {
+        term = (uint64_t)((p4_u128)term * (uint64_t)exponent >> P4_DECAY_BITS) / k;
+        sum = k & 1 ? sum - term : sum + term;
+    }
+    while (halvings-- > 0)
+        sum = (uint64_t)((p4_u128)sum * sum >> P4_DECAY_BITS);
+    return sum;
+}
+
+P4_UNUSED static uint64_t p4_kept(uint64_t value, uint64_t decay)
+{
+    return (uint64_t)((p4_u128)value * decay >> P4_DECAY_BITS);
+}
+
+/* A low pass that was at `value` and gets `in` for the time that has elapsed, in units of 2^-32. */
+P4_UNUSED static uint64_t p4_low_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
+                                      uint64_t decay_ns)
+{
+    uint64_t goal = (uint64_t)in << 32;
+    if (goal > value)
+        return goal - p4_kept(goal - value, p4_decay(elapsed_ns, gain_ns));
+    return goal + p4_kept(value - goal, p4_decay(elapsed_ns, decay_ns));
+}
+
+/* The same for a rate: `in` has come in during that time, which is at least 1 ns, and the value is what comes in during
+ * decay_ns. It is less than 2^32. */
+P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
+                                       uint64_t decay_ns)
+{
+    enum { SPARE_BITS = 16 };
+    const uint64_t decay40 = decay_ns < (uint64_t)1 << 40 ? decay_ns : (uint64_t)1 << 40;
+    const uint64_t ns = elapsed_ns ? elapsed_ns : 1;
+    int rises = ((p4_u128)in << 32) * decay40 / ns > value;
+    uint64_t decay = p4_decay(ns, rises ? gain_ns : decay_ns);
+    p4_u128 share = (p4_u128)in * (((uint64_t)1 << P4_DECAY_BITS) - decay) >> SPARE_BITS;
+    p4_u128 sum = (share * decay40 / ns >> (P4_DECAY_BITS - 32 - SPARE_BITS)) + p4_kept(value, decay);
+    return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
+}
+
+/* To the nearest whole number. */
+P4_UNUSED static uint64_t p4_whole(uint64_t value) { return (value >> 32) + (value >> 31 & 1); }
+
+/* The cell of an Lpf takes a number in at a time; its result. */
+#define P4_LPF(cell, in, now_ns)                                                                                          ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,                                                                        (cell).gain_ns, (cell).decay_ns),                          (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
+
+/* Whether a packet is dropped at this average; both it and the probability are in units of 2^-32. */
+P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uint32_t most, uint64_t probability)
+{
+    if (average >= (uint64_t)most << 32)
+        return 1;
+    if (average < (uint64_t)least << 32)
+        return 0;
+    uint64_t above = average - ((uint64_t)least << 32);
+    uint64_t share = (uint64_t)((p4_u128)above * probability / ((uint64_t)(most - least) << 32));
+    return p4_random(sw, 0, UINT32_MAX) < share;
+}
+
+/* The cell of a Wred takes a depth in at a time; whether the packet is dropped. */
+#define P4_WRED(cell, in, now_ns)                                                                                         ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ns, (cell).constant_ns),     (cell).since_ns = (now_ns),                                                                                           (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
+
 /* A one's complement sum less the bytes from `from` to `to` of a packet, as words of 16 bits. */
 P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, uint32_t front_len, const p4_frame *frame,
                                           uint32_t from, uint32_t to)

@@ -1,0 +1,164 @@
+"""`Lpf` and `DirectLpf`: low-pass filters, of the numbers that packets bring or of their rate.
+
+A filter has the state of one first-order low pass, with a time constant each for rising and for falling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.bfrt.fields import data_field, value_type
+from p4switch.compiler import types
+from p4switch.engine import cexpr
+from p4switch.engine.objects import values
+
+if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.engine.statements import Statements
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+
+MOST_BITS = 32
+"""The widest number that a filter takes."""
+_INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids of the fields in bf-rt.json
+
+
+@dataclass(slots=True, eq=False)
+class ExecuteLpf(ir.ExternOperation):
+    """`target` becomes the filter's value after `value` has come in. Beyond the last cell nothing is done."""
+
+    filter: str
+    index: ir.Expr
+    value: ir.Expr
+    target: ir.Place
+    span: int | None = None
+    primitive = "_Lpf_execute"
+    effects = frozenset({ir.Effect.STATE})
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.index, self.value
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        return [ir.Named("extern", self.filter), self.index, self.value, self.target]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> ExecuteLpf:
+        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        array, at = to.program.object(self.filter), to.index("uint32_t", self.index)
+        with to.within(at, array.size):
+            cell, place = array.cell(at), to.x.place(self.target)
+            value = to.em.temp("uint32_t", to.x.low(self.value, MOST_BITS), "value")
+            filtered = to.em.temp("uint64_t", f"P4_LPF({cell}, {value}, p->now * sw->tick_ns)", "filtered")
+            to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
+            most = (1 << min(place.width, MOST_BITS)) - 1
+            to.store(place, cexpr.C(f"{filtered} < {most}u ? {filtered} : {most}u", "uint64_t", "?"))
+
+    @staticmethod
+    def told(data: bytes) -> str:
+        return f"value {values(Lpf, data)['value'] / 2**32:.3f}"
+
+    def run(self, machine: Machine) -> None:
+        """Give back the value: cells of a test have no time constants, and a filter without them has no memory."""
+        machine.inside(self.index, cells_of(machine, self.filter), f"an index outside of '{self.filter}'")
+        machine.assign(self.target, machine.resized(self.value, self.target.type))
+
+    def fit(self, pipeline: Pipeline) -> None:
+        pipeline.step(self, self.primitive, kind="register", register=self.filter, access="count")
+
+
+def cells_of(machine: Machine, name: str) -> int:
+    """Return how many cells an object has, by its attribute `size`."""
+    size = next(extern.attributes["size"] for extern in machine.program.externs if extern.name == name)
+    assert isinstance(size, ir.Const)
+    return size.value
+
+
+def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> None:
+    """Add an object of `kind` with so many cells to the program.
+
+    Raises CompileError for one that takes other values than numbers of up to 32 bits.
+    """
+    t = types.strip_newtype(extern.type_args[0])
+    if not isinstance(t, types.Bits) or t.signed or t.width > MOST_BITS:
+        expected = f"expected a number of up to {MOST_BITS} bits without a sign"
+        raise to.error(extern.node, f"{extern.decl.name} of {extern.type_args[0]} is not supported: {expected}")
+    size = {"size": ir.Const(cells, ir.ENUM_TYPE)}
+    to.out.externs.append(ir.ExternInstance(extern.path, kind, size, extern.node.pos))
+
+
+@EXTERNS.register("Lpf")
+class Lpf(ExternType):
+    """A cell that is all zeros gives back what comes in.
+
+    `rate` is 1 where the rate is filtered: what comes in during one `decay_ns`, on the average. Otherwise it is the
+    average of the numbers themselves. Results are shifted right by `scale`. `value` is in units of 2^-32.
+    """
+
+    operations = (ExecuteLpf,)
+    stateful = True
+    bfrt = 0x89
+    cell = (("value", 64), ("since_ns", 64), ("gain_ns", 64), ("decay_ns", 64), ("rate", 8), ("scale", 8))
+
+    @staticmethod
+    def cells(attributes: Mapping[str, int]) -> int:
+        return attributes["size"]
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        given, index = to.externs.call_arguments(call)
+        value, at = to.externs.scalar_argument(call, 0, given), to.externs.scalar_argument(call, 1, index)
+        return to.externs.result(call, lambda place: ExecuteLpf(extern.path, at, value, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        declare_cells(extern, "Lpf", to.externs.size_argument(extern), to)
+
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "Lpf", extern.number("size"))
+        table.key(_INDEX, "$LPF_INDEX", value_type("uint32"))
+        kinds = value_type("string", choices=["RATE", "SAMPLE"])
+        table.singleton(data_field(_TYPE, "$LPF_SPEC_TYPE", kinds), mandatory=True)
+        for number, name in ((_GAIN, "GAIN_TIME_CONSTANT_NS"), (_DECAY, "DECAY_TIME_CONSTANT_NS")):
+            table.singleton(data_field(number, f"$LPF_SPEC_{name}", value_type("float")), mandatory=True)
+        table.singleton(data_field(_SCALE, "$LPF_SPEC_OUT_SCALE_DOWN_FACTOR", value_type("uint32")), mandatory=True)
+
+
+@EXTERNS.register("DirectLpf")
+class DirectLpf(ExternType):
+    """A filter with a cell for each entry of the table that has it."""
+
+    stateful = direct = True
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        entry = to.tables.entry(extern, call)
+        value = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        return to.externs.result(call, lambda place: ExecuteLpf(extern.path, entry, value, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table = to.externs.table_of(extern)
+        if table is not None:
+            declare_cells(extern, "Lpf", table.room + 1, to)

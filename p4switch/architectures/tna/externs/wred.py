@@ -1,0 +1,159 @@
+"""`Wred` and `DirectWred`: whether a packet is to be dropped, by the average of the depths that packets bring (RED)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.externs.lpf import MOST_BITS, cells_of, declare_cells
+from p4switch.bfrt.fields import data_field, value_type
+from p4switch.engine import cexpr
+from p4switch.engine.objects import values
+
+if TYPE_CHECKING:
+    from p4switch.bfrt.schema import Schema
+    from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
+    from p4switch.engine.statements import Statements
+    from p4switch.fit.flow import Pipeline
+    from p4switch.testgen.machine import Machine
+
+_BYTE = ir.Bits(8)
+_INDEX = 65561  # the id in bf-rt.json, as those below
+_FIELDS = (
+    (65571, "TIME_CONSTANT_NS", "float"),
+    (65572, "MIN_THRESH_CELLS", "uint32"),
+    (65573, "MAX_THRESH_CELLS", "uint32"),
+    (65574, "MAX_PROBABILITY", "float"),
+)
+
+
+@dataclass(slots=True, eq=False)
+class ExecuteWred(ir.ExternOperation):
+    """`target` becomes the first or the second of `results`: the packet is to be dropped, or not.
+
+    Beyond the last cell nothing is done.
+    """
+
+    wred: str
+    index: ir.Expr
+    value: ir.Expr
+    results: tuple[int, int]
+    target: ir.Place
+    span: int | None = None
+    primitive = "_Wred_execute"
+    effects = frozenset({ir.Effect.STATE})
+    draws = True
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return self.index, self.value
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        results = [ir.Const(each, _BYTE) for each in self.results]
+        return [ir.Named("extern", self.wred), self.index, self.value, *results, self.target]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> ExecuteWred:
+        wred, index, value = arguments.name(), arguments.value(), arguments.value()
+        results = arguments.number(), arguments.number()
+        return cls(wred, index, value, results, arguments.place(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        array, at = to.program.object(self.wred), to.index("uint32_t", self.index)
+        with to.within(at, array.size):
+            cell = array.cell(at)
+            value = to.em.temp("uint32_t", to.x.low(self.value, MOST_BITS), "value")
+            drops = to.em.temp("int", f"P4_WRED({cell}, {value}, p->now * sw->tick_ns)", "drops")
+            to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
+            dropped, kept = (f"{each}u" for each in self.results)
+            to.store(to.x.place(self.target), cexpr.C(f"{drops} ? {dropped} : {kept}", "uint64_t", "?"))
+
+    @staticmethod
+    def told(data: bytes) -> str:
+        return f"average {values(Wred, data)['value'] / 2**32:.3f}"
+
+    def run(self, machine: Machine) -> None:
+        """Keep the packet: cells of a test are not enabled."""
+        machine.inside(self.index, cells_of(machine, self.wred), f"an index outside of '{self.wred}'")
+        machine.assign(self.target, machine.number(self.results[1]))
+
+    def fit(self, pipeline: Pipeline) -> None:
+        pipeline.step(self, self.primitive, kind="register", register=self.wred, access="count")
+
+
+def _results(extern: ExternObject) -> tuple[int, int]:
+    return extern.number("drop_value"), extern.number("no_drop_value")
+
+
+@EXTERNS.register("Wred")
+class Wred(ExternType):
+    """A cell keeps the average of what comes in, in units of 2^-32, and drops packets once it is `enabled`.
+
+    None are dropped below `least`, all are from `most` on, and between them a share that grows to `probability`, in
+    units of 2^-32.
+    """
+
+    operations = (ExecuteWred,)
+    stateful = True
+    bfrt = 0x87
+    cell = (
+        ("value", 64), ("since_ns", 64), ("constant_ns", 64), ("probability", 64), ("least", 32), ("most", 32),
+        ("enabled", 8),
+    )  # fmt: skip
+
+    @staticmethod
+    def cells(attributes: Mapping[str, int]) -> int:
+        return attributes["size"]
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        given, index = to.externs.call_arguments(call)
+        value, at = to.externs.scalar_argument(call, 0, given), to.externs.scalar_argument(call, 1, index)
+        results = _results(extern)
+        return to.externs.result(call, lambda place: ExecuteWred(extern.path, at, value, results, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        declare_cells(extern, "Wred", to.externs.size_argument(extern), to)
+
+    def publish(self, extern: ExternObject, schema: Schema) -> None:
+        table = schema.table(self.bfrt, extern, "Wred", extern.number("size"))
+        table.key(_INDEX, "$WRED_INDEX", value_type("uint32"))
+        for number, name, kind in _FIELDS:
+            table.singleton(data_field(number, f"$WRED_SPEC_{name}", value_type(kind)), mandatory=True)
+
+
+@EXTERNS.register("DirectWred")
+class DirectWred(ExternType):
+    """The same with a cell for each entry of the table that has it."""
+
+    stateful = direct = True
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"execute": self._execute}
+
+    def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
+        entry, results = to.tables.entry(extern, call), _results(extern)
+        value = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        return to.externs.result(call, lambda place: ExecuteWred(extern.path, entry, value, results, place, call.pos))
+
+    def declare(self, extern: ExternObject, to: Lowering) -> None:
+        table = to.externs.table_of(extern)
+        if table is not None:
+            declare_cells(extern, "Wred", table.room + 1, to)
