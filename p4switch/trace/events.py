@@ -216,6 +216,13 @@ class Recirculated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStopped(Event):
+    port: int
+    queue: int
+    stopped: bool  # else it may go on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped(Event):
     reason: str
 

@@ -128,7 +128,7 @@ _INTRINSIC = {
         ingress_mirror_type="mirror_type",
         ingress_mtu_trunc_len="mtu_trunc_len",
         ingress_mirror_io_select="mirror_io_select",
-        adv_flow_ctl="adv_flow_ctl",
+        ingress_adv_flow_ctl="adv_flow_ctl",
     ),
     **_fields(
         "eg_intr_md_from_prsr",
@@ -143,6 +143,7 @@ _INTRINSIC = {
         egress_mirror_type="mirror_type",
         egress_mtu_trunc_len="mtu_trunc_len",
         egress_mirror_io_select="mirror_io_select",
+        egress_adv_flow_ctl="adv_flow_ctl",
     ),
 }
 """Part of the package that the program declares: blocks choose their parameters."""

@@ -107,6 +107,15 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
     l->told = true;
 }
 
+static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
+{
+    live *l = ctx;
+    live_port *out = port < LIVE_MAX_PORTS ? l->ports[port] : NULL;
+    if (out)
+        tm_stop_queue(&out->tm, queue, stopped);
+    return out != NULL;
+}
+
 static void env_log(void *ctx, int failed, const char *text)
 {
     live *l = ctx;
@@ -440,7 +449,7 @@ void live_set_switch(live *l, p4_switch *sw)
         l->tm.packet_bytes = p4_switch_packet_bytes(sw);
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest, .log = env_log,
+                      .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .log = env_log,
                       .trace = l->env_before.trace ? env_trace : NULL};
         p4_switch_set_env(sw, &env);
     }

@@ -33,6 +33,7 @@ typedef struct p4_packet {
     uint32_t deq_depth;    /* cells left behind when it left */
     uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     uint8_t came_marked;   /* that frame had ECN CE; the driver's */
+    uint8_t queue;         /* of those of the highest priority: 0 (as 7) or 7 to 127, the higher first */
     uint8_t trimmed;       /* the traffic manager left only len bytes of it: v1model's programs see and send so many */
     p4_tick enq_time;
     p4_tick deq_time;
@@ -83,6 +84,7 @@ typedef enum p4_trace_kind {
     P4_TRACE_EMIT,         /* value: slot of the header, extra: bytes */
     P4_TRACE_TRANSMIT,     /* value: port, extra: wire length, data: the frame as far as it is present */
     P4_TRACE_EXTERN,       /* value: index, data: the cell after it */
+    P4_TRACE_STOP_QUEUE,   /* value: port, extra: twice the queue, and 1 if it is stopped */
     P4_TRACE_KINDS
 } p4_trace_kind;
 
@@ -118,6 +120,8 @@ typedef struct p4_env {
     void (*enqueue)(void *ctx, p4_packet *packet); /* takes the packet */
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
     void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
+    /* A queue of a port is to send nothing, or to go on. 0: there is no such port. NULL: there are no queues. */
+    int (*stop_queue)(void *ctx, uint32_t port, uint32_t queue, int stopped);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
     /* What the program says by log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
      * text is valid during the call. NULL: nobody listens. */

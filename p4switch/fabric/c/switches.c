@@ -87,6 +87,14 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
         before->digest(before->ctx, list_id, data, len);
 }
 
+static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
+{
+    tm_port *out = tm_find(&((node *)ctx)->tm, port);
+    if (out)
+        tm_stop_queue(out, queue, stopped);
+    return out != NULL;
+}
+
 static void env_trace(void *ctx, const p4_trace_event *event)
 {
     node *at = ctx;
@@ -98,7 +106,7 @@ void net_env_init(node *at, p4_env *env)
 {
     *env = (p4_env){
         .ctx = at, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
-        .digest = env_digest, .trace = env_trace,
+        .digest = env_digest, .stop_queue = env_stop_queue, .trace = env_trace,
     };
 }
 

@@ -1,5 +1,7 @@
 #include "tm.h"
 
+#include "allocate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,9 +47,127 @@ static void rounds_append(tm_rounds *r, uint32_t port, bool others)
     r->last = port;
 }
 
-static void queue_put(tm_queue *q, p4_packet *p)
+/* --- several queues of the highest priority -------------------------------------------------------------------------- */
+
+#define LANED (TM_PRIORITIES - 1)
+#define LANE_BIT(queue) ((uint64_t)1 << (queue) % 64)
+
+static bool takes_lanes(const tm_port *out)
+{
+    return !out->queues[LANED].rounds && !out->trimming;
+}
+
+/* The number of a packet's queue: its priority, or one of those of the highest. */
+static uint32_t queue_number(const tm_port *out, const p4_packet *p)
+{
+    uint32_t priority = tm_priority(p), queue = p->queue % TM_QUEUES;
+    return priority == LANED && queue > LANED && takes_lanes(out) ? queue : priority;
+}
+
+/* What waits is in the first of them. */
+static tm_lanes *lanes_of(tm_queue *q)
+{
+    if (q->lanes)
+        return q->lanes;
+    tm_lanes *l = must_have(calloc(1, sizeof *l));
+    if (q->packets) {
+        l->of[LANED] = (struct tm_lane){q->fifo, q->bytes, q->packets};
+        l->nonempty[0] = LANE_BIT(LANED);
+    }
+    q->fifo = (tm_fifo){0};
+    return q->lanes = l;
+}
+
+static void lane_put(tm_lanes *l, uint32_t queue, p4_packet *p)
+{
+    struct tm_lane *lane = &l->of[queue];
+    fifo_put(&lane->fifo, p);
+    lane->bytes += p->len;
+    lane->packets++;
+    l->nonempty[queue / 64] |= LANE_BIT(queue);
+}
+
+/* The highest of the queues with packets that is not stopped; TM_QUEUES: none. */
+static uint32_t lane_ready(const tm_lanes *l)
+{
+    for (uint32_t i = TM_QUEUES / 64; i-- > 0;) {
+        uint64_t ready = l->nonempty[i] & ~l->stopped[i];
+        if (ready)
+            return 64 * i + 63 - (uint32_t)__builtin_clzll(ready);
+    }
+    return TM_QUEUES;
+}
+
+/* Where all are stopped, as when a port is emptied: the lowest. */
+static uint32_t lane_next(const tm_lanes *l)
+{
+    uint32_t queue = lane_ready(l);
+    if (queue == TM_QUEUES)
+        queue = l->nonempty[0] ? (uint32_t)__builtin_ctzll(l->nonempty[0]) : 64 + (uint32_t)__builtin_ctzll(l->nonempty[1]);
+    return queue;
+}
+
+static p4_packet *lane_get(tm_lanes *l)
+{
+    uint32_t queue = lane_next(l);
+    struct tm_lane *lane = &l->of[queue];
+    p4_packet *p = fifo_get(&lane->fifo);
+    lane->bytes -= p->len;
+    if (!--lane->packets)
+        l->nonempty[queue / 64] &= ~LANE_BIT(queue);
+    return p;
+}
+
+/* The highest priority has nothing but what is stopped, or it has. */
+static void lanes_review(tm_port *out)
+{
+    const tm_lanes *l = out->queues[LANED].lanes;
+    if (!l)
+        return;
+    out->stopped &= ~(1u << LANED);
+    if (out->queues[LANED].packets && lane_ready(l) == TM_QUEUES)
+        out->stopped |= 1u << LANED;
+}
+
+static bool is_stopped(const tm_port *out, uint32_t queue)
+{
+    const tm_lanes *l = queue >= LANED ? out->queues[LANED].lanes : NULL;
+    return l ? l->stopped[queue / 64] & LANE_BIT(queue) : out->stopped >> (queue < LANED ? queue : LANED) & 1;
+}
+
+void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
+{
+    if (queue >= LANED && takes_lanes(port)) {
+        uint64_t *mask = &lanes_of(&port->queues[LANED])->stopped[queue / 64];
+        *mask = stopped ? *mask | LANE_BIT(queue) : *mask & ~LANE_BIT(queue);
+        lanes_review(port);
+    } else {
+        uint8_t bit = (uint8_t)(1u << (queue < LANED ? queue : LANED));
+        port->stopped = (uint8_t)(stopped ? port->stopped | bit : port->stopped & ~bit);
+    }
+    if (!stopped && !port->scheduled && !port->serving && tm_ready(port))
+        port->tm->wake(port);
+}
+
+/* The depth of the queue that a packet is in, was in, or comes to. */
+static uint32_t own_depth(const tm_port *out, const p4_packet *p)
+{
+    const tm_queue *q = &out->queues[tm_priority(p)];
+    if (!q->lanes)
+        return tm_cells(out->tm, q->bytes, q->packets);
+    const struct tm_lane *lane = &q->lanes->of[queue_number(out, p)];
+    return tm_cells(out->tm, lane->bytes, lane->packets);
+}
+
+/* --- queues ---------------------------------------------------------------------------------------------------------- */
+
+static void queue_put(tm_queue *q, uint32_t number, p4_packet *p)
 {
     tm_rounds *r = q->rounds;
+    if (q->lanes) {
+        lane_put(q->lanes, number, p);
+        return;
+    }
     if (!r) {
         fifo_put(&q->fifo, p);
         return;
@@ -60,6 +180,8 @@ static void queue_put(tm_queue *q, p4_packet *p)
 static p4_packet *queue_get(tm_queue *q)
 {
     tm_rounds *r = q->rounds;
+    if (q->lanes)
+        return lane_get(q->lanes);
     if (!r)
         return fifo_get(&q->fifo);
     uint32_t port = r->first;
@@ -174,21 +296,23 @@ static void buffer_release(tm_switch *t, const p4_packet *p)
         xoff_review(t);
 }
 
-static bool port_idle(const tm_port *p, uint32_t priority, uint64_t now)
+static bool port_idle(const tm_port *p, uint32_t priority, uint32_t number, uint64_t now)
 {
     return link_free_ns(&p->link) <= now && !p->scheduled && !p->serving && !p->direct && !(p->paused >> priority & 1)
-        && !(p->nonempty & ~p->paused) && !tm_pfc_due(p);
+        && !is_stopped(p, number) && !(p->nonempty & ~p->paused & ~p->stopped) && !tm_pfc_due(p);
 }
 
 /* Puts a packet into the queue of its priority; false: there is no room. */
 static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
 {
-    uint32_t priority = tm_priority(p);
+    uint32_t priority = tm_priority(p), number = queue_number(out, p);
     tm_queue *q = &out->queues[priority];
     t->priorities |= 1u << priority;
+    if (number > LANED)
+        lanes_of(q);
     p->enq_time = tm_ticks(t, now);
-    p->enq_depth = tm_depth(t, q);
-    if (port_idle(out, priority, now)) {
+    p->enq_depth = own_depth(out, p);
+    if (port_idle(out, priority, number, now)) {
         out->direct = p;
     } else {
         if (q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
@@ -203,7 +327,7 @@ static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
         queue_account(q, now);
         if (out->trimming && q->packets)
             out->trimming->second[priority] = q->fifo.tail;
-        queue_put(q, p);
+        queue_put(q, number, p);
         out->nonempty |= 1u << priority;
         q->packets++;
         q->bytes += p->len;
@@ -223,7 +347,9 @@ static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
             if (out->bytes > out->max_bytes)
                 out->max_bytes = out->bytes;
         }
-        if (out->paused >> priority & 1)
+        if (priority == LANED)
+            lanes_review(out);
+        if ((out->paused | out->stopped) >> priority & 1)
             goto accepted;
     }
     if (!out->scheduled && !out->serving)
@@ -312,6 +438,8 @@ p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
 
 static const p4_packet *head_of(const tm_queue *q)
 {
+    if (q->lanes)
+        return q->lanes->of[lane_next(q->lanes)].fifo.head;
     return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
 }
 
@@ -347,6 +475,8 @@ static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
     if (q->fifo.head)
         tm_fetch_behind(out->tm, q->fifo.head);
     discharge(out, q, p);
+    if (priority == LANED)
+        lanes_review(out);
     return p;
 }
 
@@ -356,7 +486,7 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
     if (p) {
         out->direct = NULL;
     } else {
-        uint32_t ready = out->nonempty & ~out->paused;
+        uint32_t ready = out->nonempty & ~out->paused & ~out->stopped;
         if (!ready)
             return NULL;
         p = take(out, next_priority(out, ready), now);
@@ -364,7 +494,7 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
     if (out->tm->arbiter == TM_LEAST_RECENT)
         out->queues[tm_priority(p)].served = ++out->turns;
     p->deq_time = tm_ticks(out->tm, now);
-    p->deq_depth = tm_depth(out->tm, &out->queues[tm_priority(p)]);
+    p->deq_depth = own_depth(out, p);
     return p;
 }
 
@@ -408,6 +538,8 @@ int tm_set_round_robin(tm_port *port, bool on)
             q->rounds = calloc(1, sizeof *q->rounds);
             if (!q->rounds)
                 return -1;
+            free(q->lanes);
+            q->lanes = NULL;
         } else if (!on && q->rounds) {
             free(q->rounds->from);
             free(q->rounds);
@@ -433,12 +565,16 @@ int tm_set_trimming(tm_port *port, const tm_trimming *trimming)
     if (!port->trimming && !(port->trimming = malloc(sizeof *port->trimming)))
         return -1;
     *port->trimming = *trimming;
+    free(port->queues[LANED].lanes);
+    port->queues[LANED].lanes = NULL;
     return 0;
 }
 
 void tm_port_destroy(tm_port *port)
 {
     tm_set_round_robin(port, false);
+    free(port->queues[LANED].lanes);
+    port->queues[LANED].lanes = NULL;
     free(port->trimming);
     port->trimming = NULL;
     free(port->pfc);

@@ -15,6 +15,7 @@
 #include "switch.h"
 
 #define TM_PRIORITIES 8
+#define TM_QUEUES 128 /* of a port whose highest priority has several */
 #define TM_MAX_PORT 0xffffu
 #define TM_NO_LIMIT UINT64_MAX
 #define TM_MAX_DEPTH 0x7ffffu /* enq_qdepth and deq_qdepth are bit<19> */
@@ -46,6 +47,13 @@ typedef struct tm_rounds {
     struct tm_turn { tm_fifo fifo; uint32_t next; } *from;
 } tm_rounds;
 
+/* The queues of the highest priority, by their numbers, where there are several: of those that are not stopped the one with
+ * the highest number is served. Limits and thresholds are of the priority. */
+typedef struct tm_lanes {
+    uint64_t nonempty[TM_QUEUES / 64], stopped[TM_QUEUES / 64]; /* masks of queues */
+    struct tm_lane { tm_fifo fifo; uint64_t bytes; uint32_t packets; } of[TM_QUEUES];
+} tm_lanes;
+
 /* How a port trims: where a queue has no room for a packet that comes, that packet or the youngest one of the queue loses
  * its payload and goes on in the queue of trimmed packets. */
 typedef struct tm_trimming {
@@ -70,6 +78,7 @@ typedef struct tm_queue {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets;
     tm_rounds *rounds; /* NULL: plain FIFO */
+    tm_lanes *lanes;   /* NULL: one queue */
     uint64_t served;   /* the port's turn at which it was served last */
 } __attribute__((aligned(64))) tm_queue;
 
@@ -99,6 +108,7 @@ typedef struct tm_port {
     p4_packet *direct;  /* found the port idle, about to be sent */
     tm_trimming *trimming; /* NULL: packets without room are dropped */
     uint8_t nonempty, paused; /* masks of priorities */
+    uint8_t stopped;    /* by the program: those with nothing else in them */
     uint8_t lossless;   /* as an ingress port */
     uint8_t xoff;       /* what its peer should be told ... */
     uint8_t announced;  /* ... and what it was told */
@@ -155,11 +165,11 @@ static inline uint64_t tm_shared_free(const tm_switch *t)
     return total > used ? total - used : 0;
 }
 
-static inline uint32_t tm_depth(const tm_switch *t, const tm_queue *q)
+static inline uint32_t tm_cells(const tm_switch *t, uint64_t bytes, uint32_t packets)
 {
-    if (!q->packets)
+    if (!packets)
         return 0;
-    uint64_t n = t->cell_bytes ? (q->bytes + t->cell_bytes - 1) / t->cell_bytes : q->packets;
+    uint64_t n = t->cell_bytes ? (bytes + t->cell_bytes - 1) / t->cell_bytes : packets;
     return n < TM_MAX_DEPTH ? (uint32_t)n : TM_MAX_DEPTH;
 }
 
@@ -171,7 +181,7 @@ static inline p4_tick tm_ticks(const tm_switch *t, uint64_t now)
 /* Whether the port has something that may be sent now (PFC frames apart). */
 static inline bool tm_ready(const tm_port *p)
 {
-    return p->direct || (p->nonempty & ~p->paused);
+    return p->direct || (p->nonempty & ~p->paused & ~p->stopped);
 }
 
 /* What must be told to the peer: priorities to announce as they are now. */
@@ -216,6 +226,10 @@ static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet
 p4_packet *tm_dequeue(tm_port *out, uint64_t now);
 /* Takes any packet out, paused or not, for a link that went down; NULL: empty. */
 p4_packet *tm_flush(tm_port *out, uint64_t now);
+
+/* A queue of the port, below TM_QUEUES, is to send nothing, or to go on. Where a priority cannot have several queues, as
+ * its packets take turns or are trimmed, it is the queue of the priority. */
+void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
 int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */

@@ -9,6 +9,7 @@ import pytest
 from p4switch import daemon
 from p4switch.compiler import compile_program
 from p4switch.engine import build
+from tests.p4switch.architectures import tofino
 from tests.p4switch.daemon.conftest import wait_until
 from tests.p4switch.fabric.stub import frame
 
@@ -42,5 +43,43 @@ def test_pauses_name_the_class_that_packets_came_with(what: int) -> None:
     live.start()
     wait_until(resumed)
     assert {data[17] for data in pauses} == {1 << 3}
+    live.stop()
+    live.set_switch(None)
+
+
+def test_a_chip_program_stops_a_queue_and_releases_it(tmp_path: Path) -> None:
+    """The first byte of a packet is its queue; 255 is that of one that stops or releases queue 9 of port 16."""
+    program = tofino.compiled(
+        tmp_path,
+        "t2na",
+        INGRESS_PARSER=f"{tofino.START} packet.extract(hdr.h); packet.extract(hdr.wide); transition accept; }}",
+        INGRESS="""apply {
+            tm.ucast_egress_port = 16;
+            tm.qid = hdr.h.kind[6:0];
+            if (hdr.h.kind == 255) { deparsed.adv_flow_ctl = hdr.wide.a; deparsed.drop_ctl = 1; }
+        }""",
+    ).program
+    module = daemon.load()
+    live = module.Live()
+    for port in (8, 16):
+        live.add_port(port, None)
+    live.set_switch(module.Switch(str(build(program))))
+    live.start()
+
+    def send(queue: int, credit: int = 0) -> None:
+        message = 1 << 31 | 2 << 25 | 9 << 15 | credit
+        live.inject(8, (bytes([queue, 0]) + message.to_bytes(4, "big")).ljust(100, b"\1"))
+
+    def left(count: int) -> list[int]:
+        got: list[int] = []
+        wait_until(lambda: got.extend(data[0] for data in live.take(0.1)) or len(got) >= count)
+        return got
+
+    send(255, credit=1)
+    send(9)
+    send(12)
+    assert left(1) == [12]
+    send(255)
+    assert left(1) == [9]
     live.stop()
     live.set_switch(None)

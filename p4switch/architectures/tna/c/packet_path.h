@@ -130,6 +130,7 @@ static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
     p->base.priority = min32(p->qid, MAX_PRIORITY);
+    p->base.queue = p->qid;
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
 }
 
@@ -152,6 +153,25 @@ static int deflect(p4_switch *sw, p4_packet *packet)
     p->qid = device->deflect_qid;
     choose_queue(sw, p, device->deflect_port);
     return 1;
+}
+
+/* Advanced flow control: a bit that says that there is some, the pipe (2 bits), the MAC (4), 3 unused ones, the queue of the
+ * MAC (7), and the credit (15). Queues are in the mode in which a credit of 1 stops them and one of 0 lets them go on. The 8
+ * ports of a MAC have 16 queues each, and those of the ports behind them that there are not. */
+static void control_flow(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p, uint32_t message)
+{
+    enum { QUEUES = 16 };
+    if (P4_LIKELY(!(message >> 31)))
+        return;
+    uint32_t first = (message >> 29 & 3) << 7 | (message >> 25 & 15) << 3, queue = message >> 15 & 0x7f;
+    int stopped = message & 1;
+    for (uint32_t lane = queue / QUEUES + 1; lane-- > 0;) {
+        uint32_t port = first + lane, own = queue - lane * QUEUES;
+        if (!sw->env.stop_queue || sw->env.stop_queue(sw->env.ctx, port, own, stopped)) {
+            TRACE(P4_TRACE_STOP_QUEUE, P4_NO_POINT, port, 2 * own + (uint32_t)stopped, NULL, 0);
+            return;
+        }
+    }
 }
 
 /* What one packet is sent to, each independent of the others. */
@@ -320,6 +340,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
             send_digest(sw, p, p->digest);
         p->digest = 0;
     }
+    control_flow(sw, p, (uint32_t)get_ingress_adv_flow_ctl(p));
     uint32_t dropped = (uint32_t)get_ingress_drop_ctl(p);
     if (P4_UNLIKELY(get_resubmit_emitted(p)) && get_resubmit_written(p)) {
         if (!p->resubmitted)
@@ -450,6 +471,7 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
         return;
     }
     run_egress_deparser(sw, p);
+    control_flow(sw, p, (uint32_t)get_egress_adv_flow_ctl(p));
     egress_deparser_tell(sw, p);
     uint32_t dropped = (uint32_t)get_egress_drop_ctl(p);
     const int mirrored = get_eg_mirror_emitted(p) && get_egress_mirror_written(p) && !(dropped & DROP_MIRROR);

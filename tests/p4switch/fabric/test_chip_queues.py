@@ -1,0 +1,191 @@
+"""Queues of a chip's port by their numbers, and advanced flow control, which stops single ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stub import GBPS, Host, balance
+
+from p4switch.compiler import compile_program
+from p4switch.engine import Switch, build, build_traced
+from p4switch.fabric import Fabric
+from p4switch.trace import Decoder, Trace
+from p4switch.trace import events as ev
+from tests.p4switch.architectures import tofino
+
+BLOCKS = {
+    "INGRESS_PARSER": (
+        f"{tofino.START} packet.extract(hdr.h); packet.extract(hdr.wide);"
+        " transition accept; }"
+    ),
+    "INGRESS": """apply {
+        tm.ucast_egress_port = 16;
+        tm.qid = hdr.h.kind[6:0];
+        if (hdr.h.value == 1) { deparsed.adv_flow_ctl = hdr.wide.a; deparsed.drop_ctl = 1; }
+    }""",
+    "EGRESS_PARSER": (
+        "state start { packet.extract(intrinsic); packet.extract(hdr.h); packet.extract(hdr.wide);"
+        " transition accept; }"
+    ),
+    "EGRESS": """apply {
+        if (hdr.h.value == 2) { deparsed.adv_flow_ctl = hdr.wide.a; }
+        hdr.h.kind = intrinsic.enq_qdepth[7:0];
+        hdr.h.value = intrinsic.deq_qdepth[7:0];
+    }""",
+}
+
+
+def packet(queue: int, mark: int = 0, command: int = 0, message: int = 0, size: int = 160) -> bytes:
+    head = bytes([queue, command]) + message.to_bytes(4, "big") + mark.to_bytes(4, "big")
+    return head.ljust(size, b"\x11")
+
+
+def flow(mac_queue: int, credit: int, pipe: int = 0, mac: int = 2, valid: int = 1) -> int:
+    return valid << 31 | pipe << 29 | mac << 25 | mac_queue << 15 | credit
+
+
+def command(time_ns: int, message: int) -> tuple[int, bytes]:
+    return time_ns, packet(0, command=1, message=message)
+
+
+def network(
+    folder: Path, frames: list[tuple[int, bytes]], others: tuple[int, ...] = (), rate_bps: int = GBPS, **config: Any
+) -> tuple[Fabric, Host]:
+    """Return a network with a sender at port 8 and its receiver at port 16, and hosts at the others."""
+    made = Fabric()
+    sink = Host()
+    for host in (Host(frames), sink, *(Host() for _ in others)):
+        made.add_host(host)
+    program = compile_program(tofino.write(folder, **BLOCKS), arch="t2na").program
+    node = made.add_switch(Switch(str(build(program))), cell_bytes=80, **config)
+    for i, port in enumerate((8, 16, *others)):
+        made.connect(i, 0, node, port, rate_bps=100 * GBPS if i == 0 else rate_bps, delay_ns=0)
+    return made, sink
+
+
+def marks(host: Host) -> list[int]:
+    return [int.from_bytes(data[6:10], "big") for _, data in host.got]
+
+
+def test_the_higher_queue_goes_first_and_packets_of_one_stay_in_order(tmp_path: Path) -> None:
+    queues = (0, 3, 7, 8, 63, 64, 127)
+    made, sink = network(tmp_path, [(0, packet(q, 10 * q + i)) for i in range(2) for q in queues])
+    assert made.run() == "idle"
+    balance(made)
+    first, *others = marks(sink)
+    assert first == 0, "it found the port idle"
+    assert others == [*[10 * q + i for q in reversed(queues) for i in range(2)][:-2], 1]
+
+
+def test_a_packet_sees_the_depth_of_its_own_queue(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [(0, packet(q, q)) for q in (0, 40, 40, 7, 40, 7)])
+    assert made.run() == "idle"
+    seen = [(mark, data[0], data[1]) for mark, (_, data) in zip(marks(sink), sink.got, strict=True)]
+    assert seen == [(0, 0, 0), (40, 0, 4), (40, 2, 2), (40, 4, 0), (7, 0, 2), (7, 2, 0)]
+
+
+@pytest.mark.parametrize("queue", [0, 5, 7, 9, 70])
+def test_a_queue_stops_and_goes_on(tmp_path: Path, queue: int) -> None:
+    other = 3 if queue else 1
+    sent = [(100, packet(queue, 1)), (200, packet(other, 2)), (5_000, packet(queue, 3))]
+    made, sink = network(tmp_path, [command(0, flow(queue, 1)), *sent, command(50_000, flow(queue, 0))])
+    assert made.run() == "idle"
+    balance(made)
+    assert marks(sink) == [2, 1, 3]
+    assert sink.got[0][0] < 5_000 < 50_000 < sink.got[1][0]
+
+
+def test_a_stopped_queue_waits_in_the_order_of_its_priority(tmp_path: Path) -> None:
+    """The one that is stopped has higher ones and lower ones beside it, in the same priority and in others."""
+    sent = [(100, packet(q, q)) for q in (2, 30, 20, 25, 7)]
+    made, sink = network(tmp_path, [command(0, flow(25, 1)), *sent, command(2_000, flow(25, 0))])
+    assert made.run() == "idle"
+    assert marks(sink) == [2, 30, 25, 20, 7]
+
+
+def test_what_no_queue_is_released_for_stays(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [command(0, flow(9, 1)), (100, packet(9, 1)), (100, packet(10, 2))])
+    assert made.run() == "idle"
+    terms = balance(made)
+    assert (marks(sink), terms["queued"]) == ([2], 1)
+    made.set_link_up(1, False)
+    assert balance(made)["drop_link_down"] == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "others", "stops"),
+    [
+        (flow(9, 1, valid=0), (), False),
+        (flow(9, 1, mac=3), (), False),
+        (flow(9, 1, pipe=1), (), False),
+        (flow(16 + 9, 1), (), False),
+        (flow(16 + 9, 1), (17,), False),
+        (flow(9, 1), (17,), True),
+    ],
+)
+def test_a_message_names_a_queue_of_a_mac(
+    tmp_path: Path, message: int, others: tuple[int, ...], stops: bool
+) -> None:
+    made, sink = network(tmp_path, [command(0, message), (100, packet(9, 1))], others)
+    assert made.run() == "idle"
+    assert marks(sink) == ([] if stops else [1])
+
+
+@pytest.mark.parametrize(("others", "stops"), [((), True), ((17,), False), ((18,), True)])
+def test_queues_of_ports_that_there_are_not_are_the_ones_before(
+    tmp_path: Path, others: tuple[int, ...], stops: bool
+) -> None:
+    made, sink = network(tmp_path, [command(0, flow(16 + 9, 1)), (100, packet(16 + 9, 1))], others)
+    assert made.run() == "idle"
+    assert marks(sink) == ([] if stops else [1])
+
+
+def test_egress_releases_a_queue_behind_the_last_packet_of_another(tmp_path: Path) -> None:
+    """As ConWeave does: what came out of order waits in a queue of its own until the tail of the others has left."""
+    early = [(100, packet(20, mark, size=1000)) for mark in (4, 5)]
+    late = [(3_000 * i, packet(0, i, size=1000)) for i in (1, 2)]
+    tail = (9_000, packet(0, 3, command=2, message=flow(20, 0)))
+    made, sink = network(tmp_path, [command(0, flow(20, 1)), *early, *late, tail, (9_100, packet(0, 6))], rate_bps=GBPS)
+    assert made.run() == "idle"
+    balance(made)
+    assert marks(sink) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_link_that_goes_down_loses_what_is_stopped(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [command(0, flow(9, 1)), *((100, packet(q, q)) for q in (9, 12, 9, 100))])
+    made.run(400)
+    made.set_link_up(1, False)
+    assert made.run() == "idle"
+    terms = balance(made)
+    assert len(sink.got) + terms["drop_link_down"] == 4
+
+
+def test_limits_are_of_the_highest_priority(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [(0, packet(q, i)) for i, q in enumerate((0, 8, 9, 10, 11, 7))], queue_packets=3)
+    assert made.run() == "idle"
+    assert balance(made)["drop_buffer"] == 2
+    assert marks(sink) == [0, 3, 2, 1]
+
+
+@pytest.mark.parametrize("queue", [7, 9])
+def test_where_packets_take_turns_the_highest_priority_has_one_queue(tmp_path: Path, queue: int) -> None:
+    frames = [(0, packet(9, 1)), (0, packet(12, 2)), command(1, flow(queue, 1)), (5_000, packet(20, 3))]
+    made, sink = network(tmp_path, [*frames, command(9_000, flow(queue, 0))], scheduler="round_robin")
+    assert made.run() == "idle"
+    balance(made)
+    assert marks(sink) == [1, 2, 3]
+    assert sink.got[1][0] > 9_000
+
+
+def test_a_trace_tells_of_it(tmp_path: Path) -> None:
+    traced = build_traced(compile_program(tofino.write(tmp_path, **BLOCKS), arch="t2na").program)
+    made = Switch(str(traced.library))
+    made.set_tracing(True)
+    for credit in (1, 0):
+        made.process(8, packet(0, command=1, message=flow(16 + 9, credit)))
+    trace = Trace(Decoder(traced)(made.traced()[0]))
+    assert [(e.port, e.queue, e.stopped) for e in trace.of(ev.QueueStopped)] == [(17, 9, True), (17, 9, False)]
+    assert "queue 9 of port 17 stops" in trace.text()
+    assert "Releasing queue 9 of port 17" in trace.log()
