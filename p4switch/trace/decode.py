@@ -22,7 +22,7 @@ RawEvent = tuple[int, int, int, int, int, int, int, bytes]
 
 _DROPS = (
     "the program drops it in ingress", "the program drops it in egress", "there is no room for it",
-    "its port, group or session does not exist", "the link is down",
+    "its port, group or session does not exist", "the link is down", "the link lost it",
     "it was resubmitted, recirculated or cloned too often", "a loop of the program does not end",
 )  # fmt: skip
 _COLORS = ("green", "yellow", "red")

@@ -10,7 +10,9 @@ from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.bits.checksums import CRCS, Crc
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.engine import objects
+from p4switch.engine import build_traced, load, objects
+from p4switch.trace import Decoder, Trace
+from p4switch.trace import events as ev
 from tests.p4switch.architectures.tofino import START, compiled, sent, switch, write
 
 BOTH = pytest.mark.parametrize("arch", ["tna", "t2na"])
@@ -80,6 +82,15 @@ def test_a_loopback_port_leads_to_ingress(tmp_path: Path, arch: str) -> None:
     assert made.process(1, H) == [(9, H)]
     made.object_write("$port", 9, state("port", arch, loopback=1))
     assert made.process(1, H) == [(3, H)]
+
+
+def test_a_trace_says_that_a_packet_came_to_ingress_too_often(tmp_path: Path) -> None:
+    traced = build_traced(compiled(tmp_path, INGRESS="apply { tm.ucast_egress_port = 68; }").program)
+    made = load().Switch(str(traced.library))
+    made.set_tracing(True)
+    assert made.process(1, H) == []
+    dropped = Trace(Decoder(traced)(made.traced()[0])).of(ev.Dropped)
+    assert [event.reason for event in dropped] == ["it was resubmitted, recirculated or cloned too often"]
 
 
 # In front of packets
