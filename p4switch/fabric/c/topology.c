@@ -311,9 +311,9 @@ static uint64_t count_queued(const tm_port *port)
         count += chain_length(q->fifo.head);
         for (uint32_t j = 0; q->rounds && j < q->rounds->count; j++)
             count += chain_length(q->rounds->from[j].fifo.head);
-        for (uint32_t j = 0; q->lanes && j < TM_QUEUES; j++)
-            count += chain_length(q->lanes->of[j].fifo.head);
     }
+    for (uint32_t j = 0; port->lanes && j < TM_QUEUES; j++)
+        count += chain_length(port->lanes->of[j].fifo.head);
     return count;
 }
 

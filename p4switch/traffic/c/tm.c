@@ -65,17 +65,24 @@ static uint32_t queue_number(const tm_port *out, const p4_packet *p)
 }
 
 /* What waits is in the first of them. */
-static tm_lanes *lanes_of(tm_queue *q)
+static tm_lanes *lanes_of(tm_port *out)
 {
-    if (q->lanes)
-        return q->lanes;
+    if (out->lanes)
+        return out->lanes;
     tm_lanes *l = must_have(calloc(1, sizeof *l));
+    tm_queue *q = &out->queues[LANED];
     if (q->packets) {
         l->of[LANED] = (struct tm_lane){q->fifo, q->bytes, q->packets};
         l->nonempty[0] = LANE_BIT(LANED);
     }
     q->fifo = (tm_fifo){0};
-    return q->lanes = l;
+    return out->lanes = l;
+}
+
+static void lanes_free(tm_port *out)
+{
+    free(out->lanes);
+    out->lanes = NULL;
 }
 
 static void lane_put(tm_lanes *l, uint32_t queue, p4_packet *p)
@@ -121,7 +128,7 @@ static p4_packet *lane_get(tm_lanes *l)
 /* The highest priority has nothing but what is stopped, or it has. */
 static void lanes_review(tm_port *out)
 {
-    const tm_lanes *l = out->queues[LANED].lanes;
+    const tm_lanes *l = out->lanes;
     if (!l)
         return;
     out->stopped &= ~(1u << LANED);
@@ -131,14 +138,14 @@ static void lanes_review(tm_port *out)
 
 static bool is_stopped(const tm_port *out, uint32_t queue)
 {
-    const tm_lanes *l = queue >= LANED ? out->queues[LANED].lanes : NULL;
+    const tm_lanes *l = queue >= LANED ? out->lanes : NULL;
     return l ? l->stopped[queue / 64] & LANE_BIT(queue) : out->stopped >> (queue < LANED ? queue : LANED) & 1;
 }
 
 void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
 {
     if (queue >= LANED && takes_lanes(port)) {
-        uint64_t *mask = &lanes_of(&port->queues[LANED])->stopped[queue / 64];
+        uint64_t *mask = &lanes_of(port)->stopped[queue / 64];
         *mask = stopped ? *mask | LANE_BIT(queue) : *mask & ~LANE_BIT(queue);
         lanes_review(port);
     } else {
@@ -152,22 +159,24 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
 /* The depth of the queue that a packet is in, was in, or comes to. */
 static uint32_t own_depth(const tm_port *out, const p4_packet *p)
 {
-    const tm_queue *q = &out->queues[tm_priority(p)];
-    if (!q->lanes)
+    uint32_t priority = tm_priority(p);
+    const tm_queue *q = &out->queues[priority];
+    if (priority != LANED || !out->lanes)
         return tm_cells(out->tm, q->bytes, q->packets);
-    const struct tm_lane *lane = &q->lanes->of[queue_number(out, p)];
+    const struct tm_lane *lane = &out->lanes->of[queue_number(out, p)];
     return tm_cells(out->tm, lane->bytes, lane->packets);
 }
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-static void queue_put(tm_queue *q, uint32_t number, p4_packet *p)
+static void queue_put(tm_port *out, uint32_t number, p4_packet *p)
 {
-    tm_rounds *r = q->rounds;
-    if (q->lanes) {
-        lane_put(q->lanes, number, p);
+    if (number >= LANED && out->lanes) {
+        lane_put(out->lanes, number, p);
         return;
     }
+    tm_queue *q = &out->queues[number < LANED ? number : LANED];
+    tm_rounds *r = q->rounds;
     if (!r) {
         fifo_put(&q->fifo, p);
         return;
@@ -177,11 +186,12 @@ static void queue_put(tm_queue *q, uint32_t number, p4_packet *p)
     fifo_put(&r->from[p->ingress_port].fifo, p);
 }
 
-static p4_packet *queue_get(tm_queue *q)
+static p4_packet *queue_get(tm_port *out, uint32_t priority)
 {
+    if (priority == LANED && out->lanes)
+        return lane_get(out->lanes);
+    tm_queue *q = &out->queues[priority];
     tm_rounds *r = q->rounds;
-    if (q->lanes)
-        return lane_get(q->lanes);
     if (!r)
         return fifo_get(&q->fifo);
     uint32_t port = r->first;
@@ -309,7 +319,7 @@ static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
     tm_queue *q = &out->queues[priority];
     t->priorities |= 1u << priority;
     if (number > LANED)
-        lanes_of(q);
+        lanes_of(out);
     p->enq_time = tm_ticks(t, now);
     p->enq_depth = own_depth(out, p);
     if (port_idle(out, priority, number, now)) {
@@ -327,7 +337,7 @@ static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
         queue_account(q, now);
         if (out->trimming && q->packets)
             out->trimming->second[priority] = q->fifo.tail;
-        queue_put(q, number, p);
+        queue_put(out, number, p);
         out->nonempty |= 1u << priority;
         q->packets++;
         q->bytes += p->len;
@@ -436,20 +446,20 @@ p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
     return dropped(out, p);
 }
 
-static const p4_packet *head_of(const tm_queue *q)
+static const p4_packet *head_of(const tm_port *out, uint32_t priority)
 {
-    if (q->lanes)
-        return q->lanes->of[lane_next(q->lanes)].fifo.head;
+    if (priority == LANED && out->lanes)
+        return out->lanes->of[lane_next(out->lanes)].fifo.head;
+    const tm_queue *q = &out->queues[priority];
     return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
 }
 
 /* Whether of two equal priorities with packets `a` comes before `b`. */
 static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
 {
-    const tm_queue *q = &out->queues[a], *other = &out->queues[b];
     if (out->tm->arbiter == TM_LEAST_RECENT)
-        return q->served < other->served;
-    return head_of(q)->enq_time < head_of(other)->enq_time;
+        return out->queues[a].served < out->queues[b].served;
+    return head_of(out, a)->enq_time < head_of(out, b)->enq_time;
 }
 
 /* The priority whose turn it is; of the equal ones the higher in a tie. `ready` is not 0. */
@@ -471,7 +481,7 @@ static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
 {
     tm_queue *q = &out->queues[priority];
     queue_account(q, now);
-    p4_packet *p = queue_get(q);
+    p4_packet *p = queue_get(out, priority);
     if (q->fifo.head)
         tm_fetch_behind(out->tm, q->fifo.head);
     discharge(out, q, p);
@@ -532,14 +542,14 @@ int tm_add_port(tm_switch *t, tm_port *port)
 
 int tm_set_round_robin(tm_port *port, bool on)
 {
+    if (on)
+        lanes_free(port);
     for (int i = 0; i < TM_PRIORITIES; i++) {
         tm_queue *q = &port->queues[i];
         if (on && !q->rounds) {
             q->rounds = calloc(1, sizeof *q->rounds);
             if (!q->rounds)
                 return -1;
-            free(q->lanes);
-            q->lanes = NULL;
         } else if (!on && q->rounds) {
             free(q->rounds->from);
             free(q->rounds);
@@ -565,16 +575,14 @@ int tm_set_trimming(tm_port *port, const tm_trimming *trimming)
     if (!port->trimming && !(port->trimming = malloc(sizeof *port->trimming)))
         return -1;
     *port->trimming = *trimming;
-    free(port->queues[LANED].lanes);
-    port->queues[LANED].lanes = NULL;
+    lanes_free(port);
     return 0;
 }
 
 void tm_port_destroy(tm_port *port)
 {
     tm_set_round_robin(port, false);
-    free(port->queues[LANED].lanes);
-    port->queues[LANED].lanes = NULL;
+    lanes_free(port);
     free(port->trimming);
     port->trimming = NULL;
     free(port->pfc);

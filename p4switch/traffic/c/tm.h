@@ -78,7 +78,6 @@ typedef struct tm_queue {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets;
     tm_rounds *rounds; /* NULL: plain FIFO */
-    tm_lanes *lanes;   /* NULL: one queue */
     uint64_t served;   /* the port's turn at which it was served last */
 } __attribute__((aligned(64))) tm_queue;
 
@@ -122,6 +121,7 @@ typedef struct tm_port {
     uint64_t sent_packets, sent_bytes; /* PFC frames apart */
     uint64_t turns;     /* packets that have been dequeued */
     tm_pfc *pfc;
+    tm_lanes *lanes;    /* of the highest priority; NULL: it has one queue */
     tm_queue queues[TM_PRIORITIES];
 } tm_port;
 
