@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 class TableProperties:
     """The properties by which tables are given objects and a time-out: the name of each, and the types it takes."""
 
-    profile: str = "implementation"
-    profiles: tuple[str, ...] = ("action_profile", "action_selector")
+    profile: str
+    profiles: tuple[str, ...]
+    counter: str
+    counters: tuple[str, ...]
+    meter: str
+    meters: tuple[str, ...]
+    idle_timeout: str
     layouts: tuple[str, ...] = ()
     """Types that `profile` may be of, too: they say how a table is laid out, and nothing of what it does."""
-    counter: str = "counters"
-    counters: tuple[str, ...] = ("direct_counter",)
-    meter: str = "meters"
-    meters: tuple[str, ...] = ("direct_meter",)
     direct: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The types of the other properties with objects, by their names. Those that are direct have cells of entries."""
-    idle_timeout: str = "support_timeout"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,9 @@ class Architecture:
     packages: Registry[type[Package]]
     externs: tuple[Registry[type[Extern]], ...]
     """Searched in this order, and those of `core.p4` after them."""
+    properties: TableProperties
     defines: Mapping[str, str] = field(default_factory=dict)
     """Macros that are predefined where the architecture is asked for by its name."""
-    properties: TableProperties = TableProperties()
     match_kinds: Mapping[str, str] = field(default_factory=dict)
     """The match kind that the target has for one of its own: where it looks values up in the same way."""
     fixed_tables: tuple[Mapping[str, Any], ...] = ()

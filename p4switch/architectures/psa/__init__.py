@@ -26,7 +26,7 @@ PSA = Architecture(
     ("psa.p4",),
     PACKAGES,
     (EXTERNS,),
-    properties=TableProperties(
+    TableProperties(
         profile="psa_implementation",
         profiles=("ActionProfile", "ActionSelector"),
         counter="psa_direct_counter",

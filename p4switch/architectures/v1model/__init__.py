@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from p4switch.architectures.architecture import ARCHITECTURES, Architecture
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
 from p4switch.architectures.extern import Extern
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath
@@ -19,7 +19,19 @@ PACKAGES: Registry[type[Package]] = Registry(
     "package", group="p4cc.packages", package="p4switch.architectures.v1model.package", base=Package
 )
 
-V1MODEL = Architecture("v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,), superseded=SUPERSEDED)
+PROPERTIES = TableProperties(
+    profile="implementation",
+    profiles=("action_profile", "action_selector"),
+    counter="counters",
+    counters=("direct_counter",),
+    meter="meters",
+    meters=("direct_meter",),
+    idle_timeout="support_timeout",
+)
+
+V1MODEL = Architecture(
+    "v1model", Path(__file__).parent, ("v1model.p4",), PACKAGES, (EXTERNS,), PROPERTIES, superseded=SUPERSEDED
+)
 ARCHITECTURES.add(V1MODEL.name, V1MODEL)
 
 PACKET_PATHS.add(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.package import Package
-from p4switch.architectures.v1model import EXTERNS
+from p4switch.architectures.v1model import EXTERNS, PROPERTIES
 from p4switch.architectures.v1model.package import V1Switch
 from p4switch.registry import Registry
 
@@ -18,5 +18,5 @@ class MiniSwitch(V1Switch):
     include = "mini.p4i"
 
 
-MINI = Architecture("mini", Path(__file__).parent, ("mini.p4i",), PACKAGES, (EXTERNS,), {"MINI_TTL": "7"})
+MINI = Architecture("mini", Path(__file__).parent, ("mini.p4i",), PACKAGES, (EXTERNS,), PROPERTIES, {"MINI_TTL": "7"})
 ARCHITECTURES.add(MINI.name, MINI)
