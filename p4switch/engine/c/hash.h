@@ -1,5 +1,5 @@
-/* Hash algorithms of v1model over n bytes. A program defines the CRCs that it uses, by P4_CRC_*; their tables are filled
- * in when its library is loaded. */
+/* Hash algorithms over n bytes. A program defines the CRCs that it uses, by P4_CRC_*; their tables are filled in when its
+ * library is loaded. */
 #ifndef P4CC_HASH_H
 #define P4CC_HASH_H
 

@@ -28,20 +28,20 @@ typedef struct p4_packet {
     uint32_t tag;
     uint32_t ingress_port;
     uint32_t egress_port;
-    uint32_t priority;     /* v1model's standard_metadata.priority: 0 is the lowest */
-    uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
+    uint32_t priority;     /* the queue of the port that it waits in: 0 is the lowest */
+    uint32_t enq_depth;    /* cells of the queue when this packet arrived; depths and times are the traffic manager's */
     uint32_t deq_depth;    /* cells left behind when it left */
     uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     uint8_t came_marked;   /* that frame had ECN CE; the driver's */
     uint8_t queue;         /* of those of the highest priority: 0 (as 7) or 7 to 127, the higher first */
-    uint8_t trimmed;       /* the traffic manager left only len bytes of it: v1model's programs see and send so many */
+    uint8_t trimmed;       /* the traffic manager left only len bytes of it */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */
 } p4_packet;
 
 typedef enum p4_drop_reason {
-    P4_DROP_PROGRAM_INGRESS, /* mark_to_drop, or no egress port, in ingress */
+    P4_DROP_PROGRAM_INGRESS, /* ingress drops it, or gives it no egress port */
     P4_DROP_PROGRAM_EGRESS,
     P4_DROP_BUFFER,          /* the traffic manager had no room */
     P4_DROP_NO_PORT,         /* sent to a port, group or session that does not exist */
