@@ -71,42 +71,6 @@ def _is_silenced(node: ast.Node, name: str) -> bool:
     return any(a.name == "noWarn" and a.string == name for a in annotations)
 
 
-
-
-
-
-
-
-
-
-# Conditions, tables, parsers
-
-
-
-
-
-
-
-
-
-
-
-
-# Headers that nothing makes valid
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 # Variables that are read before anything sets them
 
 
