@@ -261,9 +261,10 @@ class Expressions:
 
     def _slice(self, e: ast.Slice) -> ast.Expr:
         e.base = self.ctx.operators.as_bits(self.expr(e.base))
+        return self._slice_by_bounds(e) if e.width is None else self._slice_by_width(e)
+
+    def _slice_by_bounds(self, e: ast.Slice) -> ast.Expr:
         t = self.types[e.base]
-        if e.width is not None:
-            return self._slice_by_width(e)
         e.high, high = self.ctx.written_types.constant_int(e.high, "the bounds of a slice")
         e.low, low = self.ctx.written_types.constant_int(e.low, "the bounds of a slice")
         if isinstance(t, types.Unknown) or high is None or low is None:
@@ -292,7 +293,7 @@ class Expressions:
             return e
         if isinstance(low, ast.IntLiteral):
             high = self.typed(ast.IntLiteral(low.pos, low.value + width - 1), types.INT)
-            return self._slice(ast.Slice(e.pos, e.base, high, low))
+            return self._slice_by_bounds(ast.Slice(e.pos, e.base, high, low))
         amount = self.types[low]
         if not isinstance(amount, types.Bits) or amount.signed:
             self.ctx.error(low, f"the start of a slice must be a bit<>, not {self.ctx.describe(low)}")

@@ -218,6 +218,14 @@ def test_division_by_a_power_of_two_is_a_shift(tmp_path: Path) -> None:
     assert (quotient.op, rest.op) == (">>", "&")
 
 
+def test_a_slice_of_an_enum_is_one_of_its_representation(tmp_path: Path) -> None:
+    (cast,), facts = values_and_facts(tmp_path, "", "b = (bit<8>)((ser)b)[2+:4];")
+    assert isinstance(cast, ast.Cast)
+    assert isinstance(cast.operand, ast.Slice)
+    assert facts.types[cast.operand] == types.Bits(4)
+    assert facts.types[cast.operand.base] == types.Bits(8)
+
+
 def test_slices_that_move(tmp_path: Path) -> None:
     (read, written), facts = values_and_facts(tmp_path, "", "b = w[b+:8]; w[b+:4] = 3;")
     assert isinstance(read, ast.Cast)
