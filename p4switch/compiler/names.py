@@ -85,7 +85,7 @@ class _Resolver:
         self._rules: dict[type[ast.Node], Callable[..., None]] = {
             ast.Name: self._name,
             ast.NamedTypeExpr: self._type,
-            ast.This: lambda e: self._use(e, "this"),
+            ast.This: lambda e: self._use(e, self._lookup("this")),
             ast.ActionRef: self._action,
             ast.TableKey: self._key,
             ast.Transition: self._transition,
@@ -132,23 +132,22 @@ class _Resolver:
 
     # Uses
 
-    def _use(self, node: ast.Node, name: str, absolute: bool = False) -> None:
-        scopes = self._scopes[:1] if absolute else self._scopes
-        found = next((scope[name] for scope in reversed(scopes) if name in scope), ())
+    def _lookup(self, name: str, absolute: bool = False) -> tuple[ast.Declaration, ...]:
+        scopes = self._scopes[:1] if absolute else reversed(self._scopes)
+        return next((scope[name] for scope in scopes if name in scope), ())
+
+    def _use(self, node: ast.Node, found: tuple[ast.Declaration, ...]) -> None:
         self._names.found(node, found, self._scopes)
+        self._below(node)
 
     def _name(self, e: ast.Name) -> None:
-        self._use(e, e.name, e.absolute)
-        if not self._names.decls[e] and e.name in self._match_kinds:
-            self._names.decls[e] = self._match_kinds[e.name]
+        self._use(e, self._lookup(e.name, e.absolute) or self._match_kinds.get(e.name, ()))
 
     def _type(self, t: ast.NamedTypeExpr) -> None:
-        self._use(t, t.name, t.absolute)
-        self._below(t)
+        self._use(t, self._lookup(t.name, t.absolute))
 
     def _action(self, ref: ast.ActionRef) -> None:
-        self._use(ref, ref.name.lstrip("."), ref.name.startswith("."))
-        self._below(ref)
+        self._use(ref, self._lookup(ref.name.lstrip("."), ref.name.startswith(".")))
 
     def _key(self, key: ast.TableKey) -> None:
         self._names.found(key, self._match_kinds.get(key.match_kind, ()), [self._match_kinds])
@@ -247,8 +246,7 @@ class _Resolver:
 
     def _table(self, t: ast.TableDecl) -> None:
         self._declare(t)
-        self._use(t, "NoAction", absolute=True)
-        self._below(t)
+        self._use(t, self._lookup("NoAction", absolute=True))
 
     # Statements
 

@@ -20,7 +20,6 @@ from p4switch.ir.graph import reverse_postorder, successors
 
 COUNTER_BITS = 64
 METER_BITS = 128
-_POINTER_BITS = 16  # from a TCAM's entry to its action's data
 _WIDEST_WORDS = 8  # blocks side by side
 
 

@@ -83,7 +83,7 @@ class Checking:
         finally:
             self.place = outer
 
-    def declared(self, decl: ast.Declaration) -> None:
+    def declared(self, decl: ast.Node) -> None:
         """Report a declaration of a name that is taken, or that hides a parameter."""
         if decl in self.names.wrong:
             self.error(decl, self.names.wrong[decl])

@@ -16,6 +16,9 @@ from p4switch.compiler.types import Type
 if TYPE_CHECKING:
     from p4switch.compiler.semantics.context import Checking
 
+_KNOWN_WITHIN = (ast.ExternDecl, ast.TableDecl)
+"""Declarations whose name is known in them, too."""
+
 
 class Declarations:
     def __init__(self, ctx: Checking) -> None:
@@ -33,16 +36,16 @@ class Declarations:
             ast.NewTypeDecl: self._newtype,
             ast.ExternDecl: self._extern,
             ast.ExternFunctionDecl: self._extern_function,
-            ast.FunctionDecl: self._function,
+            ast.FunctionDecl: lambda decl: self.function(decl, Place.FUNCTION),
             ast.ActionDecl: self._action_decl,
             ast.ConstDecl: self.ctx.statements.constant,
             ast.VarDecl: self.ctx.statements.variable,
-            ast.Instantiation: self.ctx.instances.declare,
+            ast.Instantiation: self.ctx.instances.instance,
             ast.PackageDecl: self._package,
             ast.ParserTypeDecl: self._parser_type,
             ast.ControlTypeDecl: self._control_type,
-            ast.ParserDecl: self._parser,
-            ast.ControlDecl: self._control,
+            ast.ParserDecl: self._container,
+            ast.ControlDecl: self._container,
             ast.ValueSetDecl: self.ctx.parsers.value_set,
             ast.TableDecl: self.ctx.tables.table,
         }
@@ -61,7 +64,15 @@ class Declarations:
             self.ctx.error(main, "'main' must be the instance of a package")
 
     def declaration(self, decl: ast.Node) -> None:
-        self._declarations[type(decl)](decl)
+        """Check a declaration, and its name as soon as that is known."""
+        if isinstance(decl, ast.Declaration):
+            self.ctx.annotations.check(decl.annotations)
+        if isinstance(decl, _KNOWN_WITHIN):
+            self.ctx.declared(decl)
+            self._declarations[type(decl)](decl)
+        else:
+            self._declarations[type(decl)](decl)
+            self.ctx.declared(decl)
 
     def _type_params(self, params: list[ast.TypeParam]) -> tuple[Type, ...]:
         for p in params:
@@ -82,7 +93,6 @@ class Declarations:
             self.ctx.declared(m)
 
     def _record(self, decl: ast.RecordDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         kind = {ast.StructDecl: types.Struct, ast.HeaderDecl: types.Header, ast.UnionDecl: types.Union}[type(decl)]
         args = self._type_params(decl.type_params)
         self.ctx.unique(decl.fields, "field")
@@ -95,15 +105,12 @@ class Declarations:
         for field in declared:
             self.ctx.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
         self.types[decl] = kind(decl, args, declared)
-        self.ctx.declared(decl)
 
     def _enum(self, decl: ast.EnumDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.ctx.unique(decl.members, "member")
         self.values.update((m, index) for index, m in enumerate(decl.members))
         if decl.underlying_expr is None:
             self.types[decl] = types.Enum(decl)
-            self.ctx.declared(decl)
             return
         underlying = self.ctx.written_types.resolve(decl.underlying_expr)
         if not isinstance(underlying, types.Bits):
@@ -111,7 +118,6 @@ class Declarations:
                 self.ctx.error(
                     decl.underlying_expr, f"an enum can be represented by bit<> or int<>, not by {underlying}"
                 )
-            self.ctx.declared(decl)
             return
         self.types[decl] = types.Enum(decl, underlying)
         for m in decl.members:
@@ -124,24 +130,19 @@ class Declarations:
                 self.values[m] = m.init.value
             elif not isinstance(self.types[m.init], types.Unknown):
                 self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
-        self.ctx.declared(decl)
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.types[decl] = self.ctx.written_types.resolve(decl.type_expr)
         if isinstance(self.types[decl], (types.Void, types.MatchKind)):
             self.ctx.error(decl.type_expr, f"{self.types[decl]} cannot get another name")
-        self.ctx.declared(decl)
 
     def _newtype(self, decl: ast.NewTypeDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         base = self.ctx.written_types.resolve(decl.type_expr)
         allowed = (types.Bits, types.Bool, types.NewType, types.Enum, types.Varbit, types.Error)
         if isinstance(base, allowed):
             self.types[decl] = types.NewType(decl, base)
         elif not isinstance(base, types.Unknown):
             self.ctx.error(decl.type_expr, f"'type' can be based on bit<>, int<>, bool and the like, not on {base}")
-        self.ctx.declared(decl)
 
     def _parameters(self, params: list[ast.Parameter], owner: str, constructor: bool = False) -> None:
         self.ctx.unique(params, "parameter")
@@ -188,18 +189,11 @@ class Declarations:
         return t
 
     def _extern_function(self, decl: ast.ExternFunctionDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self._type_params(decl.type_params)
         self.types[decl] = self._return_type(decl.returns, decl.name)
         self._parameters(decl.params, repr(decl.name))
-        self.ctx.declared(decl)
 
-    def _function(self, decl: ast.FunctionDecl) -> None:
-        self.function_body(decl, Place.FUNCTION)
-        self.ctx.declared(decl)
-
-    def function_body(self, decl: ast.FunctionDecl, place: Place) -> None:
-        self.ctx.annotations.check(decl.annotations)
+    def function(self, decl: ast.FunctionDecl, place: Place) -> None:
         with self.ctx.at(place):
             self._type_params(decl.type_params)
             self.types[decl] = self._return_type(decl.returns, decl.name)
@@ -221,7 +215,6 @@ class Declarations:
         self.ctx.return_type, self.ctx.loops = outer, loops
 
     def _action_decl(self, decl: ast.ActionDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         with self.ctx.at(Place.ACTION):
             self._parameters(decl.params, f"action {decl.name!r}")
             undirected: ast.Parameter | None = None
@@ -235,12 +228,9 @@ class Declarations:
                         p, f"parameter {p.name!r} has a direction, so it must come before {undirected.name!r}"
                     )
             self._body(decl.body, types.VOID)
-        self.ctx.declared(decl)
 
     def _extern(self, decl: ast.ExternDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.types[decl] = types.Extern(decl, self._type_params(decl.type_params))
-        self.ctx.declared(decl)
         seen: list[tuple[str, list[str]]] = []
         for m in [*decl.constructors, *decl.methods]:
             self._method(decl, m)
@@ -264,40 +254,28 @@ class Declarations:
                 self.ctx.error(p, f"extern {decl.name!r} cannot have a parameter of its own type")
 
     def _package(self, decl: ast.PackageDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.types[decl] = types.Package(decl, self._type_params(decl.type_params))
         self._parameters(decl.params, f"package {decl.name!r}", True)
-        self.ctx.declared(decl)
 
     def _parser_type(self, decl: ast.ParserTypeDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.types[decl] = types.Parser(decl, self._type_params(decl.type_params))
         self._parameters(decl.params, f"parser {decl.name!r}")
-        self.ctx.declared(decl)
 
     def _control_type(self, decl: ast.ControlTypeDecl) -> None:
-        self.ctx.annotations.check(decl.annotations)
         self.types[decl] = types.Control(decl, self._type_params(decl.type_params))
         self._parameters(decl.params, f"control {decl.name!r}")
-        self.ctx.declared(decl)
 
-    def _parser(self, decl: ast.ParserDecl) -> None:
-        self._container(decl, types.Parser(decl, tuple(types.TypeVar(p) for p in decl.type_params)))
-
-    def _control(self, decl: ast.ControlDecl) -> None:
-        self._container(decl, types.Control(decl, tuple(types.TypeVar(p) for p in decl.type_params)))
-
-    def _container(self, decl: ast.ParserDecl | ast.ControlDecl, t: types.Parser | types.Control) -> None:
-        self.ctx.annotations.check(decl.annotations)
+    def _container(self, decl: ast.ParserDecl | ast.ControlDecl) -> None:
         kind = "parser" if isinstance(decl, ast.ParserDecl) else "control"
         parser = kind == "parser"
         self.ctx.owner = decl
         with self.ctx.at(Place.PARSER_LOCAL if parser else Place.CONTROL_LOCAL):
-            self._type_params(decl.type_params)
+            args = self._type_params(decl.type_params)
             self._parameters(decl.params, f"{kind} {decl.name!r}")
             self._parameters(decl.ctor_params, f"the constructor of {decl.name!r}", True)
             self._container_params(decl, parser)
-            self.types[decl] = t
+            known = types.Parser(decl, args) if isinstance(decl, ast.ParserDecl) else types.Control(decl, args)
+            self.types[decl] = known
             self.ctx.locals = decl.locals
             for local in list(decl.locals):
                 self.declaration(local)
@@ -307,7 +285,6 @@ class Declarations:
                 with self.ctx.at(Place.CONTROL):
                     self._body(decl.body, types.VOID)
         self.ctx.owner = None
-        self.ctx.declared(decl)
 
     def _container_params(self, decl: ast.ParserDecl | ast.ControlDecl, parser: bool) -> None:
         taken = {p.name for p in decl.type_params}

@@ -118,8 +118,7 @@ class Instances:
             self.ctx.error(at, f"no constructor of {decl.name!r} takes these {len(args)} arguments")
         return None
 
-    def declare(self, decl: ast.Instantiation) -> None:
-        self.ctx.annotations.check(decl.annotations)
+    def instance(self, decl: ast.Instantiation) -> None:
         t = self.ctx.written_types.resolve(decl.type_expr, infer=True)
         if isinstance(t, types.Unknown):
             self.ctx.arguments.check_values(decl.args)
@@ -131,7 +130,6 @@ class Instances:
             if found is not None:
                 self.types[decl], self.bindings[decl] = found
                 self._abstract_methods(decl)
-        self.ctx.declared(decl)
 
     def _instance_place(self, decl: ast.Instantiation, t: Type) -> None:
         here = self.ctx.place
@@ -155,9 +153,10 @@ class Instances:
             return
         given: set[ast.Method] = set()
         for instance in decl.instances:
-            self.declare(instance)
+            self.ctx.declarations.declaration(instance)
         for f in decl.methods:
-            self.ctx.declarations.function_body(f, Place.METHOD)
+            self.ctx.annotations.check(f.annotations)
+            self.ctx.declarations.function(f, Place.METHOD)
             m = _implemented(f, abstract)
             if m is None:
                 self.ctx.error(f, f"{t} has no abstract method {f.name!r}")

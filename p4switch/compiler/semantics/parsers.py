@@ -140,7 +140,6 @@ class Parsers:
             self.ctx.error(e, f"expected a value set with elements of type ({wanted}), not {given}")
 
     def value_set(self, v: ast.ValueSetDecl) -> None:
-        self.ctx.annotations.check(v.annotations)
         self.types[v] = self.ctx.written_types.resolve(v.element_expr)
         v.size, size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
         if size is not None and size <= 0:
@@ -151,7 +150,6 @@ class Parsers:
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.Unknown)
         if not isinstance(base, allowed):
             self.ctx.error(v.element_expr, f"a value set cannot have elements of type {self.types[v]}")
-        self.ctx.declared(v)
 
 
 def _matched_as(t: Type) -> Type:

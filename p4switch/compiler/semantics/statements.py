@@ -34,8 +34,8 @@ class Statements:
             ast.Switch: self._switch,
             ast.For: self._for,
             ast.ForIn: self._for_in,
-            ast.VarDecl: self.variable,
-            ast.ConstDecl: self.constant,
+            ast.VarDecl: self._declaration,
+            ast.ConstDecl: self._declaration,
         }
 
     def statement(self, s: ast.Statement) -> ast.Statement:
@@ -49,19 +49,19 @@ class Statements:
     def statements(self, statements: list[ast.Statement]) -> list[ast.Statement]:
         return [self.statement(s) for s in statements]
 
-    def variable(self, v: ast.VarDecl) -> ast.VarDecl:
-        self.ctx.annotations.check(v.annotations)
+    def _declaration(self, s: ast.VarDecl | ast.ConstDecl) -> ast.Statement:
+        self.ctx.declarations.declaration(s)
+        return s
+
+    def variable(self, v: ast.VarDecl) -> None:
         self.types[v] = self.ctx.written_types.resolve(v.type_expr)
         self.ctx.written_types.check_variable_type(v.type_expr, self.types[v], f"variable {v.name!r}")
         if v.init is not None:
             v.init = self.ctx.conversions.convert(
                 self.ctx.expressions.expr(v.init, self.types[v]), self.types[v], f"variable {v.name!r}"
             )
-        self.ctx.declared(v)
-        return v
 
-    def constant(self, c: ast.ConstDecl) -> ast.ConstDecl:
-        self.ctx.annotations.check(c.annotations)
+    def constant(self, c: ast.ConstDecl) -> None:
         self.types[c] = self.ctx.written_types.resolve(c.type_expr)
         if isinstance(self.types[c], (types.Void, types.MatchKind, types.Set)) or is_object(self.types[c]):
             self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {self.types[c]}")
@@ -71,8 +71,6 @@ class Statements:
         )
         if not self.ctx.values.is_constant(c.init):
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
-        self.ctx.declared(c)
-        return c
 
     def _assign(self, s: ast.Assign) -> ast.Statement:
         if s.op:

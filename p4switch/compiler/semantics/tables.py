@@ -21,8 +21,6 @@ class Tables:
         self.actions = ctx.facts.actions
 
     def table(self, t: ast.TableDecl) -> None:
-        self.ctx.annotations.check(t.annotations)
-        self.ctx.declared(t)
         with self.ctx.at(Place.TABLE):
             for key in t.keys:
                 self._key(key)
