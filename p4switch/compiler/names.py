@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -85,23 +84,23 @@ class _Resolver:
         self._rules: dict[type[ast.Node], Callable[..., None]] = {
             ast.Name: self._name,
             ast.NamedTypeExpr: self._type,
-            ast.This: lambda e: self._use(e, self._lookup("this")),
+            ast.This: self._this,
             ast.ActionRef: self._action,
             ast.TableKey: self._key,
             ast.Transition: self._transition,
             ast.SelectCase: self._transition,
             ast.ErrorDecl: lambda d: self._members(d.members, self._errors),
             ast.MatchKindDecl: lambda d: self._members(d.members, self._match_kinds),
-            ast.EnumDecl: self._enum,
             ast.ExternDecl: self._extern,
             ast.Method: self._signature,
             ast.Instantiation: self._instance,
             ast.ControlDecl: self._container,
             ast.ParserDecl: self._container,
-            ast.ParserState: self._state,
+            ast.ParserState: lambda state: self._body(ast.parts(state)),
             ast.TableDecl: self._table,
             ast.TypeParam: self._declare,
-            ast.Parameter: self._parameter,
+            ast.Parameter: self._part,
+            ast.EnumMember: self._part,
             ast.Block: self._block,
             ast.If: self._if,
             ast.For: self._for,
@@ -110,44 +109,55 @@ class _Resolver:
         for kind in (
             *(ast.StructDecl, ast.HeaderDecl, ast.UnionDecl, ast.TypedefDecl, ast.NewTypeDecl, ast.ConstDecl),
             *(ast.VarDecl, ast.ValueSetDecl, ast.ActionDecl, ast.FunctionDecl, ast.ExternFunctionDecl),
-            *(ast.PackageDecl, ast.ParserTypeDecl, ast.ControlTypeDecl),
+            *(ast.PackageDecl, ast.ParserTypeDecl, ast.ControlTypeDecl, ast.EnumDecl),
         ):
             self._rules[kind] = self._declaration
 
     def visit(self, nodes: Iterable[ast.Node]) -> None:
+        rules = self._rules
         for node in nodes:
-            self._rules.get(type(node), self._below)(node)
+            rule = rules.get(type(node))
+            if rule is not None:
+                rule(node)
+            elif below := ast.parts(node):
+                self.visit(below)
 
     def _below(self, node: ast.Node) -> None:
         self.visit(ast.parts(node))
 
-    @contextmanager
-    def _scope(self, in_body: bool = False) -> Iterator[None]:
-        outer = self._in_body
-        self._in_body = outer or in_body
+    def _scoped(self, nodes: Iterable[ast.Node]) -> None:
         self._scopes.append({})
-        yield
+        self.visit(nodes)
         self._scopes.pop()
+
+    def _body(self, nodes: Iterable[ast.Node]) -> None:
+        outer, self._in_body = self._in_body, True
+        self._scoped(nodes)
         self._in_body = outer
 
     # Uses
 
     def _lookup(self, name: str, absolute: bool = False) -> tuple[ast.Declaration, ...]:
-        scopes = self._scopes[:1] if absolute else reversed(self._scopes)
-        return next((scope[name] for scope in scopes if name in scope), ())
-
-    def _use(self, node: ast.Node, found: tuple[ast.Declaration, ...]) -> None:
-        self._names.found(node, found, self._scopes)
-        self._below(node)
+        for scope in self._scopes[:1] if absolute else reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return ()
 
     def _name(self, e: ast.Name) -> None:
-        self._use(e, self._lookup(e.name, e.absolute) or self._match_kinds.get(e.name, ()))
+        found = self._lookup(e.name, e.absolute) or self._match_kinds.get(e.name, ())
+        self._names.found(e, found, self._scopes)
+
+    def _this(self, e: ast.This) -> None:
+        self._names.found(e, self._lookup("this"), self._scopes)
 
     def _type(self, t: ast.NamedTypeExpr) -> None:
-        self._use(t, self._lookup(t.name, t.absolute))
+        self._names.found(t, self._lookup(t.name, t.absolute), self._scopes)
+        self.visit(t.args)
 
     def _action(self, ref: ast.ActionRef) -> None:
-        self._use(ref, self._lookup(ref.name.lstrip("."), ref.name.startswith(".")))
+        found = self._lookup(ref.name.lstrip("."), ref.name.startswith("."))
+        self._names.found(ref, found, self._scopes)
+        self._below(ref)
 
     def _key(self, key: ast.TableKey) -> None:
         self._names.found(key, self._match_kinds.get(key.match_kind, ()), [self._match_kinds])
@@ -192,26 +202,15 @@ class _Resolver:
         self._declare(decl)
 
     def _signature(self, decl: ast.Declaration) -> None:
-        """Resolve what is in `decl`, which has a scope of its own."""
+        """Resolve what is in `decl`, which has a scope of its own; its annotations stand outside."""
         self.visit(decl.annotations)
-        with self._scope():
-            self.visit(part for part in ast.parts(decl) if not isinstance(part, ast.Annotation))
+        self._scoped(ast.parts(decl)[len(decl.annotations) :])
 
-    def _parameter(self, p: ast.Parameter) -> None:
-        self._below(p)
-        if p.name not in self._scopes[-1]:
-            self._declare(p)
-
-    def _enum(self, decl: ast.EnumDecl) -> None:
-        self.visit(decl.annotations)
-        if decl.underlying_expr is not None:
-            self.visit([decl.underlying_expr])
-        with self._scope():
-            for member in decl.members:
-                self._below(member)
-                if member.name not in self._scopes[-1]:
-                    self._declare(member)
-        self._declare(decl)
+    def _part(self, decl: ast.Parameter | ast.EnumMember) -> None:
+        """Resolve what is in `decl` and declare it; the checker says which are given twice."""
+        self._below(decl)
+        if decl.name not in self._scopes[-1]:
+            self._declare(decl)
 
     def _extern(self, decl: ast.ExternDecl) -> None:
         self._declare(decl)
@@ -219,66 +218,59 @@ class _Resolver:
 
     def _instance(self, decl: ast.Instantiation) -> None:
         self.visit([*decl.annotations, decl.type_expr, *decl.args])
-        with self._scope():
-            self._scopes[-1]["this"] = (decl,)
-            self.visit(decl.instances)
-            for method in decl.methods:
-                self._signature(method)
+        self._scopes.append({"this": (decl,)})
+        self.visit(decl.instances)
+        for method in decl.methods:
+            self._signature(method)
+        self._scopes.pop()
         self._declare(decl)
 
     def _container(self, decl: ast.ControlDecl | ast.ParserDecl) -> None:
         self.visit(decl.annotations)
-        with self._scope():
-            self.visit([*decl.type_params, *decl.params, *decl.ctor_params])
-            with self._scope():
-                self.visit(decl.locals)
-                if isinstance(decl, ast.ControlDecl):
-                    self.visit([decl.body])
-                else:
-                    self._states = {"accept": (ast.ACCEPT,), "reject": (ast.REJECT,)}
-                    self._members(decl.states, self._states)
-                    self.visit(decl.states)
+        self._scopes.append({})
+        self.visit([*decl.type_params, *decl.params, *decl.ctor_params])
+        if isinstance(decl, ast.ControlDecl):
+            self._scoped([*decl.locals, decl.body])
+        else:
+            self._states = {"accept": (ast.ACCEPT,), "reject": (ast.REJECT,)}
+            self._members(decl.states, self._states)
+            self._scoped([*decl.locals, *decl.states])
+        self._scopes.pop()
         self._declare(decl)
-
-    def _state(self, state: ast.ParserState) -> None:
-        with self._scope(in_body=True):
-            self._below(state)
 
     def _table(self, t: ast.TableDecl) -> None:
         self._declare(t)
-        self._use(t, self._lookup("NoAction", absolute=True))
+        self._names.found(t, self._lookup("NoAction", absolute=True), self._scopes)
+        self._below(t)
 
     # Statements
 
     def _block(self, b: ast.Block) -> None:
         self.visit(b.annotations)
-        with self._scope(in_body=True):
-            self.visit(b.statements)
+        self._body(b.statements)
 
     def _if(self, s: ast.If) -> None:
         rest: ast.Statement | None = s
         while isinstance(rest, ast.If):
             self.visit([rest.condition])
-            with self._scope():
-                self.visit([rest.then])
+            self._scoped([rest.then])
             rest = rest.otherwise
         if rest is not None:
-            with self._scope():
-                self.visit([rest])
+            self._scoped([rest])
 
     def _for(self, s: ast.For) -> None:
         self.visit(s.annotations)
-        with self._scope():
-            self.visit([*s.init, s.condition, *s.update])
-            with self._scope():
-                self.visit([s.body])
+        self._scopes.append({})
+        self.visit([*s.init, s.condition, *s.update])
+        self._scoped([s.body])
+        self._scopes.pop()
 
     def _for_in(self, s: ast.ForIn) -> None:
         self.visit([*s.annotations, *s.variable.annotations, s.variable.type_expr, s.values])
-        with self._scope():
-            self._declare(s.variable)
-            with self._scope():
-                self.visit([s.body])
+        self._scopes.append({})
+        self._declare(s.variable)
+        self._scoped([s.body])
+        self._scopes.pop()
 
 
 def _taken(signature: list[str], others: Sequence[ast.Declaration]) -> bool:
