@@ -11,7 +11,7 @@ from harness.control import controller, program_ledger, program_state
 from harness.plan.probes import Probe, QueueProbe, SwitchProbe
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
-from harness.worlds.mininet.beside import Beside
+from harness.worlds.mininet.switch_thread import SwitchThread
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 
@@ -56,13 +56,13 @@ class SwitchReader:
         wanted = [name for name in addresses if of_all or any(probe.covers(name) for probe in probes)]
         # To read, one does not have to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
-        self._beside = Beside(self._clients)
-        self.stop, self.close = self._beside.stop, self._beside.close
+        self._thread = SwitchThread(self._clients)
+        self.stop, self.close = self._thread.stop, self._thread.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
         """Start reading at the intended model times, or as soon as possible after; the actual times are noted."""
         if self._over_time:
-            self._beside.start("probes", partial(self._read_on, epoch_ns, dilation))
+            self._thread.start("probes", partial(self._read_on, epoch_ns, dilation))
 
     def read_last(self, end_ns: int) -> None:
         """Read what is to be read at the end of the run, when nothing is under way.
@@ -99,7 +99,7 @@ class SwitchReader:
         while True:
             place = min(due, key=lambda number: due[number])
             probe = self._over_time[place]
-            if self._beside.wait_until(epoch_ns + due[place] * dilation):
+            if self._thread.wait_until(epoch_ns + due[place] * dilation):
                 return None
             now_ns = max(0, (time.monotonic_ns() - epoch_ns) // dilation)
             try:

@@ -7,7 +7,7 @@ from functools import partial
 
 from harness.control.rerouting import Rerouting
 from harness.plan.run import Run
-from harness.worlds.mininet.beside import Beside
+from harness.worlds.mininet.switch_thread import SwitchThread
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -31,8 +31,8 @@ class Rerouter:
         ]
         names = dict.fromkeys(name for _, updates in self._changes for name in updates)
         self._clients = {name: GrpcClient(*addresses[name]) for name in names}
-        self._beside = Beside(self._clients)
-        self.stop, self.close = self._beside.stop, self._beside.close
+        self._thread = SwitchThread(self._clients)
+        self.stop, self.close = self._thread.stop, self._thread.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
         """Begin with model time 0 at `epoch_ns` of CLOCK_MONOTONIC. Raises UserError."""
@@ -40,15 +40,15 @@ class Rerouter:
             return
         for client in self._clients.values():
             client.open()
-        self._beside.start("routes", partial(self._write_on, epoch_ns, dilation))
+        self._thread.start("routes", partial(self._write_on, epoch_ns, dilation))
 
     def _write_on(self, epoch_ns: int, dilation: int) -> UserError | None:
         for time_ns, updates in self._changes:
-            if self._beside.wait_until(epoch_ns + time_ns * dilation):
+            if self._thread.wait_until(epoch_ns + time_ns * dilation):
                 return None
             for name, some in updates.items():
                 try:
                     self._clients[name].write(some)
                 except P4RuntimeError as error:
-                    return None if self._beside.ended else UserError(f"switch {name}: new routes: {error}")
+                    return None if self._thread.ended else UserError(f"switch {name}: new routes: {error}")
         return None

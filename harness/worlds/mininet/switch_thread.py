@@ -10,8 +10,8 @@ from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 
 
-class Beside:
-    """Thread that uses these clients until it is stopped; what it fails by is raised then."""
+class SwitchThread:
+    """Thread that uses these clients of switches until it is stopped; what it fails by is raised then."""
 
     def __init__(self, clients: Mapping[str, GrpcClient]) -> None:
         self._clients = clients
