@@ -80,6 +80,8 @@ class Fabric:
         latency_ns: int = 0,  # from the last bit in to the enqueue; PFC frames are not subject to it
         scheduler: Literal["fifo", "round_robin"] = "fifo",  # within a priority; round_robin: over ingress ports
         queue_bytes: int | None = None,  # limits of each queue (port, priority), each port, and of the whole switch
+        yellow_bytes: int | None = None,  # the same of each queue, for packets that a program has given this colour
+        red_bytes: int | None = None,
         queue_packets: int | None = None,
         port_bytes: int | None = None,
         port_packets: int | None = None,

@@ -23,6 +23,9 @@ class TrafficManager(Table):
 
     buffer_bytes: Bytes | None = None  # shared by all ports
     queue_bytes: Bytes | None = None  # the most that the queue of one priority at a port may hold
+    # The most that a queue may hold with a yellow packet that comes to it: programs for chips give packets colours.
+    yellow_bytes: Bytes | None = None
+    red_bytes: Bytes | None = None  # the same with a red packet
     port_bytes: Bytes | None = None  # the most that all queues of a port may hold
     # A lossy queue may hold alpha times what is free of the shared buffer.
     alpha: Alpha | None = None

@@ -128,6 +128,7 @@ _INTRINSIC = {
         ingress_mirror_type="mirror_type",
         ingress_mtu_trunc_len="mtu_trunc_len",
         ingress_mirror_io_select="mirror_io_select",
+        ingress_mirror_deflect="mirror_deflect_on_drop",
         ingress_adv_flow_ctl="adv_flow_ctl",
     ),
     **_fields(
@@ -143,6 +144,7 @@ _INTRINSIC = {
         egress_mirror_type="mirror_type",
         egress_mtu_trunc_len="mtu_trunc_len",
         egress_mirror_io_select="mirror_io_select",
+        egress_mirror_deflect="mirror_deflect_on_drop",
         egress_adv_flow_ctl="adv_flow_ctl",
     ),
 }

@@ -32,9 +32,12 @@ typedef struct p4_packet {
     uint32_t enq_depth;    /* cells of the queue when this packet arrived; depths and times are the traffic manager's */
     uint32_t deq_depth;    /* cells left behind when it left */
     uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
-    uint8_t came_marked;   /* that frame had ECN CE; the driver's */
     uint8_t queue;         /* of those of the highest priority: 0 (as 7) or 7 to 127, the higher first */
-    uint8_t trimmed;       /* the traffic manager left only len bytes of it */
+    uint8_t came_marked : 1; /* that frame had ECN CE; the driver's */
+    uint8_t trimmed : 1;   /* the traffic manager left only len bytes of it */
+    uint8_t color : 2;     /* 0 is green, 1 yellow, 3 red */
+    uint8_t enq_state : 2; /* of the queue: over no threshold of a colour (0), over red's (1), over yellow's, too (2) */
+    uint8_t deq_state : 2;
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */

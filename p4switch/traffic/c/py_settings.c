@@ -118,10 +118,11 @@ static int dscp_classes(PyObject *value, tm_switch *t)
 
 int settings_apply(PyObject *values, tm_switch *t, tm_limits *limits)
 {
-    static char *names[] = {"scheduler", "queue_bytes", "queue_packets", "port_bytes", "port_packets", "buffer_bytes",
-                            "alpha", "cell_bytes", "classes", "equal_priorities", "dscp_classes", NULL};
+    static char *names[] = {"scheduler", "queue_bytes", "yellow_bytes", "red_bytes", "queue_packets", "port_bytes",
+                            "port_packets", "buffer_bytes", "alpha", "cell_bytes", "classes", "equal_priorities", "dscp_classes", NULL};
     static const char *const arbiters[] = {[TM_STRICT] = "strict", [TM_OLDEST] = "oldest",
                                            [TM_LEAST_RECENT] = "least_recent"};
+    PyObject *yellow_bytes = NULL, *red_bytes = NULL;
     PyObject *queue_bytes = NULL, *queue_packets = NULL, *port_bytes = NULL, *port_packets = NULL, *buffer = NULL;
     PyObject *alpha = NULL, *cell = NULL, *equal = NULL, *dscps = NULL, *none = PyTuple_New(0);
     const char *scheduler = NULL, *classes = NULL;
@@ -130,10 +131,12 @@ int settings_apply(PyObject *values, tm_switch *t, tm_limits *limits)
     uint64_t cell_bytes;
     int arbiter = TM_STRICT;
     bool good = none
-        && PyArg_ParseTupleAndKeywords(none, values, "|$sOOOOOOOsOO", names, &scheduler, &queue_bytes, &queue_packets,
-                                       &port_bytes, &port_packets, &buffer, &alpha, &cell, &classes, &equal, &dscps)
+        && PyArg_ParseTupleAndKeywords(none, values, "|$sOOOOOOOOOsOO", names, &scheduler, &queue_bytes,
+                                       &yellow_bytes, &red_bytes, &queue_packets, &port_bytes, &port_packets, &buffer, &alpha, &cell, &classes, &equal, &dscps)
         && setting_scheduler(scheduler, &ports.round_robin) == 0
         && setting_bytes(queue_bytes, "queue_bytes", &ports.queue_bytes) == 0
+        && setting_bytes(yellow_bytes, "yellow_bytes", &set.yellow_bytes) == 0
+        && setting_bytes(red_bytes, "red_bytes", &set.red_bytes) == 0
         && setting_packets(queue_packets, "queue_packets", &ports.queue_packets) == 0
         && setting_bytes(port_bytes, "port_bytes", &ports.port_bytes) == 0
         && setting_packets(port_packets, "port_packets", &ports.port_packets) == 0
@@ -149,11 +152,16 @@ int settings_apply(PyObject *values, tm_switch *t, tm_limits *limits)
         PyErr_SetString(PyExc_ValueError, "alpha: expected buffer_bytes with it");
         return -1;
     }
+    if (set.red_bytes != TM_NO_LIMIT && set.yellow_bytes < set.red_bytes) {
+        PyErr_SetString(PyExc_ValueError, "yellow_bytes: expected red_bytes or more");
+        return -1;
+    }
     set.cell_bytes = (uint32_t)cell_bytes;
     set.arbiter = (uint8_t)arbiter;
     if (arbiter == TM_STRICT)
         set.equal = 0;
     set.managed |= set.buffer_bytes != TM_NO_LIMIT;
+    set.coloured = set.yellow_bytes != TM_NO_LIMIT || set.red_bytes != TM_NO_LIMIT;
     *t = set;
     *limits = ports;
     return 0;

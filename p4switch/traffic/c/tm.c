@@ -157,14 +157,34 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
 }
 
 /* The depth of the queue that a packet is in, was in, or comes to. */
-static uint32_t own_depth(const tm_port *out, const p4_packet *p)
+static uint32_t own_depth(const tm_port *out, const p4_packet *p, uint64_t *bytes)
 {
     uint32_t priority = tm_priority(p);
     const tm_queue *q = &out->queues[priority];
-    if (priority != LANED || !out->lanes)
+    if (priority != LANED || !out->lanes) {
+        *bytes = q->bytes;
         return tm_cells(out->tm, q->bytes, q->packets);
+    }
     const struct tm_lane *lane = &out->lanes->of[queue_number(out, p)];
+    *bytes = lane->bytes;
     return tm_cells(out->tm, lane->bytes, lane->packets);
+}
+
+/* --- colours --------------------------------------------------------------------------------------------------------- */
+
+enum { GREEN, YELLOW, RED = 3 };
+
+static uint8_t colour_state(const tm_switch *t, uint64_t bytes)
+{
+    return bytes > t->yellow_bytes ? 2 : bytes > t->red_bytes ? 1 : 0;
+}
+
+/* Whether a packet's colour lets it into a queue that holds so much. */
+static bool colour_admits(const tm_switch *t, const p4_packet *p, uint64_t bytes)
+{
+    if (p->color == GREEN)
+        return true;
+    return bytes + p->len <= t->yellow_bytes && (p->color == YELLOW || bytes + p->len <= t->red_bytes);
 }
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
@@ -321,11 +341,15 @@ static bool queue_packet(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
     if (number > LANED)
         lanes_of(out);
     p->enq_time = tm_ticks(t, now);
-    p->enq_depth = own_depth(out, p);
+    uint64_t found_bytes;
+    p->enq_depth = own_depth(out, p, &found_bytes);
+    if (t->coloured)
+        p->enq_state = colour_state(t, found_bytes);
     if (port_idle(out, priority, number, now)) {
         out->direct = p;
     } else {
-        if (q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
+        if ((t->coloured && !colour_admits(t, p, found_bytes))
+            || q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
             || out->bytes + p->len > out->limit_bytes || out->packets >= out->limit_packets
             || (q->rounds && !rounds_reserve(q->rounds, p->ingress_port))
             || (t->managed && !buffer_charge(t, q, p)))
@@ -504,7 +528,10 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
     if (out->tm->arbiter == TM_LEAST_RECENT)
         out->queues[tm_priority(p)].served = ++out->turns;
     p->deq_time = tm_ticks(out->tm, now);
-    p->deq_depth = own_depth(out, p);
+    uint64_t left_bytes;
+    p->deq_depth = own_depth(out, p, &left_bytes);
+    if (out->tm->coloured)
+        p->deq_state = colour_state(out->tm, left_bytes);
     return p;
 }
 

@@ -134,9 +134,11 @@ typedef struct tm_switch {
     uint8_t arbiter;    /* a tm_arbiter */
     bool managed;    /* there is a buffer limit, a dynamic threshold or PFC */
     bool dynamic_pfc;
+    bool coloured;   /* yellow_bytes or red_bytes is a limit */
     bool classified; /* class_of_dscp holds; else a packet's PFC class is the priority of its queue */
     uint8_t class_of_dscp[TM_DSCPS];
     double alpha;    /* < 0: none */
+    uint64_t yellow_bytes, red_bytes; /* where `coloured`: of each queue, when a packet of the colour comes */
     uint64_t buffer_bytes, reserved_bytes; /* TM_NO_LIMIT: unlimited; headroom comes out of it */
     uint64_t used_bytes, headroom_used_bytes, max_bytes;
     tm_class *xoff;

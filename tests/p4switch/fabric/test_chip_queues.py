@@ -23,6 +23,7 @@ BLOCKS = {
     "INGRESS": """apply {
         tm.ucast_egress_port = 16;
         tm.qid = hdr.h.kind[6:0];
+        if (hdr.h.value >= 64) { tm.packet_color = (bit<2>) hdr.h.value; }
         if (hdr.h.value == 1) { deparsed.adv_flow_ctl = hdr.wide.a; deparsed.drop_ctl = 1; }
     }""",
     "EGRESS_PARSER": (
@@ -33,6 +34,7 @@ BLOCKS = {
         if (hdr.h.value == 2) { deparsed.adv_flow_ctl = hdr.wide.a; }
         hdr.h.kind = intrinsic.enq_qdepth[7:0];
         hdr.h.value = intrinsic.deq_qdepth[7:0];
+        hdr.wide.a = 28w0 ++ intrinsic.enq_congest_stat ++ intrinsic.deq_congest_stat;
     }""",
 }
 
@@ -167,6 +169,33 @@ def test_limits_are_of_the_highest_priority(tmp_path: Path) -> None:
     assert made.run() == "idle"
     assert balance(made)["drop_buffer"] == 2
     assert marks(sink) == [0, 3, 2, 1]
+
+
+GREEN, YELLOW, RED = 64, 65, 67
+
+
+@pytest.mark.parametrize("queue", [3, 7, 40])
+def test_a_queue_lets_a_packet_in_by_its_colour(tmp_path: Path, queue: int) -> None:
+    """The first packet finds the port idle. Each has 160 bytes: a red one has room with one other, a yellow one two."""
+    colours = (GREEN, RED, GREEN, RED, YELLOW, YELLOW, RED, GREEN, GREEN, YELLOW)
+    frames = [(i, packet(queue, i, command=colour)) for i, colour in enumerate(colours)]
+    made, sink = network(tmp_path, frames, yellow_bytes=480, red_bytes=320, queue_bytes=800)
+    assert made.run() == "idle"
+    assert marks(sink) == [0, 1, 2, 4, 7, 8]
+    assert balance(made)["drop_buffer"] == 4
+    states = [data[5] for _, data in sink.got]
+    assert states == [0b0000, 0b0010, 0b0001, 0b0000, 0b0100, 0b1000]
+
+
+def test_colours_mean_nothing_without_thresholds(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [(i, packet(3, i, command=RED)) for i in range(10)], queue_bytes=800)
+    assert made.run() == "idle"
+    assert (len(sink.got), {data[5] for _, data in sink.got}) == (6, {0})
+
+
+def test_yellow_packets_have_as_much_room_as_red_ones(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="yellow_bytes: expected red_bytes or more"):
+        network(tmp_path, [], yellow_bytes=100, red_bytes=200)
 
 
 @pytest.mark.parametrize("queue", [7, 9])

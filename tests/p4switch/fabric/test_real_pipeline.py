@@ -13,6 +13,7 @@ from p4switch.engine import build, build_traced, objects
 from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, plain
 from tests.p4switch.architectures import tofino
+from tests.p4switch.architectures.test_tna import MIRROR, MIRRORED
 
 PROGRAM = Path(__file__).parent / "everything.p4"
 UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DROP_EGRESS = range(1, 10)
@@ -144,3 +145,37 @@ def test_a_chip_deflects_once_what_a_queue_has_no_room_for(tmp_path: Path, asks:
     assert {each[1] for _, each in aside.got} == ({1} if deflected else set())
     assert len(straight.got) + len(aside.got) + terms["drop_buffer"] == 40
     assert terms["drop_buffer"], "the other queue may have no room, either"
+
+
+@pytest.mark.parametrize(("side", "asks"), [("ingress", 0), ("ingress", 1), ("egress", 0), ("egress", 1)])
+def test_t2na_deflects_a_mirrored_packet_if_it_asks_for_it(tmp_path: Path, side: str, asks: int):
+    """Packets go to port 2, and a mirror of each to port 1, which has little room."""
+    network = Fabric()
+    hosts = [Host([(0, frame(0, 1, 500, mark=i)) for i in range(40)]), Host(), Host(), Host()]
+    for host in hosts:
+        network.add_host(host)
+    mirrored = f"{MIRRORED} deparsed.mirror_deflect_on_drop = {asks};"
+    blocks = {
+        "ingress": {"INGRESS": f"apply {{ tm.ucast_egress_port = 2; {mirrored} }}", "INGRESS_DEPARSER": MIRROR},
+        "egress": {
+            "INGRESS": "apply { tm.ucast_egress_port = 2; }",
+            "EGRESS": f"apply {{ if (intrinsic.egress_port == 2) {{ {mirrored} }} }}",
+            "EGRESS_DEPARSER": MIRROR,
+        },
+    }
+    switch = tofino.switch(tmp_path, "t2na", **blocks[side])
+    states = PACKET_PATHS.find("t2na.Switch").states
+    session = objects.packed(states["mirror"].kind, {"enabled": 1, "unicast": 1, "port": 1})
+    switch.object_write("$mirror", 5, session)
+    members = {"deflect_port": 3, "deflect_enabled": 1}
+    switch.object_write("$device", 0, objects.packed(states["device"].kind, members))
+    node = network.add_switch(switch, queue_bytes=2000)
+    for i in range(4):
+        network.connect(i, 0, node, i, rate_bps=(100, 10, 400, 400)[i] * GBPS, delay_ns=500)
+    assert network.run() == "idle"
+    terms = balance(network)
+    _, mirrors, straight, aside = hosts
+    assert len(straight.got) == 40
+    assert 0 < len(mirrors.got) < 40
+    assert bool(aside.got) == bool(asks)
+    assert len(mirrors.got) + len(aside.got) + terms["drop_buffer"] == 40

@@ -90,9 +90,9 @@ static void write_egress_front(p4_switch *sw, const phv *p, uint32_t length, uin
     const p4_packet *base = &p->base;
     uint64_t waited = nanoseconds(sw, base->deq_time - base->enq_time);
     p4_st16(to, base->egress_port & 0x1ff);
-    p4_st32(to + 2, min32(base->enq_depth, DEPTH_MAX) << 8);
+    p4_st32(to + 2, min32(base->enq_depth, DEPTH_MAX) << 8 | base->enq_state);
     p4_st32(to + 6, (uint32_t)(nanoseconds(sw, base->enq_time) & p4_mask64(QUEUE_TIME_BITS)));
-    p4_st32(to + 10, min32(base->deq_depth, DEPTH_MAX) << 8);
+    p4_st32(to + 10, min32(base->deq_depth, DEPTH_MAX) << 8 | base->deq_state);
     to[14] = 0;
     p4_st32(to + 15, (uint32_t)(waited < p4_mask64(QUEUE_TIME_BITS) ? waited : p4_mask64(QUEUE_TIME_BITS)));
     p4_st16(to + 19, p->rid);
@@ -131,6 +131,7 @@ static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
     p->base.egress_port = port;
     p->base.priority = min32(p->qid, MAX_PRIORITY);
     p->base.queue = p->qid;
+    p->base.color = p->color & 3;
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
 }
 
@@ -268,12 +269,14 @@ static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
     memcpy(to, bytes, min32(n, sizeof bytes));
 }
 
-/* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. */
-static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n)
+/* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. `deflect`: a
+ * queue that has no room for it may send it to another one. */
+static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n, int deflect)
 {
     frame = frame_widened(sw, frame, n);
     write_chunks(frame->data, chunks, n);
     phv *q = successor(sw, p, frame);
+    q->deflect = (uint8_t)deflect;
     NEW_COPY(q);
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, id, q->copy, NULL, 0);
     sw->counts.cloned++;
@@ -351,7 +354,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
     if (P4_UNLIKELY(get_ig_mirror_emitted(p)) && get_ingress_mirror_type(p) && !(dropped & DROP_MIRROR)) {
         const uint64_t chunks[] = CHUNKS(ig_mirror);
         mirror(sw, p, frame_copy(sw, p->base.frame), (uint32_t)get_ig_mirror_session(p), chunks,
-               (uint32_t)get_ig_mirror_bytes(p));
+               (uint32_t)get_ig_mirror_bytes(p), (int)get_ingress_mirror_deflect(p));
     }
     const int kept = !(dropped & DROP_PACKET);
     const destinations to = {
@@ -484,7 +487,7 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     if (P4_UNLIKELY(mirrored)) {
         const uint64_t chunks[] = CHUNKS(eg_mirror);
         mirror(sw, p, incoming ? incoming : frame_copy(sw, frame), (uint32_t)get_eg_mirror_session(p), chunks,
-               (uint32_t)get_eg_mirror_bytes(p));
+               (uint32_t)get_eg_mirror_bytes(p), (int)get_egress_mirror_deflect(p));
     }
     if (P4_UNLIKELY(dropped & DROP_PACKET)) {
         drop(sw, p, port, P4_DROP_PROGRAM_EGRESS);
