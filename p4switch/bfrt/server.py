@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import grpc
 
@@ -27,6 +27,7 @@ from p4switch.p4runtime.device import Device, State
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
+from p4switch.p4runtime.profiles import Undo
 from p4switch.p4runtime.server import Outgoing
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -143,7 +144,7 @@ class BfRuntimeServer:
         if target.pipe_id not in (ALL_PIPES, PIPE):
             invalid(f"target: pipe {target.pipe_id}; expected {PIPE}, the only one, or {ALL_PIPES:#x} for all")
 
-    def _check_request(self, request: Message, entries: Sequence[Message]) -> None:
+    def _check_request(self, request: Message, entries: Iterable[Message]) -> None:
         self._check_target(request.target)
         if request.p4_name:
             self._check_name(request.p4_name)
@@ -152,39 +153,47 @@ class BfRuntimeServer:
                 self._check_target(entry.table_entry.entry_tgt)
 
     def _write(self, request: Message, context: Any) -> Message:
-        self._check_request(request, [update.entity for update in request.updates])
-        if request.atomicity == _Write.DATAPLANE_ATOMIC:
-            unimplemented("DATAPLANE_ATOMIC is not supported")
-        response = bfruntime_pb2.WriteResponse()
         asked = dict(context.invocation_metadata() or ())
         ignores, tells = asked.get("ignore_not_found") == "1", asked.get("error_in_resp") == "1"
-        _, wants = self._streams.get(request.client_id, (None, _Wants()))
-        more = {"client": Client(request.client_id, wants), "target": request.target}
-        steps = [partial(self._tables.write, update, **more) for update in request.updates]
+        until = None
         if "deadline_sec" in asked or "deadline_nsec" in asked:
             until = time.monotonic() + _seconds(asked, "deadline_sec") + _seconds(asked, "deadline_nsec") / 1e9
-            steps = [partial(_in_time, step, until) for step in steps]
+        self._check_request(request, (update.entity for update in request.updates))
+        if request.atomicity == _Write.DATAPLANE_ATOMIC:
+            unimplemented("DATAPLANE_ATOMIC is not supported")
+        _, wants = self._streams.get(request.client_id, (None, _Wants()))
+        client = Client(request.client_id, wants)
         absent: list[int] = []
-        if ignores:
-            steps = [
-                partial(_unless_absent, step, place, absent) if update.type == bfruntime_pb2.Update.DELETE else step
-                for place, (step, update) in enumerate(zip(steps, request.updates, strict=True))
-            ]
-        errors = [bfruntime_pb2.Error() for _ in steps]
+
+        def step(place: int, state: State) -> Undo:
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError
+            update = request.updates[place]
+            try:
+                return self._tables.write(update, state, client, request.target)
+            except P4RuntimeError as error:
+                if not ignores or update.type != bfruntime_pb2.Update.DELETE or error.code != code_pb2.NOT_FOUND:
+                    raise
+                absent.append(place)
+                return lambda: None
+
+        errors: list[Message] = []
+        steps = _Steps(len(request.updates), step)
         try:
             self._device.apply(steps, all_or_none=request.atomicity == _Write.ROLLBACK_ON_ERROR, at_once=False)
+        except TimeoutError:
+            raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "the time that the client gave is over") from None
         except P4RuntimeError as error:
             if not error.errors:
                 raise
-            if any(e.canonical_code == code_pb2.DEADLINE_EXCEEDED for e in error.errors):
-                raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "the time that the client gave is over") from error
             errors = [bfruntime_pb2.Error(canonical_code=e.canonical_code, message=e.message) for e in error.errors]
             if not tells:
                 raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
-        for place in absent:
-            errors[place].code = code_pb2.NOT_FOUND
+        response = bfruntime_pb2.WriteResponse()
         if tells or ignores:
-            response.status.extend(errors)
+            response.status.extend(errors or [bfruntime_pb2.Error() for _ in steps])
+            for place in absent:
+                response.status[place].code = code_pb2.NOT_FOUND
         return response
 
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
@@ -294,22 +303,26 @@ def _seconds(asked: Mapping[str, Any], name: str) -> int:
     return int(text)
 
 
-def _in_time(step: Callable[[Any], Any], until: float, state: Any) -> Any:
-    """Take a step unless it is too late."""
-    if time.monotonic() > until:
-        raise P4RuntimeError(code_pb2.DEADLINE_EXCEEDED, "not done in time")
-    return step(state)
+class _Steps(Sequence[Callable[[State], Undo]]):
+    """Steps of a batch, each made when it is taken, as there may be very many."""
 
+    def __init__(self, count: int, step: Callable[[int, State], Undo]) -> None:
+        self._places = range(count)
+        self._step = step
 
-def _unless_absent(step: Callable[[Any], Any], place: int, absent: list[int], state: Any) -> Any:
-    """Take a step, and note its place if it deletes what does not exist."""
-    try:
-        return step(state)
-    except P4RuntimeError as error:
-        if error.code != code_pb2.NOT_FOUND:
-            raise
-        absent.append(place)
-        return lambda: None
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int) -> Callable[[State], Undo]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Callable[[State], Undo]]: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return [self[place] for place in self._places[at]]
+        return partial(self._step, self._places[at])
 
 
 async def _abort(context: Any, error: P4RuntimeError) -> NoReturn:

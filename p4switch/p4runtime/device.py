@@ -341,24 +341,31 @@ class Device:
         """Take steps, each of which changes the state and returns how to undo it, or changes nothing and raises.
 
         With `all_or_none` the first error undoes what was done before; `at_once` lets no packet see the steps half
-        done. Raises P4RuntimeError, with an error for each step.
+        done. A step may give up all that is left by a TimeoutError, which counts as an error and is raised.
+        Raises P4RuntimeError, with an error for each step.
         """
         part = None if at_once else _UPDATES_AT_ONCE
         with self._control, self._lock if at_once else nullcontext():
             state = self._current()
             undos: list[Undo] = []
             errors: list[tuple[int, P4RuntimeError]] = []
-            with closing(self._in_parts(enumerate(steps), part)) as taken:
-                for position, step in taken:
-                    try:
-                        undos.append(step(state))
-                    except P4RuntimeError as error:
-                        errors.append((position, error))
-                        if all_or_none:
-                            break
-            if errors and all_or_none:
+            late: TimeoutError | None = None
+            try:
+                with closing(self._in_parts(enumerate(steps), part)) as taken:
+                    for position, step in taken:
+                        try:
+                            undos.append(step(state))
+                        except P4RuntimeError as error:
+                            errors.append((position, error))
+                            if all_or_none:
+                                break
+            except TimeoutError as error:
+                late = error
+            if all_or_none and (errors or late is not None):
                 for undo in self._in_parts(reversed(undos), part):
                     undo()
+            if late is not None:
+                raise late
         if errors:
             raise batch_error("write", _errors(len(steps), errors, all_or_none))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -206,10 +207,25 @@ def test_a_parameter_that_is_not_given_stays_with_the_same_action(client: Client
 
 def test_what_comes_after_the_deadline_is_not_done(client: Client) -> None:
     batch = [route(client, kind, action="drop") for kind in (1, 2)]
+    for atomicity in ("CONTINUE_ON_ERROR", "ROLLBACK_ON_ERROR"):
+        late = (("deadline_sec", "0"), ("deadline_nsec", "0"))
+        with pytest.raises(grpc.RpcError) as raised:
+            client.write("INSERT", *batch, metadata=late, atomicity=atomicity)
+        assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        assert client.read(client.entry(ROUTE)) == []
+
+
+@pytest.mark.parametrize(("atomicity", "kept"), [("CONTINUE_ON_ERROR", 2), ("ROLLBACK_ON_ERROR", 0)])
+def test_a_batch_that_takes_too_long_is_cut_short(
+    client: Client, monkeypatch: pytest.MonkeyPatch, atomicity: str, kept: int
+) -> None:
+    times = iter([0.0, 0.1, 0.2, 9.0])
+    monkeypatch.setattr("p4switch.bfrt.server.time", SimpleNamespace(monotonic=lambda: next(times)))
+    batch = [route(client, kind, action="drop") for kind in range(1, 5)]
     with pytest.raises(grpc.RpcError) as raised:
-        client.write("INSERT", *batch, metadata=(("deadline_sec", "0"), ("deadline_nsec", "0")))
+        client.write("INSERT", *batch, metadata=(("deadline_sec", "1"),), atomicity=atomicity)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert client.read(client.entry(ROUTE)) == []
+    assert len(client.read(client.entry(ROUTE))) == kept
 
 
 def test_insert_or_modify_does_either(client: Client) -> None:

@@ -27,6 +27,7 @@ _STREAMS = 10
 _CALL_S = 120.0
 _ALL_PIPES = 0xFFFF
 _ARCHITECTURES = ("tna", "t2na")
+_FADING = Path(__file__).with_name("fading.p4")
 _SERVICE = "/bfrt_proto.BfRuntime/"
 _REQUEST_OF = {
     "Write": bfruntime_pb2.WriteRequest,
@@ -66,6 +67,23 @@ class _Maker(Filler):
         into.table_flags.mod_del = rng.random() < 0.3
         if rng.random() < 0.05:
             self.fill(into)
+
+    def attribute(self, into: Message) -> None:
+        """Make an attribute that the table may have."""
+        rng = self.rng
+        kinds = {"EntryScope": "entry_scope", "IdleTimeout": "idle_table", "port_status_notif_cb": "port_status_notify"}
+        table = rng.choice([t for t in self._tables if t["attributes"]])
+        into.table_id = table["id"]
+        kind = kinds.get(rng.choice(table["attributes"]), "dyn_key_mask")
+        getattr(into, kind).SetInParent()
+        self.fill(getattr(into, kind))
+        if kind == "entry_scope" and rng.random() < 0.7:
+            into.entry_scope.CopyFrom(bfruntime_pb2.EntryScope(pipe_scope={"predef": rng.randrange(2)}))
+
+    def operation(self, into: Message) -> None:
+        """Make an operation that a table has."""
+        table = self.rng.choice([t for t in self._tables if t["supported_operations"]])
+        into.table_id, into.table_operations_type = table["id"], self.rng.choice(table["supported_operations"])
 
     def _number(self, info: dict[str, Any], most: int) -> bytes:
         length = size(width_of(info)) + (self.rng.random() < 0.01)
@@ -116,6 +134,7 @@ class BfRuntime(Attack):
             arch: [compile_program(P4SRC / name, [P4SRC], arch=arch) for name in ("ecn.p4", "int.p4")]
             for arch in _ARCHITECTURES
         }
+        self._programs["tna"].append(compile_program(_FADING, arch="tna"))
 
     def attempt(self, rng: random.Random) -> int:
         arch = rng.choice(_ARCHITECTURES)
@@ -132,6 +151,7 @@ class BfRuntime(Attack):
             for _ in range(_REQUESTS):
                 method, last = _request(program, maker)
                 _call(channel, method, last, [each for each in _METADATA if rng.random() < 0.05])
+            server.poll()
             for _ in range(_STREAMS):
                 last = _stream(channel, maker)
             self._still_right(channel, fixed)
@@ -162,20 +182,36 @@ def _request(program: Compiled, maker: _Maker) -> tuple[str, bytes]:
     method = rng.choices(list(_REQUEST_OF), (24, 10, 1, 1))[0]
     message = _REQUEST_OF[method]()
     if method in ("Write", "Read"):
-        message.target.pipe_id = _ALL_PIPES
+        message.target.pipe_id = _ALL_PIPES if rng.random() < 0.9 else 0
     if method == "Write":
         message.atomicity = rng.choice((0, 0, 0, 1, 2))
         for _ in range(rng.choice((1, 1, 3, 20))):
             update = message.updates.add(type=rng.choice((*_CHANGES, rng.randrange(7))))
-            if rng.random() < 0.95:
+            how = rng.random()
+            if how < 0.85:
                 maker.entry(update.entity.table_entry)
+            elif how < 0.92:
+                maker.attribute(update.entity.table_attribute)
+            elif how < 0.95:
+                maker.operation(update.entity.table_operation)
             else:
                 maker.fill(update)
     elif method == "Read":
         for _ in range(rng.choice((1, 2))):
             entity = message.entities.add()
-            if rng.random() < 0.8:
+            how = rng.random()
+            if how < 0.6:
                 maker.entry(entity.table_entry)
+                entity.table_entry.table_flags.from_hw = rng.random() < 0.5
+                if rng.random() < 0.2:
+                    entity.table_entry.handle_id = rng.randrange(4)
+            elif how < 0.7:
+                maker.attribute(entity.table_attribute)
+            elif how < 0.8:
+                found = bfruntime_pb2.TableEntry()
+                maker.entry(found)
+                entity.handle.table_id = found.table_id
+                entity.handle.key.CopyFrom(found.key)
             else:
                 maker.fill(entity)
     elif method == "SetForwardingPipelineConfig":
