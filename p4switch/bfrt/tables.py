@@ -33,6 +33,7 @@ _MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
 _MOST_MEMBERS = (1 << 31) - 1  # of what P4Runtime's size of a group can be
 _UNLIMITED = (1 << 64) - 1
 _FOR_ZERO = (1 << 32) - 1
+_DEFAULT_ENTRY = 1  # the handle of a default entry
 _COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 _RATES = {
     1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
@@ -105,7 +106,7 @@ class Table(ABC):
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
-        """The number of each key that a client has asked for, from 1 on."""
+        """The number of each key that a client has asked for; that of the default entry comes first."""
         self._keys_of: dict[int, Message] = {}
         self._known: dict[bytes, dict[int, bytes]] = {}
         """The counts of each key, by field, as they were last read from the hardware, or written."""
@@ -193,6 +194,7 @@ class Table(ABC):
             (self._know_read if flags.from_hw else self._as_known)(found)
         wanted = {f.field_id for f in entry.data.fields}
         for each in found:
+            each.is_default_entry = entry.is_default_entry
             if flags.key_only:
                 each.ClearField("data")
                 if value == "handle_id":
@@ -268,7 +270,7 @@ class Table(ABC):
             not_found(f"{self.name}: the entry does not exist")
         whole = found[0].key.SerializeToString(deterministic=True)
         if whole not in self._handles:
-            self._handles[whole] = len(self._handles) + 1
+            self._handles[whole] = _DEFAULT_ENTRY + 1 + len(self._handles)
             self._keys_of[self._handles[whole]] = found[0].key
         return self._handles[whole]
 
@@ -276,11 +278,15 @@ class Table(ABC):
         """Return a query with the key that its handle stands for. Raises P4RuntimeError (NOT_FOUND)."""
         if entry.WhichOneof("value") != "handle_id":
             return entry
+        made = bfruntime_pb2.TableEntry()
+        made.CopyFrom(entry)
+        if entry.handle_id == _DEFAULT_ENTRY:
+            made.ClearField("handle_id")
+            made.is_default_entry = True
+            return made
         key = self._keys_of.get(entry.handle_id)
         if key is None:
             not_found(f"{self.name}: no entry has the handle {entry.handle_id}")
-        made = bfruntime_pb2.TableEntry()
-        made.CopyFrom(entry)
         made.key.CopyFrom(key)
         return made
 

@@ -253,6 +253,9 @@ def test_an_entry_is_read_by_its_handle(client: Client) -> None:
     client.write("DELETE", route(client, 8))
     ((code, _),) = refused(client.read, by_handle)
     assert code == code_pb2.NOT_FOUND
+    by_handle.handle_id = 1  # the default entry
+    by_handle.table_flags.key_only = False
+    assert [e["action"] for e in client.read(by_handle)] == ["NoAction"]
     by_handle.handle_id = 99
     ((code, message),) = refused(client.read, by_handle)
     assert (code, "no entry has the handle 99" in message) == (code_pb2.NOT_FOUND, True)
