@@ -2,5 +2,5 @@
 
     python -m tools.attack [KIND...] [--minutes N | --short] [--seed N] [--jobs N]
 
-docs/security.md says what each kind does.
+The file of a kind says what it does and what must hold; docs/security.md lists the kinds.
 """
