@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.columns.column import Column, HostRecord, Table
+from harness.columns.column import Column, HostRecord, Table, filled_by
 
 OPERATIONS = Table(
     "operations",
@@ -28,4 +28,4 @@ PEAKS = Table(
 
 def recorded_by_hosts() -> list[Column]:
     """Return the columns of operations that hosts record, in the order of their records."""
-    return [column for column in OPERATIONS.columns if isinstance(column.source, HostRecord)]
+    return [column for column, _ in filled_by(HostRecord, OPERATIONS.columns)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Computed:
 Source = (
     Sender | Receiver | Session | Sampled | PortCounter | NicCounter | ManagerCounter | HostRecord | Place | Computed
 )
+_Source = TypeVar("_Source", bound=Source)
 COMPUTED = Computed()
 PLACE = Place()
 
@@ -146,4 +149,9 @@ class Table:
     @property
     def places(self) -> tuple[Column, ...]:
         """The columns that say where a value was read."""
-        return tuple(column for column in self.columns if isinstance(column.source, Place))
+        return tuple(column for column, _ in filled_by(Place, self.columns))
+
+
+def filled_by(kind: type[_Source], columns: Iterable[Column]) -> list[tuple[Column, _Source]]:
+    """Return the columns with this kind of source, each with its source."""
+    return [(column, column.source) for column in columns if isinstance(column.source, kind)]

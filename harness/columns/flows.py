@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from harness.columns.column import Column, Joining, Receiver, Row, Sender, Session, Table, Total
+from harness.columns.column import Column, Joining, Receiver, Row, Sender, Session, Table, Total, filled_by
 
 COUNTS_PREFIX = "stats."  # of what is asked for: a count of the flow's queue pair
 MAX_LATENCY, MEAN_LINKS, SHORTEST_LINKS, MEAN_WEIGHT = "max_latency_ns", "mean_links", "shortest_links", "mean_weight"
@@ -216,19 +216,9 @@ def further(asked: str) -> Column:
 
 def of_session() -> list[tuple[Column, Session]]:
     """Return the numbers that the run's session knows of flows, each with its source."""
-    return [(column, column.source) for column in FLOWS.columns if isinstance(column.source, Session) and column.type]
+    return [(column, source) for column, source in filled_by(Session, FLOWS.columns) if column.type]
 
 
 def all_columns(asked: Iterable[str]) -> list[Column]:
     """Return the usual columns, and those that are asked for behind them."""
     return [*usual(), *map(further, asked)]
-
-
-def of_senders(columns: Sequence[Column]) -> list[tuple[Column, Sender]]:
-    """Return the columns that senders fill, each with its source."""
-    return [(column, column.source) for column in columns if isinstance(column.source, Sender)]
-
-
-def of_receivers(columns: Sequence[Column]) -> list[tuple[Column, Receiver]]:
-    """Return the columns that receivers fill, each with its source."""
-    return [(column, column.source) for column in columns if isinstance(column.source, Receiver)]

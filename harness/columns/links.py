@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.columns.column import PLACE, Column, PortCounter, Table
+from harness.columns.column import PLACE, Column, PortCounter, Table, filled_by
 
 LINKS = Table(
     "links",
@@ -32,4 +32,4 @@ LINKS = Table(
 
 def counted() -> list[tuple[Column, PortCounter]]:
     """Return the columns that ports count, each with its source."""
-    return [(column, column.source) for column in LINKS.columns if isinstance(column.source, PortCounter)]
+    return filled_by(PortCounter, LINKS.columns)

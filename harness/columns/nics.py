@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.columns.column import Column, NicCounter, Table
+from harness.columns.column import Column, NicCounter, Table, filled_by
 
 NICS = Table(
     "nic",
@@ -40,8 +40,7 @@ NICS = Table(
 def counts(stats: object) -> dict[str, int]:
     """Return the counts of one NIC, from its `host_agents.messages.NicStats`."""
     found: dict[str, int] = {}
-    for column in NICS.columns:
-        if isinstance(column.source, NicCounter):
-            value = getattr(stats, column.source.attribute)
-            found[column.name] = sum(value) if isinstance(value, list) else value
+    for column, source in filled_by(NicCounter, NICS.columns):
+        value = getattr(stats, source.attribute)
+        found[column.name] = sum(value) if isinstance(value, list) else value
     return found

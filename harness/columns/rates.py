@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter, methodcaller
 
-from harness.columns.column import Column, Sampled, Table
+from harness.columns.column import Column, Sampled, Table, filled_by
 
 RATES = Table(
     "rates",
@@ -41,7 +41,7 @@ RATES = Table(
 
 def sampled() -> list[tuple[Column, Sampled]]:
     """Return the columns that are sampled at queue pairs, each with its source."""
-    return [(column, column.source) for column in RATES.columns if isinstance(column.source, Sampled)]
+    return filled_by(Sampled, RATES.columns)
 
 
 def getters() -> list[Callable[[object], float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.columns.column import Column, ManagerCounter, Table
+from harness.columns.column import Column, ManagerCounter, Table, filled_by
 
 PORT = Table(
     "port",
@@ -37,8 +37,4 @@ PRIORITY = Table(
 
 def in_mininet() -> tuple[str, ...]:
     """Return the names of what every switch process tells of its ports."""
-    return tuple(
-        column.name
-        for column in PORT.columns
-        if isinstance(column.source, ManagerCounter) and column.source.in_mininet
-    )
+    return tuple(column.name for column, source in filled_by(ManagerCounter, PORT.columns) if source.in_mininet)

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.columns.column import Column, Joining, Receiver
-from harness.columns.flows import of_receivers, of_senders
+from harness.columns.column import Column, Joining, Receiver, Sender, filled_by
 
 if TYPE_CHECKING:
     from harness.workloads import Flow
@@ -21,8 +20,8 @@ class FlowColumns:
     """The columns of a run's flows by who fills them, and what stands in them before."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self.of_senders = [column for column, _ in of_senders(columns)]
-        receivers = of_receivers(columns)
+        self.of_senders = [column for column, _ in filled_by(Sender, columns)]
+        receivers = filled_by(Receiver, columns)
         self.when_delivered = [(column, source) for column, source in receivers if source.when_delivered]
         self.at_the_end = [(column, source) for column, source in receivers if not source.when_delivered]
         self.unknown = unknown(columns)
@@ -82,7 +81,7 @@ def _unknown(column: Column) -> float:
 
 def unknown(columns: Sequence[Column]) -> dict[str, float]:
     """Return the columns that senders and receivers fill, before any of them has told what it knows."""
-    return {column.name: _unknown(column) for column, _ in (*of_senders(columns), *of_receivers(columns))}
+    return {column.name: _unknown(column) for column, _ in (*filled_by(Sender, columns), *filled_by(Receiver, columns))}
 
 
 @dataclass(slots=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from harness.columns.column import Column
-from harness.columns.flows import of_receivers, of_senders
+from harness.columns.column import Column, Receiver, Sender, filled_by
 from harness.columns.rates import getters
 from harness.measure.flow_record import Counts, Sent
 from harness.workloads.collective_record import CollectiveReport
@@ -131,8 +130,8 @@ class HostSession:
         """
         self._senders = senders or {}
         self._getters = getters()
-        self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in of_senders(columns)]
-        sources = [source for _, source in of_receivers(columns)]
+        self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in filled_by(Sender, columns)]
+        sources = [source for _, source in filled_by(Receiver, columns)]
         self._counts = _names(count for source in sources for count in source.counts)
         self._delivered_counts = _names(count for source in sources if source.when_delivered for count in source.counts)
         self.nic = nic

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from harness.columns.flows import of_receivers, usual
+from harness.columns.column import Receiver, filled_by
+from harness.columns.flows import usual
 from harness.measure.flow_record import Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
@@ -178,7 +179,7 @@ def test_the_end_of_a_run_that_was_cut_short() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 20_000)]))
     hosts.session.start_due(10_000)
     so_far = replace(SENT, completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
-    counts = dict.fromkeys((count for _, source in of_receivers(usual()) for count in source.counts), 7)
+    counts = dict.fromkeys((count for _, source in filled_by(Receiver, usual()) for count in source.counts), 7)
     reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: counts}, {2: 400})]
     hosts.session.end(reports)
     record, late = hosts.session.records
