@@ -132,6 +132,8 @@ class _Follower:
             yield f"checksum {_short(event['field'])} is wrong"
         elif kind in ("Cloned", "Multicast", "Resubmitted", "Recirculated", "ParserFailed"):
             yield kind.lower() + "".join(f" {event[key]}" for key in ("session", "group", "error") if key in event)
+        elif kind == "Generated":
+            yield f"application {event['application']} generates a packet"
         elif kind == "QueueStopped":
             yield f"queue {event['queue']} of port {event['port']} {'stops' if event['stopped'] else 'goes on'}"
         elif kind == "Logged":

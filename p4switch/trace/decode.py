@@ -66,7 +66,7 @@ class Decoder:
             self._pipeline, self._table, self._action, self._statement, self._condition, self._register,
             self._counter, self._meter, self._log, self._digest, self._enqueue, self._dequeue, self._clone,
             self._multicast, self._resubmit, self._recirculate, self._drop, self._emit, self._transmit, self._extern,
-            self._stop_queue,
+            self._generate, self._stop_queue,
         )  # fmt: skip
 
     def __call__(self, raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
@@ -276,6 +276,9 @@ class Decoder:
 
     def _recirculate(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Recirculated(**self._asked(common, "recirculate"))
+
+    def _generate(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
+        return ev.Generated(**common, application=value, made=extra)
 
     def _stop_queue(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.QueueStopped(**common, port=value, queue=extra // 2, stopped=bool(extra % 2))

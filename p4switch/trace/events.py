@@ -216,6 +216,12 @@ class Recirculated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Generated(Event):
+    application: int  # of the packet generator
+    made: int  # number of the copy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStopped(Event):
     port: int
     queue: int

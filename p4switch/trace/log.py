@@ -87,6 +87,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
     ev.Multicast: lambda e: [_at(e) + f"Multicast requested for packet with multicast group {e.group}"],
     ev.Resubmitted: lambda e: [_at(e) + "Resubmitting packet"],
     ev.Recirculated: lambda e: [_at(e) + "Recirculating packet"],
+    ev.Generated: lambda e: [f"Application {e.application} generates a packet"],
     ev.QueueStopped: lambda e: [f"{'Stopping' if e.stopped else 'Releasing'} queue {e.queue} of port {e.port}"],
     ev.Dropped: lambda e: [_at(e) + f"Dropping packet: {e.reason}"],
     ev.Emitted: lambda e: [f"Deparsing header '{e.header.partition('.')[2] or e.header}'"],

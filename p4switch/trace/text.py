@@ -93,6 +93,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
     ev.Multicast: lambda e: [f"  multicast to group {e.group}"],
     ev.Resubmitted: lambda e: ["  resubmitted"],
     ev.Recirculated: lambda e: ["  recirculated"],
+    ev.Generated: lambda e: [f"  application {e.application} generates a packet, as copy {e.made}"],
     ev.QueueStopped: lambda e: [f"  queue {e.queue} of port {e.port} {'stops' if e.stopped else 'goes on'}"],
     ev.Dropped: lambda e: [("  dropped", "bold red"), f": {e.reason}"],
     ev.Emitted: lambda e: ["    emit ", (e.header, "cyan")],

@@ -12,7 +12,7 @@ from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
 from p4switch.architectures.ports import DROP_PORT
 from p4switch.architectures.tna.fixed import fixed_tables
-from p4switch.architectures.tna.state import PortState, states
+from p4switch.architectures.tna.state import BUFFER_CELLS, PortState, states
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
@@ -20,6 +20,9 @@ COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_
 
 MIRROR_CHUNKS = 8
 """Fields of 64 bits for what is in front of a mirrored packet."""
+
+PKTGEN_CHUNKS = 2
+"""Fields of 64 bits for what a packet has the packet generator send."""
 
 _SESSIONS = 1024
 
@@ -74,7 +77,7 @@ def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: M
         named=True,
         deflects=True,
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
-        constants=constants,
+        constants={**constants, "BUFFER_CELLS": BUFFER_CELLS},
         states=states,
     )
 
@@ -120,6 +123,7 @@ _INTRINSIC = {
     **_sent("ig_mirror", "ig_mirror", MIRROR_CHUNKS),
     **_sent("eg_mirror", "eg_mirror", MIRROR_CHUNKS),
     **_sent("resubmit", "ig_resubmit", 2),
+    **_sent("ig_pktgen", "ig_pktgen", PKTGEN_CHUNKS),
     **_fields(
         "ig_intr_md_for_dprsr",
         ingress_drop_ctl="drop_ctl",

@@ -6,6 +6,8 @@ from p4switch.architectures.extern import ExternType
 from p4switch.architectures.packet_path import State
 
 PORTS = 512
+APPLICATIONS = 16
+BUFFER_CELLS = 1024  # of 16 bytes
 
 
 class PortState(ExternType):
@@ -46,6 +48,27 @@ class DeviceState(ExternType):
     cell = (("cpu_port", 16), ("cpu_enabled", 8), ("deflect_port", 16), ("deflect_qid", 8), ("deflect_enabled", 8))
 
 
+class PktgenState(ExternType):
+    """An application of the packet generator, which all pipes have.
+
+    What triggers it is 1 for a packet that is recirculated with the bits of `value` where `mask` has ones, in the first
+    4 bytes (TNA) or 16 (T2NA), and 2 for a packet for which the deparser emits to a `Pktgen`. It generates so many
+    batches of so many packets, all of them at once, which come by `port` of the pipe and have `length` bytes of the
+    buffer from `offset` on.
+    """
+
+    cell = (
+        ("value", 128), ("mask", 128), ("batches", 32), ("packets", 32), ("offset", 16), ("length", 16),
+        ("enabled", 8), ("trigger", 8), ("port", 8),
+    )  # fmt: skip
+
+
+class PktgenBufferState(ExternType):
+    """Bytes of the packet generator's buffer, the first in the highest bits."""
+
+    cell = (("bytes", 128),)
+
+
 def states(port: type[PortState], sessions: int) -> dict[str, State]:
     """Return the states by the names that the C of the packet's path has for them."""
     return {
@@ -53,4 +76,6 @@ def states(port: type[PortState], sessions: int) -> dict[str, State]:
         "mirror": State("$mirror", MirrorState, sessions),
         "prune": State("$prune", PruneState, PORTS),
         "device": State("$device", DeviceState, 1),
+        "pktgen": State("$pktgen", PktgenState, APPLICATIONS),
+        "pktgen_buffer": State("$pktgen_buffer", PktgenBufferState, BUFFER_CELLS),
     }

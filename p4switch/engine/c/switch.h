@@ -87,6 +87,7 @@ typedef enum p4_trace_kind {
     P4_TRACE_EMIT,         /* value: slot of the header, extra: bytes */
     P4_TRACE_TRANSMIT,     /* value: port, extra: wire length, data: the frame as far as it is present */
     P4_TRACE_EXTERN,       /* value: index, data: the cell after it */
+    P4_TRACE_GENERATE,     /* value: application of the packet generator, extra: number of the copy */
     P4_TRACE_STOP_QUEUE,   /* value: port, extra: twice the queue, and 1 if it is stopped */
     P4_TRACE_KINDS
 } p4_trace_kind;

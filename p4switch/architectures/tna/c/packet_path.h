@@ -312,11 +312,114 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
     enqueue(sw, q, group->replicas[group->count - 1].port);
 }
 
+/* --- packet generator ------------------------------------------------------------------------------------------------ */
+
+enum { BY_RECIRCULATION = 1, BY_DEPARSER = 2 };
+#define PKTGEN_HEADER_BYTES 6
+#define CONTEXT_BYTES 16
+#if TOFINO == 1
+#define APPLICATIONS 8u
+#define PATTERN_BYTES 4u
+#else
+#define APPLICATIONS 16u
+#define PATTERN_BYTES 16u
+#endif
+
+/* What bytes of the buffer are, from one place on; behind its end there are zeros. */
+static void read_buffer(p4_switch *sw, uint8_t *to, uint32_t from, uint32_t n)
+{
+    const object_state_pktgen_buffer *cells = pktgen_buffer_cells(sw);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = from + i, within = at % 16;
+        to[i] = at / 16 < BUFFER_CELLS ? (uint8_t)(cells[at / 16].bytes[1 - within / 8] >> (56 - 8 * (within % 8))) : 0;
+    }
+}
+
+static int matches_pattern(const object_state_pktgen *app, const uint8_t *context)
+{
+    uint64_t found[2] = {0, 0};
+    for (uint32_t i = 0; i < PATTERN_BYTES; i++) {
+        found[1] = found[1] << 8 | found[0] >> 56;
+        found[0] = found[0] << 8 | context[i];
+    }
+    return !((found[0] ^ app->value[0]) & app->mask[0]) && !((found[1] ^ app->value[1]) & app->mask[1]);
+}
+
+static p4_frame *generated_frame(p4_switch *sw, uint32_t number, uint32_t pipe, uint32_t batch, uint32_t packet,
+                                 uint32_t trigger, const uint8_t *context)
+{
+    const object_state_pktgen *app = &pktgen_cells(sw)[number];
+    uint32_t head = PKTGEN_HEADER_BYTES + (TOFINO == 2 ? CONTEXT_BYTES : 0), size = head + app->length;
+    p4_frame *frame = sw->env.frame_new(sw->env.ctx, size);
+    frame->tag = 0;
+    frame->wire_len = frame->data_len = size;
+    uint8_t *to = frame->data;
+    memset(to, 0, head);
+#if TOFINO == 1
+    to[0] = (uint8_t)(pipe << 3 | number);
+    if (trigger == BY_RECIRCULATION) {
+        to[1] = context[1];
+        p4_st16(to + 2, ((uint32_t)context[2] << 8 | context[3]) + batch);
+    }
+#else
+    (void)trigger;
+    to[0] = (uint8_t)(pipe << 4 | number);
+    p4_st16(to + 2, batch);
+    memcpy(to + PKTGEN_HEADER_BYTES, context, CONTEXT_BYTES);
+#endif
+    p4_st16(to + 4, packet);
+    read_buffer(sw, to + head, app->offset, app->length);
+    return frame;
+}
+
+/* The packets that p triggers, linked by `next`; they are to come to ingress. */
+static phv *generate(p4_switch *sw, phv *p, uint32_t trigger, uint32_t pipe, const uint8_t *context)
+{
+    phv *first = NULL, *last = NULL;
+    for (uint32_t number = 0; number < APPLICATIONS; number++) {
+        const object_state_pktgen *app = &pktgen_cells(sw)[number];
+        if (!app->enabled || app->trigger != trigger)
+            continue;
+        if (trigger == BY_RECIRCULATION && !matches_pattern(app, context))
+            continue;
+        for (uint64_t i = 0; i < (uint64_t)app->batches * app->packets; i++) {
+            uint32_t batch = (uint32_t)(i / app->packets), packet = (uint32_t)(i % app->packets);
+            phv *q = successor(sw, p, generated_frame(sw, number, pipe, batch, packet, trigger, context));
+            q->ingress_port = pipe << 7 | (app->port & 0x7f);
+            NEW_COPY(q);
+            TRACE(P4_TRACE_GENERATE, P4_NO_POINT, number, q->copy, NULL, 0);
+            sw->counts.cloned++;
+            if (!may_hop(q)) {
+                drop(sw, q, q->ingress_port, P4_DROP_HOPS);
+                return first;
+            }
+            q->base.next = NULL;
+            if (last)
+                last->base.next = &q->base;
+            else
+                first = q;
+            last = q;
+        }
+    }
+    return first;
+}
+
+static void ingress(p4_switch *sw, phv *p);
+
+static void ingress_all(p4_switch *sw, phv *made)
+{
+    for (phv *next; P4_UNLIKELY(made != NULL); made = next) {
+        next = (phv *)(void *)made->base.next;
+        made->base.next = NULL;
+        ingress(sw, made);
+    }
+}
+
 /* --- ingress -------------------------------------------------------------------------------------------------------- */
 
 /* Takes p, which `data` is in front of if it is resubmitted; what is left is to be resubmitted. Returns NULL where
- * nothing is. */
-static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
+ * nothing is. *made: what it has generated. */
+static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data, phv **made)
 {
     uint8_t spare[ingress_parser_front_bytes], *front = ingress_parser_front(p, spare);
     p->ingress_len = p->base.frame->wire_len + FCS_BYTES;
@@ -356,6 +459,12 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
         mirror(sw, p, frame_copy(sw, p->base.frame), (uint32_t)get_ig_mirror_session(p), chunks,
                (uint32_t)get_ig_mirror_bytes(p), (int)get_ingress_mirror_deflect(p));
     }
+    if (P4_UNLIKELY(get_ig_pktgen_emitted(p))) {
+        uint8_t context[CONTEXT_BYTES] = {0};
+        const uint64_t chunks[8] = {get_ig_pktgen_data0(p), get_ig_pktgen_data1(p)};
+        write_chunks(context, chunks, min32((uint32_t)get_ig_pktgen_bytes(p), CONTEXT_BYTES));
+        *made = generate(sw, p, BY_DEPARSER, p->ingress_port >> 7 & 3, context);
+    }
     const int kept = !(dropped & DROP_PACKET);
     const destinations to = {
         .unicast = kept && get_ucast_written(p),
@@ -391,7 +500,8 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data)
 static void ingress(p4_switch *sw, phv *p)
 {
     uint8_t data[PORT_METADATA_BYTES] = {0};
-    while ((p = ingress_once(sw, p, data))) {
+    phv *made = NULL;
+    while ((p = ingress_once(sw, p, data, &made))) {
         TRACE(P4_TRACE_RESUBMIT, P4_NO_POINT, 0, 0, NULL, 0);
         const uint64_t chunks[8] = {get_resubmit_data0(p), get_resubmit_data1(p)};
         write_chunks(data, chunks, min32((uint32_t)get_resubmit_bytes(p), PORT_METADATA_BYTES));
@@ -400,6 +510,7 @@ static void ingress(p4_switch *sw, phv *p)
         packet_release(p);
         p = q;
     }
+    ingress_all(sw, made);
 }
 
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
@@ -432,10 +543,17 @@ static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
             return;
         }
         TRACE(P4_TRACE_RECIRCULATE, P4_NO_POINT, 0, 0, NULL, 0);
+        phv *made = NULL;
+        if (IS_RECIRCULATION(port)) {
+            uint8_t context[CONTEXT_BYTES] = {0};
+            memcpy(context, frame->data, min32(frame->data_len, PATTERN_BYTES));
+            made = generate(sw, p, BY_RECIRCULATION, port >> 7 & 3, context);
+        }
         phv *q = successor(sw, p, frame);
         packet_release(p);
         q->ingress_port = port;
         ingress(sw, q);
+        ingress_all(sw, made);
         return;
     }
     sw->counts.transmitted++;

@@ -1,0 +1,26 @@
+"""`Pktgen`: a packet has the packet generator make others, with 16 bytes of its own in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from p4switch.architectures.extern import ExternType, Method
+from p4switch.architectures.tna import EXTERNS, PKTGEN_CHUNKS
+from p4switch.architectures.tna.externs.sent import put_data
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+
+
+@EXTERNS.register("Pktgen")
+class Pktgen(ExternType):
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {"emit": self._emit}
+
+    def _emit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+        to.externs.only_in(call, "ingress_deparser")
+        put_data("ig_pktgen", to.externs.call_arguments(call), 64 * PKTGEN_CHUNKS, call, to)
