@@ -74,6 +74,10 @@ class Package(ABC):
     def lower(self, site: Site, block: Block) -> None:
         """Lower one of the blocks into the program."""
 
+    def takes_instead(self, blocks: int) -> str:
+        """Return in words what `main` takes, where it was given so many blocks and that is wrong."""
+        return self.takes
+
     def packet_length(self, call: ast.Call) -> ir.Expr:
         """Return the value of `packet_in.length()`. Raises CompileError where the target does not know it."""
         raise self.low.error(call, "'length' is not supported on this target")

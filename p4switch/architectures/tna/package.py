@@ -62,7 +62,7 @@ class TnaSwitch(Package):
         Site("egress"),
         Site("egress_deparser"),
     )
-    takes = "a Pipeline; more than one is not supported"
+    takes = "one Pipeline"
     parameters: ClassVar[Mapping[str, range]] = {
         name: range(3 if _PACKET in roles else 2, len(roles) + 1) for name, roles in _PARAMETERS.items()
     }
@@ -95,6 +95,11 @@ class TnaSwitch(Package):
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False
+
+    def takes_instead(self, blocks: int) -> str:
+        if blocks == len(self.sites) + 1:
+            return f"{self.takes} without a ghost thread, which is not supported"
+        return f"{self.takes}; more than one is not supported"
 
     # Tests and proofs
 

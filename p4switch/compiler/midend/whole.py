@@ -112,7 +112,8 @@ def _blocks(low: Lowering) -> list[Block]:
     if blocks is None or len(blocks) != len(package.sites):
         decl = low.facts.package(main)
         assert decl is not None
-        raise low.error(main, f"the arguments of {decl.name} have to be {package.takes}")
+        wanted = package.takes_instead(0 if blocks is None else len(blocks))
+        raise low.error(main, f"the arguments of {decl.name} have to be {wanted}")
     for site, block in zip(package.sites, blocks, strict=True):
         if len(block.decl.params) not in package.parameters[site.name]:
             what = f"'{block.decl.name}' has {len(block.decl.params)} parameters"

@@ -107,3 +107,26 @@ def test_a_parameter_that_is_not_optional_cannot_be_left_out(tmp_path: Path) -> 
     path.write_text(text.replace(f", in metadata meta{between}", between))
     with pytest.raises(CompileError, match=r"expected EgressDeparserT<headers, metadata> .*, not OutDeparser"):
         parse_and_check(path)
+
+
+ONE = "OutDeparser()) pipe;\nSwitch(pipe) main;"
+
+
+@pytest.mark.parametrize(
+    ("instead", "message"),
+    [
+        ("OutDeparser()) pipe;\nSwitch(pipe, pipe) main;", "one Pipeline; more than one is not supported"),
+        (
+            "OutDeparser(), Ghost()) pipe;\nSwitch(pipe) main;",
+            "one Pipeline without a ghost thread, which is not supported",
+        ),
+    ],
+)
+def test_what_a_switch_takes(tmp_path: Path, instead: str, message: str) -> None:
+    path = tmp_path / "program.p4"
+    text = PROGRAM.replace("MORE", "").replace("10w1", "(MirrorId_t) 1")
+    assert ONE in text
+    ghost = "control Ghost(in ghost_intrinsic_metadata_t queue) { apply {} }\nPipeline(InParser"
+    path.write_text(text.replace(ONE, instead).replace("Pipeline(InParser", ghost))
+    with pytest.raises(CompileError, match=f"the arguments of Switch have to be {message}"):
+        compile_program(path, arch="t2na")
