@@ -55,13 +55,15 @@ def ip(number: int) -> int:
     return 10 << 24 | number
 
 
-def frame(src: int, dst: int, wire_len: int = 1000, priority: int = 0, qp: int = 7, mark: int = 0) -> bytes:
+def frame(
+    src: int, dst: int, wire_len: int = 1000, priority: int = 0, qp: int = 7, mark: int = 0, queue: int = 0
+) -> bytes:
     """Return a RoCEv2 frame between hosts of these numbers (the low 16 bits of the address).
 
-    `mark` is its PSN.
+    `mark` is its PSN, `queue` one of the highest priority's queues, and more: see stub_switch.c.
     """
     ethernet = b"\x02\x00" + struct.pack("!I", ip(dst)) + b"\x02\x00" + struct.pack("!I", ip(src)) + b"\x08\x00"
-    ipv4 = struct.pack("!BBHHHBBHII", 0x45, priority << 5, wire_len - 14, 0, 0, 64, 17, 0, ip(src), ip(dst))
+    ipv4 = struct.pack("!BBHHHBBHII", 0x45, priority << 5, wire_len - 14, queue, 0, 64, 17, 0, ip(src), ip(dst))
     udp = struct.pack("!HHHH", 0xC000, 4791, wire_len - 34, 0)
     bth = struct.pack("!BBHII", 4, 0, 0xFFFF, qp, mark)
     return ethernet + ipv4 + udp + bth

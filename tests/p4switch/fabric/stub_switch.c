@@ -26,6 +26,11 @@ static void enqueue(p4_switch *sw, p4_frame *frame, uint32_t in, uint32_t out)
     p->ingress_port = in;
     p->egress_port = out;
     p->priority = frame->data_len > 15 ? frame->data[15] >> 5 : 0;
+    if (frame->data_len > 19) { /* IPv4's identification: 2 to release a queue and 3 to stop it, and the queue */
+        p->queue = frame->data[19];
+        if (frame->data[18])
+            sw->env.stop_queue(sw->env.ctx, out, frame->data[19] & 127, frame->data[18] & 1);
+    }
     sw->env.enqueue(sw->env.ctx, p);
 }
 
