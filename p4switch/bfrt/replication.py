@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from p4switch.architectures.ports import WIDTH_BITS
+from p4switch.bfrt.attributes import Attribute, Client
 from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables import Table
@@ -26,6 +27,7 @@ _Update = bfruntime_pb2.Update
 _EVERY = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 _REMOVES = bfruntime_pb2.TableModIncFlag.Type.Value("MOD_INC_DELETE")
 _MAX_PORT = (1 << WIDTH_BITS) - 1
+_MAX_RID = (1 << 16) - 1
 _T = TypeVar("_T")
 
 
@@ -222,10 +224,12 @@ class PruneTable(PathTable):
         return self._store(index, {"ports": sum(1 << port for port in set(_ports(self.name, ports)))}, state)
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the id that is asked for, or those with ports."""
+        """Return the id that is asked for, or all of them."""
         if entry.WhichOneof("value") == "key":
             return [self._found(self._index(entry), state)]
-        return super().find(entry, state)
+        if entry.is_default_entry:
+            return super().find(entry, state)
+        return [self._found(index, state) for index in range(int(self._info["size"]))]
 
     def _found(self, index: int, state: State) -> Message:
         ports = self._cell(index, state)["ports"]
@@ -329,11 +333,54 @@ class TreeTable(FixedTable):
         return tuple(link for link in old if same(link) not in gone)
 
 
+class ReplicationConfig(Attribute):
+    """What all groups have in common: the replication id whose packets are pruned at every node.
+
+    How the engine shares its time is kept and told back: replication takes none here.
+    """
+
+    kind = "pre_device_config"
+    _STATE = "$device"
+    _FLAGS = ("pre_port_protection", "pre_fast_failover")
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._kept = bfruntime_pb2.PreDeviceConfig()
+
+    def write(self, given: Message, client: Client, state: State) -> Undo:
+        """Set what is given."""
+        for name in self._FLAGS:
+            if getattr(given, name).enable:
+                unimplemented(f"{self._table.name}: {name} is not supported")
+        rid = given.pre_global_rid.global_rid
+        if rid > _MAX_RID:
+            invalid(f"{self._table.name}: pre_global_rid: {rid}; expected at most {_MAX_RID}")
+        members = state.path.members(self._STATE, 0)
+        if given.HasField("pre_global_rid"):
+            members["global_rid"] = rid
+        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self._STATE, 0, members))
+        undo = state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
+        old, self._kept = self._kept, bfruntime_pb2.PreDeviceConfig()
+        self._kept.CopyFrom(old)
+        self._kept.MergeFrom(given)
+
+        def undo_all() -> None:
+            self._kept = old
+            undo()
+
+        return undo_all
+
+    def read(self, into: Message) -> None:
+        """Put what was set into a message."""
+        into.CopyFrom(self._kept)
+
+
 class GroupTable(TreeTable):
     """Multicast groups, by their nodes and ECMPs, which may have an exclusion id there."""
 
     part = "trees"
     takes = _EVERY | {_Update.MODIFY_INC}
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {"pre_device_config": ReplicationConfig}
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a group; MODIFY_INC adds nodes and ECMPs, or takes them away."""

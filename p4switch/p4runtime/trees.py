@@ -67,12 +67,25 @@ class Trees:
         return self._put(self.trees, ident, tree)
 
     def set_node(self, ident: int, node: Node | None) -> Undo:
-        """Set a node likewise."""
-        if node is None:
-            self._check_free([ident], dict(self._uses()))
-        else:
+        """Set a node likewise; one that goes leaves the group or ECMP that it is in."""
+        if node is not None:
             self._check([(lag, None) for lag in node.lags], self.lags, "LAG")
-        return self._put(self.nodes, ident, node)
+            return self._put(self.nodes, ident, node)
+        undos = []
+        for group, tree in list(self.trees.items()):
+            if any(each == ident for each, _ in tree.nodes):
+                left = tuple(link for link in tree.nodes if link[0] != ident)
+                undos.append(self._put(self.trees, group, Tree(left, tree.ecmps)))
+        for ecmp, nodes in list(self.ecmps.items()):
+            if ident in nodes:
+                undos.append(self._put(self.ecmps, ecmp, tuple(each for each in nodes if each != ident)))
+        undos.append(self._put(self.nodes, ident, None))
+
+        def undo() -> None:
+            for each in reversed(undos):
+                each()
+
+        return undo
 
     def set_ecmp(self, ident: int, nodes: tuple[int, ...] | None) -> Undo:
         """Set the nodes of an ECMP likewise."""

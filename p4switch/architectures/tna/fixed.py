@@ -108,6 +108,8 @@ def _replication() -> list[Table]:
         )
     ):  # fmt: skip
         table = Table(f"$pre.{name}", _PRE + at, f"Pre{name.capitalize()}", size, [])
+        if name == "mgid":
+            table.attributes.append("pre_device_config")
         table.key(1, f"${key}", key_type)
         for ident, (field, t) in enumerate(fields, start=1):
             table.singleton(data_field(ident, f"${field.lstrip('*')}", t, repeated=field.startswith("*")))

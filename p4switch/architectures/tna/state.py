@@ -43,9 +43,15 @@ class PruneState(ExternType):
 
 
 class DeviceState(ExternType):
-    """The port to which copies for the CPU are sent, and the queue of packets that another one had no room for."""
+    """The port to which copies for the CPU are sent, and the queue of packets that another one had no room for.
 
-    cell = (("cpu_port", 16), ("cpu_enabled", 8), ("deflect_port", 16), ("deflect_qid", 8), ("deflect_enabled", 8))
+    Packets with the replication id `global_rid`, unless that is 0, are pruned at nodes with any other, too.
+    """
+
+    cell = (
+        ("cpu_port", 16), ("cpu_enabled", 8), ("deflect_port", 16), ("deflect_qid", 8), ("deflect_enabled", 8),
+        ("global_rid", 16),
+    )  # fmt: skip
 
 
 class PktgenState(ExternType):

@@ -191,7 +191,8 @@ static int is_pruned(p4_switch *sw, const p4_replica *r, const destinations *to)
         return 1;
     if (r->xid && r->xid - 1 == to->level1_xid)
         return 1;
-    if (r->instance != to->rid)
+    uint16_t global_rid = device_cells(sw)->global_rid;
+    if (r->instance != to->rid && !(global_rid && to->rid == global_rid))
         return 0;
     const uint64_t *ports = prune_cells(sw)[to->level2_xid & 0x1ff].ports;
     return r->port < 512 && ports[r->port / 64] >> r->port % 64 & 1;
