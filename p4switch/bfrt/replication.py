@@ -472,6 +472,11 @@ class LagTable(TreeTable):
     part = "lags"
     _MOST_REMOTE = 255
 
+    def _check_exists(self, kind: int, there: bool) -> None:
+        """Refuse to delete what there is not; to add and to change are the same."""
+        if kind == _Update.DELETE:
+            super()._check_exists(kind, there)
+
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
         return state.replication.trees.set_lag
 

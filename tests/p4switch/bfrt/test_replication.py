@@ -213,6 +213,17 @@ def test_mistakes_with_groups_are_told(bench: Bench) -> None:
     assert copies(bench, 2) == [(3, 1)]
 
 
+def test_a_lag_is_added_and_changed_alike(bench: Bench) -> None:
+    client = bench.client
+    lag = {"$MULTICAST_LAG_ID": 3}
+    client.write("MODIFY", client.entry("$pre.lag", lag, _DEV_PORT=[1]))
+    client.write("INSERT", client.entry("$pre.lag", lag, _DEV_PORT=[2]))
+    (found,) = client.read(client.entry("$pre.lag", lag))
+    assert found["$DEV_PORT"] == [2]
+    gone = client.entry("$pre.lag", lag)
+    assert "does not exist" in refused(bench, "DELETE", gone, gone)
+
+
 def configure(bench: Bench, **config: Any) -> Any:
     request = bfruntime_pb2.WriteRequest()
     request.target.pipe_id = 0xFFFF
