@@ -1,8 +1,8 @@
 """The BfRuntime gRPC service around a `Device`, beside P4Runtime's on the same state.
 
 Errors are as the published server gives them: UNKNOWN, with one `bfrt_proto.Error` an update in
-`grpc-status-details-bin`, or in the response for clients that ask for it (metadata `error_in_resp`). Without TLS, and
-without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
+`grpc-status-details-bin`. Clients that ask for it (metadata `error_in_resp`) have what is told of each part of a read,
+and of a write that has no error, in the response. Without TLS, and without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _ENTITIES_A_RESPONSE = 500
 _QUERIES_AT_ONCE = 500  # are answered before another request is
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
+_INSERT_OR_MODIFY = bfruntime_pb2.Update.INSERT_OR_MODIFY
 _FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
 _Response = bfruntime_pb2.StreamMessageResponse
 _Wants = bfruntime_pb2.Subscribe.Notifications
@@ -163,21 +164,24 @@ class BfRuntimeServer:
             unimplemented("DATAPLANE_ATOMIC is not supported")
         _, wants = self._streams.get(request.client_id, (None, _Wants()))
         client = Client(request.client_id, wants)
-        absent: list[int] = []
+        codes: dict[int, int] = {}  # by place: what is told of an update beside that it is done
 
         def step(place: int, state: State) -> Undo:
             if until is not None and time.monotonic() > until:
                 raise TimeoutError
             update = request.updates[place]
+            modifies = tells and update.type == _INSERT_OR_MODIFY and self._tables.has(update.entity, state)
             try:
-                return self._tables.write(update, state, client, request.target)
+                undo = self._tables.write(update, state, client, request.target)
             except P4RuntimeError as error:
                 if not ignores or update.type != bfruntime_pb2.Update.DELETE or error.code != code_pb2.NOT_FOUND:
                     raise
-                absent.append(place)
+                codes[place] = code_pb2.NOT_FOUND
                 return lambda: None
+            if modifies:
+                codes[place] = code_pb2.ALREADY_EXISTS
+            return undo
 
-        errors: list[Message] = []
         steps = _Steps(len(request.updates), step)
         try:
             self._device.apply(steps, all_or_none=request.atomicity == _Write.ROLLBACK_ON_ERROR, at_once=False)
@@ -187,13 +191,10 @@ class BfRuntimeServer:
             if not error.errors:
                 raise
             errors = [bfruntime_pb2.Error(canonical_code=e.canonical_code, message=e.message) for e in error.errors]
-            if not tells:
-                raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
+            raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
         response = bfruntime_pb2.WriteResponse()
         if tells or ignores:
-            response.status.extend(errors or [bfruntime_pb2.Error() for _ in steps])
-            for place in absent:
-                response.status[place].code = code_pb2.NOT_FOUND
+            response.status.extend(bfruntime_pb2.Error(code=codes.get(place, code_pb2.OK)) for place in range(len(steps)))
         return response
 
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:

@@ -96,12 +96,14 @@ class Table(ABC):
     """Types of updates that it takes, besides DELETE of all that there is."""
     offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": EntryScope}
     """The attributes that it may have, by their names in `bf-rt.json`."""
+    always: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes that it has though `bf-rt.json` does not list them."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         self.name: str = info["name"]
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
-        kinds = (self.offers.get(name) for name in info["attributes"])
+        kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
         self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
         self._info = info
         self._ids = ids
@@ -413,7 +415,7 @@ class _Actions:
         self._back = {p4: ident for ident, p4 in self._p4.items()}
 
     def decode(self, ident: int, given: Mapping[int, Message], old: Message | None = None) -> Message:
-        """Return P4Runtime's action; parameters that are not given are those of `old`, if that is the same action.
+        """Return P4Runtime's action; parameters that are not given are those of `old`, or 0 if that is another action.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
@@ -425,11 +427,9 @@ class _Actions:
         before = {p.param_id: p.value for p in old.params} if old is not None and same else {}
         for info in spec["data"]:
             where = f"{self._table}: {spec['name']}: {info['name']}"
-            if info["id"] in before and info["id"] not in given:
-                action.params.add(param_id=info["id"], value=before[info["id"]])
-                continue
             if info["id"] not in given:
-                invalid(f"{where} is missing")
+                action.params.add(param_id=info["id"], value=before.get(info["id"], canonical(0)))
+                continue
             value = number(given[info["id"]].stream, width_of(info), where)
             action.params.add(param_id=info["id"], value=canonical(value))
         return action
@@ -826,6 +826,13 @@ class Cells(Table):
 
     entity: ClassVar[str]
     """The name of P4Runtime's entity."""
+    always = ("EntryScope",)
+
+    def check_pipe(self, pipe: int) -> None:
+        """Take cells of the only pipe as well as those of all."""
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Take cells of the only pipe as well as those of all."""
 
     @abstractmethod
     def bare(self) -> Message:
@@ -1243,6 +1250,14 @@ class Tables:
             attribute = self._attribute(given)
             return attribute.write(getattr(given, attribute.kind), client, state)
         return unimplemented(f"update: {kind or 'nothing'} cannot be written")
+
+    def has(self, entity: Message, state: State) -> bool:
+        """Return whether the entry exists that an entity has the key of."""
+        query = bfruntime_pb2.TableEntry(table_id=entity.table_entry.table_id, key=entity.table_entry.key)
+        try:
+            return bool(self.table(query.table_id).find(query, state))
+        except P4RuntimeError:
+            return False
 
     def _attribute(self, given: Message) -> Attribute:
         table = self.table(given.table_id)
