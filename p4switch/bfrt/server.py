@@ -1,8 +1,9 @@
 """The BfRuntime gRPC service around a `Device`, beside P4Runtime's on the same state.
 
 Errors are as the published server gives them: UNKNOWN, with one `bfrt_proto.Error` an update in
-`grpc-status-details-bin`. Clients that ask for it (metadata `error_in_resp`) have what is told of each part of a read,
-and of a write that has no error, in the response. Without TLS, and without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
+`grpc-status-details-bin`; a batch that is rolled back has none after the one that failed. Clients that ask for it
+(metadata `error_in_resp`) have what is told of each part of a read, and of a write without an error, in the response.
+Without TLS, and without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
 """
 
 from __future__ import annotations
@@ -191,10 +192,14 @@ class BfRuntimeServer:
             if not error.errors:
                 raise
             errors = [bfruntime_pb2.Error(canonical_code=e.canonical_code, message=e.message) for e in error.errors]
+            if request.atomicity == _Write.ROLLBACK_ON_ERROR:
+                failed = next(place for place, e in enumerate(errors) if e.canonical_code != code_pb2.ABORTED)
+                errors = [*(bfruntime_pb2.Error() for _ in range(failed)), errors[failed]]
             raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
         response = bfruntime_pb2.WriteResponse()
         if tells or ignores:
-            response.status.extend(bfruntime_pb2.Error(code=codes.get(place, code_pb2.OK)) for place in range(len(steps)))
+            told = (codes.get(place, code_pb2.OK) for place in range(len(steps)))
+            response.status.extend(bfruntime_pb2.Error(code=code) for code in told)
         return response
 
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
