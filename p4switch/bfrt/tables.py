@@ -969,7 +969,15 @@ class ParameterTable(RegisterTable):
     """Parameters of register actions: a register of one cell, which is the default entry."""
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the number."""
+        """Set the number, or make it that of the program again (RESET, DELETE)."""
+        if kind in (_Update.RESET, _Update.DELETE):
+            made = p4runtime_pb2.RegisterEntry()
+            made.CopyFrom(self._cell(0, state))
+            name = self.name.partition(".")[2]
+            initial = next(each.initial for each in state.pipeline.program.registers if each.name == name)
+            length = sum(size(width_of(f)) for f in self._data.values())
+            made.data.CopyFrom(p4data.encoder(*self._spec(state))(initial.to_bytes(length, "big")))
+            return _write(state, _P4Update.MODIFY, self.entity, made)
         if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         return self._write_cell(0, entry, state)

@@ -517,6 +517,8 @@ def test_a_parameter_is_the_default_entry(client: Client) -> None:
     assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [7]
     client.write("MODIFY", client.entry("In.least", default=True, value=99))
     assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [99]
+    client.write("DELETE", client.entry("In.least", default=True))
+    assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [7]
 
 
 # Mistakes
