@@ -958,11 +958,19 @@ class RegisterTable(Cells):
             whole = whole[length:]
 
     def clear(self, state: State) -> Undo:
-        """Set all cells to 0."""
-        made = self.bare()
-        zero = bytes(sum(size(width_of(f)) for f in self._data.values()))
-        made.data.CopyFrom(p4data.encoder(*self._spec(state))(zero))
-        return _write(state, _P4Update.MODIFY, self.entity, made)
+        """Set all cells to what they begin with."""
+        return self._reset(self.bare(), state)
+
+    def _reset(self, cell: Message, state: State) -> Undo:
+        """Set a cell, or all of them, to what it begins with in the program."""
+        name = self.name.partition(".")[2]
+        initial = next(each.initial for each in state.pipeline.program.registers if each.name == name)
+        left, whole = sum(width_of(f) for f in self._data.values()), b""
+        for f in self._data.values():
+            left -= width_of(f)
+            whole += (initial >> left & (1 << width_of(f)) - 1).to_bytes(size(width_of(f)), "big")
+        cell.data.CopyFrom(p4data.encoder(*self._spec(state))(whole))
+        return _write(state, _P4Update.MODIFY, self.entity, cell)
 
 
 class ParameterTable(RegisterTable):
@@ -971,13 +979,7 @@ class ParameterTable(RegisterTable):
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the number, or make it that of the program again (RESET, DELETE)."""
         if kind in (_Update.RESET, _Update.DELETE):
-            made = p4runtime_pb2.RegisterEntry()
-            made.CopyFrom(self._cell(0, state))
-            name = self.name.partition(".")[2]
-            initial = next(each.initial for each in state.pipeline.program.registers if each.name == name)
-            length = sum(size(width_of(f)) for f in self._data.values())
-            made.data.CopyFrom(p4data.encoder(*self._spec(state))(initial.to_bytes(length, "big")))
-            return _write(state, _P4Update.MODIFY, self.entity, made)
+            return self._reset(self._cell(0, state), state)
         if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         return self._write_cell(0, entry, state)

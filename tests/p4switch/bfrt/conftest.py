@@ -27,7 +27,7 @@ INGRESS = """
     DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) hits;
     Counter<bit<32>, bit<8>>(16, CounterType_t.PACKETS) seen;
     Meter<bit<8>>(8, MeterType_t.BYTES) rate;
-    Register<pair_t, bit<8>>(4) pairs;
+    Register<pair_t, bit<8>>(4, {3, 9}) pairs;
     Register<bit<8>, bit<8>>(4) bytes_;
     RegisterParam<bit<32>>(7) least;
     RegisterAction<pair_t, bit<8>, bit<32>>(pairs) more = {

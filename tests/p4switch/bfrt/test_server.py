@@ -510,6 +510,9 @@ def test_a_register_has_a_value_for_each_field(bench: Bench, client: Client) -> 
     bench.switch.process(1, bytes([7, 1]))
     (found,) = client.read(client.entry("In.pairs", {"$REGISTER_INDEX": 1}))
     assert (found["In.pairs.lo"], found["In.pairs.hi"]) == (300, 5)
+    client.write("DELETE", client.entry("In.pairs"))
+    cells = client.read(client.entry("In.pairs"))
+    assert [(cell["In.pairs.lo"], cell["In.pairs.hi"]) for cell in cells] == [(3, 9)] * 4
     assert client.read(client.entry("In.bytes_", {"$REGISTER_INDEX": 0}))[0]["In.bytes_.f1"] == 7
 
 
