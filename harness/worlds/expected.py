@@ -86,7 +86,7 @@ class Expected:
     data_packets: int
     packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
     in_flight: int  # frames at once, at most, without those that wait
-    waiting: int  # frames at once, at most, that wait for receivers' links
+    waiting: int  # frames at once, at most, that wait for links that are too slow for their traffic
     model_ns: int
     window_ns: int
     sample_ns: int
@@ -254,7 +254,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         data_packets=round(more * packets),
         packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
-        waiting=Waiting(run, packet_ns).most_packets(timed),
+        waiting=Waiting(run, packet_ns).most_packets(timed, walk is None),
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,

@@ -1,19 +1,24 @@
-"""Forecast of the packets that wait in the network for their receivers' links: many-to-one traffic makes most of them.
+"""Forecast of the packets that wait in the network for links that are too slow for their traffic.
+
+Many-to-one traffic makes most of them, before its receivers' links, and over-subscribed links between switches.
 
 Senders with windows or grants have little there. Feedback on a queue comes from behind it: some senders that go by it
 hold the queue where it is, and each new one adds to it until it hears; with many of them the queue grows faster than
-they hear, and they send all that they have. Only receivers' links are looked at, as if no link between switches were
-too slow for its traffic.
+they hear, and they send all that they have.
+
+Packets are counted twice, and the larger number is taken: as if all waited before their receivers' links, and as if
+each waited before that link of its path that needs the longest for all of its traffic (`harness.worlds.slow_links`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from harness.plan.run import Run
 from harness.workloads import Flow
+from harness.worlds.slow_links import Bottleneck, Sent, SlowLinks
 from host_agents.registry import Protocol
 
 # Senders to one receiver whom feedback can hold back: of DCQCN, 24 that start together and send 10 MB each had 17 MB in
@@ -29,47 +34,71 @@ class _Opening:
     held_back: bool  # it slows down when the first packet that waited has been answered
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A flow that its receiver, or one of them, gets in the run."""
+
+    sent: Sent
+    opening: _Opening
+
+
 class Waiting:
-    """The queues of all receivers, as a fluid, and the most packets that they hold together."""
+    """The queues of all bottlenecks, as a fluid, and the most packets that they hold together."""
 
     def __init__(self, run: Run, packet_ns: list[float]) -> None:
         self._run = run
         self._packet_ns = packet_ns  # of a host's link
         self._openings: dict[tuple[str, int], _Opening | None] = {}  # by protocol and rate of the sender's link
 
-    def most_packets(self, flows: Iterable[tuple[float, Flow, int]]) -> int:
-        """Return the most packets that wait at once, of flows with their starts and numbers of packets."""
-        most = self._room_packets()
-        return 0 if most == 0 else min(round(self._most_packets(flows)), most)
+    def most_packets(self, flows: Iterable[tuple[float, Flow, int]], independent: bool) -> int:
+        """Return the most packets that wait at once, of flows with their starts and numbers of packets.
 
-    def _most_packets(self, flows: Iterable[tuple[float, Flow, int]]) -> float:
+        Flows that are not independent start when others are done, and slow links between switches hold those up.
+        """
+        begun = [] if self._run.program_parameters.limits_queues else self._begun(flows)
+        if not begun:
+            return 0
+        links = SlowLinks(self._run, self._packet_ns)
+        receivers = [links.receiver(one.sent.destination) for one in begun]
+        most = self._most_packets(begun, receivers)
+        if not independent:
+            return most
+        return max(most, self._most_packets(begun, links.slowest([one.sent for one in begun])))
+
+    def _begun(self, flows: Iterable[tuple[float, Flow, int]]) -> list[_Begun]:
+        """Return what is sent to each receiver before the limit, by when it begins."""
         free_ns = [0.0] * len(self._packet_ns)  # when a sender's link has carried its flows so far
-        limit_ns = float(self._run.limit_ns)
-        begun: list[tuple[float, int, int, _Opening]] = []
+        begun: list[_Begun] = []
         for start_ns, flow, count in sorted(flows, key=lambda each: each[0]):
             opening = self._opening(flow)
             if opening is None:
                 continue
             begin_ns = max(start_ns, free_ns[flow.source])
             free_ns[flow.source] = begin_ns + count * self._packet_ns[flow.source]
-            if begin_ns < limit_ns:
-                begun += [(begin_ns, destination, count, opening) for destination in flow.destinations]
+            end_ns = begin_ns + count * opening.packet_ns
+            if begin_ns < self._run.limit_ns:
+                begun += [_Begun(Sent(flow.source, to, count, begin_ns, end_ns), opening) for to in flow.destinations]
+        return sorted(begun, key=lambda one: one.sent.begin_ns)
+
+    def _most_packets(self, begun: Sequence[_Begun], bottlenecks: Sequence[Bottleneck]) -> int:
+        """Return the most packets that wait at once, if each flow waits at its bottleneck alone."""
         changes: list[tuple[float, float]] = []
-        queues: dict[int, _Queue] = {}
+        queues: dict[Hashable, _Queue] = {}
+        limit_ns = float(self._run.limit_ns)
         rtt_ns = self._run.base_rtt_ns()
-        for begin_ns, destination, count, opening in sorted(begun, key=lambda each: each[0]):
-            queue = queues.get(destination)
+        for one, bottleneck in zip(begun, bottlenecks, strict=True):
+            queue = queues.get(bottleneck.key)
             if queue is None:
-                queue = queues[destination] = _Queue(1 / self._packet_ns[destination], changes.append)
-            queue.advance(begin_ns)
-            sent = float(count)
+                queue = queues[bottleneck.key] = _Queue(bottleneck.packets_per_ns, changes.append)
+            queue.advance(one.sent.begin_ns)
+            sent, opening = float(one.sent.packets), one.opening
             if opening.held_back and queue.held_back < _HELD_BACK:
-                unanswered_ns = 2 * rtt_ns + queue.packets * self._packet_ns[destination]
+                unanswered_ns = 2 * rtt_ns + queue.packets / bottleneck.packets_per_ns
                 sent = min(sent, unanswered_ns / opening.packet_ns)
-            queue.add(begin_ns + sent * opening.packet_ns, 1 / opening.packet_ns, count - sent)
+            queue.add(one.sent.begin_ns + sent * opening.packet_ns, 1 / opening.packet_ns, one.sent.packets - sent)
         for queue in queues.values():
             queue.advance(limit_ns)
-        return _peak(changes, limit_ns)
+        return min(round(_peak(changes, limit_ns)), self._room_packets(bottlenecks))
 
     def _opening(self, flow: Flow) -> _Opening | None:
         """Return how a flow begins; None: its sender has a BDP or so in the network at most."""
@@ -94,22 +123,24 @@ class Waiting:
         slower = rate_bps / min(point.rate_bps, rate_bps)
         return _Opening(packet_ns * slower, protocol.info.held_back_by == "feedback")
 
-    def _room_packets(self) -> int:
-        """Return the packets for which switches have room: in all of them, if they pause each other."""
+    def _room_packets(self, bottlenecks: Iterable[Bottleneck]) -> int:
+        """Return the packets for which switches have room: in all of them, if they pause each other.
+
+        Else in those with hosts, and in those before the bottlenecks.
+        """
         run = self._run
-        if run.program_parameters.limits_queues:
-            return 0
         buffer_bytes = run.scenario.switch.buffer_bytes
         if buffer_bytes is None:
             return 1 << 62
-        topology = run.topology
-        with_hosts = {topology.uplink(host).node for host in topology.hosts}
-        switches = len(topology.switches) if run.scenario.switch.pfc.enabled else len(with_hosts)
+        switches = len(run.topology.switches)
+        if not run.scenario.switch.pfc.enabled:
+            before = {switch for bottleneck in bottlenecks for switch in bottleneck.switches}
+            switches = len(before.union(run.topology.uplink(host).node for host in run.topology.hosts))
         return switches * buffer_bytes // run.data_bytes
 
 
 class _Queue:
-    """Queue before a receiver's link, in packets, into which flows send at constant rates.
+    """Queue before a bottleneck, in packets, into which flows send at constant rates.
 
     What flows that are held back have left comes as fast as the link takes it.
     """

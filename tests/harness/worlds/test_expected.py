@@ -296,6 +296,30 @@ def test_no_more_waits_than_buffers_hold(enabled: bool, switches: int) -> None:
     assert expected(many_to_one("none", 20, 1_000_000, program="trim")).waiting == 0
 
 
+def across(spines: int, cc: str = "none", **tables: Any) -> Run:
+    """Return a run of 16 hosts on two leaves, each sending 300 packets to the other leaf, without a buffer limit."""
+    leaves = {"name": "leaf-spine", "leaves": 2, "hosts_per_leaf": 8, "spines": spines, "fabric_rate_bps": 10**11}
+    workload = {"name": "permutation", "size_bytes": 300_000, "across": "racks"}
+    return planned(workload, cc=cc, topology=leaves, switch={"buffer_bytes": "none"}, **tables)
+
+
+@pytest.mark.parametrize(("spines", "waiting"), [(1, 16 * 300 * 7 / 8), (2, 16 * 300 * 3 / 4)])
+def test_what_waits_for_links_between_switches_is_foreseen(spines: int, waiting: float) -> None:
+    """Eight hosts of a leaf send at eight times the rate of a spine's link, spread evenly over all spines."""
+    run = across(spines, lb="spray")
+    foreseen = expected(run)
+    assert foreseen.waiting == pytest.approx(waiting, rel=0.01)
+    stats = VirtualWorld(run).run().queue_stats
+    most = sum(most for most in stats["max_bytes"] if most > 100_000) / run.data_bytes
+    assert foreseen.waiting == pytest.approx(most, rel=0.1)
+
+
+def test_flows_that_ecmp_puts_on_one_link_wait_for_it() -> None:
+    assert expected(across(8, lb="spray")).waiting == 0
+    assert 0 < expected(across(8)).waiting < 16 * 300
+    assert expected(across(1, "hpcc")).waiting == 0
+
+
 def test_memory_of_many_to_one_traffic_is_foreseen() -> None:
     """Of 128 flows of 64 MB into one link, 4.6 GB were used."""
     memory_bytes = expected(many_to_one("dcqcn", 128, 64_000_000)).memory_bytes
