@@ -1,4 +1,4 @@
-"""Cost of FRPs, and how many flows a link carries within alpha: the table of papers/accurate/README.md."""
+"""Cost of FRPs, and how many flows a link carries within alpha (papers/accurate/README.md)."""
 
 from __future__ import annotations
 
