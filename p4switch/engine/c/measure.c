@@ -61,7 +61,9 @@ double p4_measure(p4_switch **switches, size_t n_switches, uint32_t port, const 
 {
     bench b = {NULL, NULL, NULL};
     b.last = &b.queue;
-    p4_env env = {&b, frame_new, frame_free, enqueue, drop, digest, NULL};
+    p4_env env = {
+        .ctx = &b, .frame_new = frame_new, .frame_free = frame_free, .enqueue = enqueue, .drop = drop, .digest = digest,
+    };
     for (size_t i = 0; i < n_switches; i++)
         p4_switch_set_env(switches[i], &env);
     *sent = 0;

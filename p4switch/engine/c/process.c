@@ -107,7 +107,10 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
         return NULL;
     fifo->sw = sw;
     fifo->depth = -1;
-    fifo->env = (p4_env){fifo, frame_new, frame_free, enqueue, drop, digest, NULL, log_text};
+    fifo->env = (p4_env){
+        .ctx = fifo, .frame_new = frame_new, .frame_free = frame_free, .enqueue = enqueue, .drop = drop,
+        .digest = digest, .log = log_text,
+    };
     fifo->last = &fifo->first;
     fifo->last_digest = &fifo->digests;
     fifo->last_said = &fifo->said;
