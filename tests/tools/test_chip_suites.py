@@ -1,0 +1,45 @@
+"""What the tool that runs published packet tests reads of PTF's output, and which programs it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p4switch.errors import UserError
+from tools.chip_suites import find_suites, verdicts
+
+SAID = """\
+Seed is: 1
+test.First ... Subscribe attempt #1
+ok
+Ran 1 test in 3.530s
+
+OK
+test.Second
+a sentence of its docstring ... Sending packet on port 8
+FAIL
+FAIL: test.Second
+Ran 1 test in 0.016s
+
+FAILED (errors=1)
+test.Third ... Subscribe attempt #1
+"""
+
+
+def test_a_test_that_has_not_ended_has_failed() -> None:
+    assert verdicts(SAID) == {"test.First": "ok", "test.Second": "FAIL", "test.Third": "ERROR"}
+
+
+def test_programs_with_tests_are_found_with_their_chip(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"expected programs with test\.py"):
+        find_suites(tmp_path)
+    programs = tmp_path / "pkgsrc/p4-examples/p4_16_programs"
+    for name in ("tna_one", "t2na_two"):
+        (programs / name).mkdir(parents=True)
+        (programs / name / "test.py").touch()
+    (programs / "tna_none").mkdir()
+    two, one = find_suites(tmp_path)
+    assert (one.program, one.chip.arch) == (programs / "tna_one/tna_one.p4", "tna")
+    assert (two.chip.arch, min(two.pairs()), len(two.pairs())) == ("t2na", 2, 18)
+    assert sorted(one.pairs()) == [*range(17), 64]
