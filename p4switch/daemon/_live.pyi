@@ -43,6 +43,8 @@ class Live:
     def inject(self, number: int, frame: bytes) -> None:
         """Let a frame arrive at a port now."""
     def start(self) -> None: ...
+    def hold(self) -> None:
+        """Let nothing leave by links that have a rate or a delay any more: it stays on them. Frames still arrive."""
     def stop(self) -> None: ...
     def take(self, timeout_s: float) -> list[bytes]:
         """Frames that left by the CPU port. Returns early if there are some, or digests, or words of the program."""

@@ -34,6 +34,7 @@ from p4switch.trace import Decoder, Event
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.01  # how often digests and idle time-outs are looked at, where there may be some
 _IDLE_S = 1.0
+_LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
 _RING_SLOTS = 512  # frames that have arrived and wait for the switch, a port
 
 
@@ -225,6 +226,11 @@ class SwitchProcess:
         Raises UserError.
         """
         self._stop.set()
+        if self._stats_file is not None:
+            # Switches that end together hold their frames first, and read what the others had sent: else a frame to
+            # one that has ended already would be in nobody's counters.
+            self.live.hold()
+            time.sleep(_LAST_FRAMES_S)
         self.server.stop()
         if self.bfrt is not None:
             self.bfrt.stop()

@@ -93,6 +93,7 @@ typedef struct live {
     pthread_cond_t news;     /* CPU frames, or what the switch has told */
     int wanted;              /* threads that want the lock; the loop lets them go first */
     bool stop;
+    bool holds;              /* what is on a link stays there: nothing leaves any more */
     int wakeup;              /* eventfd: there is something to do */
     p4_switch *sw;           /* NULL: frames are dropped */
     const p4_env *own_env;   /* the switch's, which still gets what is told */

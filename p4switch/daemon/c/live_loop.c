@@ -63,6 +63,8 @@ bool live_catch_up(live *l, uint64_t until)
 /* Frames whose last bit has reached the other end of the link. */
 static void deliver_due(live *l, uint64_t until)
 {
+    if (l->holds)
+        return;
     for (uint32_t i = 0; i < l->count; i++) {
         live_port *port = l->ports[l->numbers[i]];
         wire *w = &port->wire;
@@ -84,7 +86,7 @@ static uint64_t next_due(const live *l)
         const wire *w = &port->wire;
         if (port->tm.scheduled && live_link_free(port) + port->delay_ns / 2 < time)
             time = live_link_free(port) + port->delay_ns / 2;
-        if (!wire_empty(w) && wire_first(w)->time < time)
+        if (!l->holds && !wire_empty(w) && wire_first(w)->time < time)
             time = wire_first(w)->time;
         if (live_pfc_next(port) < time)
             time = live_pfc_next(port);

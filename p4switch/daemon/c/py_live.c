@@ -267,6 +267,15 @@ static PyObject *live_start(live_object *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *live_hold(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    take_lock(self);
+    self->l->holds = true;
+    live_unlock(self->l);
+    Py_RETURN_NONE;
+}
+
 static PyObject *live_stop(live_object *self, PyObject *unused)
 {
     (void)unused;
@@ -510,6 +519,7 @@ static PyMethodDef methods[] = {
     {"set_switch", (PyCFunction)live_set_switch_object, METH_O, NULL},
     {"inject", (PyCFunction)live_inject_frame, METH_VARARGS, NULL},
     {"start", (PyCFunction)live_start, METH_NOARGS, NULL},
+    {"hold", (PyCFunction)live_hold, METH_NOARGS, NULL},
     {"stop", (PyCFunction)live_stop, METH_NOARGS, NULL},
     {"take", (PyCFunction)live_take, METH_VARARGS, NULL},
     {"now_ns", (PyCFunction)live_now, METH_NOARGS, NULL},

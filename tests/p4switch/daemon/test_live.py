@@ -83,3 +83,29 @@ def test_a_chip_program_stops_a_queue_and_releases_it(tmp_path: Path) -> None:
     assert left(1) == [9]
     live.stop()
     live.set_switch(None)
+
+
+def test_what_is_held_stays_on_its_link_and_in_the_counters() -> None:
+    module = daemon.load()
+    live = module.Live()
+    for port in range(2):
+        live.add_port(port, None)
+        live.set_port(port, 1_000_000, 1_000_000)
+    live.set_switch(module.Switch(str(build(compile_program(PROGRAM).program))))
+    live.start()
+    live.inject(0, frame(0, UNICAST, priority=4).ljust(1_000, b"\0"))
+    left: list[bytes] = []
+
+    def one_left() -> bool:
+        left.extend(live.take(0.1))
+        return len(left) == 1
+
+    wait_until(one_left)
+    live.hold()
+    for _ in range(3):
+        live.inject(0, frame(0, UNICAST, priority=4).ljust(1_000, b"\0"))
+    wait_until(lambda: live.stats()["ports"][1]["on_wire_packets"] == 3)
+    assert live.take(0.1) == []
+    live.stop()
+    assert sum(port["depth_packets"] for port in live.stats()["ports"]) == 0
+    live.set_switch(None)
