@@ -1,6 +1,6 @@
-"""The command line: `p4cc`.
+"""Command line `p4cc`.
 
-Exit status: 0 done; 1 the run failed or a check in it did not hold; 2 the request was wrong.
+Exit status: 0 for success; 1 if a run or one of its checks failed; 2 if the request was wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from p4switch.printable import printable, tell
 
 
 class _Commands(click.Group):
-    """Commands are imported when they are named, so that each starts as fast as what it needs."""
+    """Commands that are imported when they are named, so that each one loads only what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(module.name for module in pkgutil.iter_modules(commands.__path__) if module.name[0] != "_")
@@ -55,11 +55,13 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit. A mistake of the user's is one line on stderr.
+    """Run the command line and exit.
 
-    Signals are the command's where it is the program; with `args` they are those of the program that calls it.
+    A mistake of the user is reported in one line on stderr. Signals are handled if the command is
+    the whole program. With `args` they are left to the calling program.
     """
-    atexit.register(gc.freeze)  # a network that dies with the process is not walked once more
+    # The network ends with the process, so the garbage collector need not traverse it again.
+    atexit.register(gc.freeze)
     with interruption.listening() if args is None else contextlib.nullcontext():
         _main(args)
 
@@ -71,7 +73,7 @@ def _main(args: Sequence[str] | None) -> None:
 
 @contextlib.contextmanager
 def _doubts_told() -> Iterator[None]:
-    """Print doubts about the input on stderr during the block, without their place in p4cc."""
+    """Print doubts about the input on stderr during the block, without their position in p4cc's code."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -87,7 +89,7 @@ def _doubts_told() -> Iterator[None]:
 
 def _carry_out(args: Sequence[str] | None) -> None:
     try:
-        # Without click's own error handling: it prints usage as well as the error.
+        # Click's own error handling is off, because it would print the usage before the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
@@ -121,6 +123,6 @@ def _fail(message: str, status: int, starts_with_place: bool = False) -> None:
     if debugging.wanted() and error is not None:
         whole = getattr(error, "whole", "") or "".join(traceback.format_exception(error))
         click.echo(whole.rstrip(), err=True)
-    message = printable(message)  # it may name what is in a file of somebody else's
+    message = printable(message)  # The text may contain content of a file that somebody else wrote.
     click.echo(message if starts_with_place else f"p4cc: error: {message}", err=True)
     sys.exit(status)

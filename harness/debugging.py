@@ -1,4 +1,4 @@
-"""Flag of `--debug`: whether the user wants the whole traceback of an error."""
+"""Flag of `--debug`: whether the user asked for the whole traceback of an error."""
 
 from __future__ import annotations
 

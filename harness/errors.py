@@ -8,22 +8,23 @@ import traceback
 
 from p4switch.errors import UserError
 
-_MOST_TOLD = 3000  # characters of an error: a pipe has room for them
-_MOST_OF_WHOLE = 30_000  # and for those of a traceback that is asked for
+_MOST_TOLD = 3000  # characters of an error that are passed on, so that they fit into a pipe
+_MOST_OF_WHOLE = 30_000  # characters of an error with its traceback, for `--debug`
 
 
 class CheckError(Exception):
-    """The request was carried out, and a check of its result did not hold."""
+    """Error after a completed request whose result failed a check."""
 
 
 class DeadWorkerError(CheckError):
-    """A process or a cluster's worker has ended in the midst of a run; runs that were done before hold."""
+    """Death of a process or a cluster's worker during a run; runs that are done are kept."""
 
 
 class CodeError(CheckError):
-    """Somebody else's code has raised in the midst of a run. Its text ends with the last three lines of the traceback.
+    """Exception of somebody else's code during a run.
 
-    `whole` has all of it, for `--debug`.
+    Its text ends with the last three lines of the traceback, and `whole` has all of it, for
+    `--debug`.
     """
 
     def __init__(self, message: str, whole: str = "") -> None:
@@ -36,15 +37,17 @@ class CodeError(CheckError):
 
 
 def out_of_memory(error: BaseException) -> UserError | None:
-    """Return what a user is told of an error that means that there was no memory; None: it means something else.
+    """Return the message for an error that means that memory ran out; None for other errors.
 
-    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap OSError, a thread without a stack RuntimeError,
-    and protobuf, whose messages are complete here, EncodeError.
+    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap raise OSError, a thread
+    without a stack raises RuntimeError, and protobuf raises EncodeError although the message is
+    complete.
     """
-    from google.protobuf.message import EncodeError  # an error is rare
+    from google.protobuf.message import EncodeError  # errors are rare, so the import may be late
 
     of_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
-    of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"  # its stack has no room
+    # There is no room for its stack.
+    of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
     if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread:
         return None
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -53,9 +56,10 @@ def out_of_memory(error: BaseException) -> UserError | None:
 
 
 def passed_on(error: BaseException, who: str = "") -> Exception:
-    """Return the error to raise for another process's: user errors as they are, others with their traceback.
+    """Return the error to raise for another process's error.
 
-    `who` it comes from is told, too.
+    User errors stay as they are, and others get their traceback. The message names the process,
+    `who`.
     """
     if isinstance(error, CodeError):
         return CodeError(f"{who}: {error}" if who else str(error), error.whole[-_MOST_OF_WHOLE:])

@@ -1,8 +1,8 @@
-"""Extras: which of them a missing package belongs to."""
+"""Extras: the optional dependencies that a missing package belongs to."""
 
 from __future__ import annotations
 
-# By module. The packages are those of pyproject.toml.
+# Extras by module. The packages are those of pyproject.toml.
 EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
@@ -16,7 +16,7 @@ EXTRAS = {
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """Return the message for a missing package; "": it belongs to no extra."""
+    """Return the message for a missing package; "" if it belongs to no extra."""
     package = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(package)
     return f"{package} is not installed; install it with: pip install 'p4cc[{extra}]'" if extra else ""

@@ -1,10 +1,12 @@
-"""The signals that end a command, which all do what Ctrl-C does: a KeyboardInterrupt in the main thread.
+"""Signals that end a command; all act like Ctrl-C, as a KeyboardInterrupt in the main thread.
 
-Libraries lose it now and then. One in C that is interrupted while it is imported raises ImportError, which whoever can
-do without that library catches; another one makes a text of it, in an error of its own; and what a finalizer raises
-nobody hears of. So it is raised again, as long as nobody deals with it, and who ends asks whether there was one. Who
-cleans up after one is left alone, also by the next: a session that ends sends two, and people press Ctrl-C twice.
-Python's own word on what a finalizer has raised ("Exception ignored in ...") is not printed for it: it is not ignored.
+Libraries sometimes lose this exception. A C library that is interrupted during its import raises
+ImportError, and callers that can work without the library catch it. Other libraries put its text
+into an exception of their own. Exceptions in finalizers are discarded. So the signal is raised
+again until it is acknowledged, and the end of a command checks whether there was one. Cleaning up
+after an interrupt is not disturbed by further ones: a session that ends sends two signals, and
+people press Ctrl-C twice. Python's message on exceptions in finalizers ("Exception ignored in ...")
+is not printed for it, because it is not ignored.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ _came = False
 def listening() -> Iterator[None]:
     """Let signals interrupt the block, except those that are ignored already, as SIGHUP under nohup.
 
-    Behind it the program ends with the status that it has by then: Python's own end restores what signals do by
-    default, unless they are ignored, and one would kill the program there.
+    After the block signals are ignored, so that the program ends with its own exit status.
+    Otherwise Python's shutdown would restore the default handlers, and a signal would kill the
+    program there.
     """
     global _came
     _came = False
@@ -78,5 +81,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _again(_: int, __: FrameType | None) -> None:
-    if not _is_behind(sys.exc_info()[1]):  # nobody is cleaning up
+    if not _is_behind(sys.exc_info()[1]):  # no cleaning up is in progress
         raise KeyboardInterrupt

@@ -9,16 +9,16 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-_WIDE = 240  # of files and pipes, where lines need not be broken
+_WIDE = 240  # for files and pipes, where lines need no breaks
 
 
 def show(table: Table) -> None:
-    """Print a table at the terminal's width; to a file or pipe without breaking lines."""
+    """Print a table at the terminal's width; in a file or pipe lines are not broken."""
     Console(highlight=False, markup=False, width=_width()).print(table)
 
 
 def show_named(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names with their descriptions beside them, wrapped like `show`."""
+    """Print names with descriptions beside them, wrapped like `show`."""
     rows = list(rows)
     column = 4 + max((len(name) for name, _ in rows), default=0)
     room = max(_width() - column, 20)

@@ -1,1 +1,1 @@
-"""The benchmarks of `p4cc bench`: what packets, flows and workers cost on a machine."""
+"""Benchmarks of `p4cc bench`: the cost of packets, flows and workers on a machine."""

@@ -1,10 +1,11 @@
-"""The benchmarks: P4 pipelines, hosts, and whole runs, all in CPU time of one core.
+"""Benchmarks of P4 pipelines, hosts and whole runs, all in CPU time of one core.
 
-A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each has
-a process of its own, so that memory is its own; its time is that of the run, without set-up, which is told apart.
-Of several runs the fastest counts: what else the machine does can only add to it.
+A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, including ACKs and all
+switch hops. Each run has a process of its own, so that its peak memory can be measured. Its time
+does not include the set-up, which is reported separately. The fastest of several runs counts,
+because other work on the machine can only add time.
 
-Compiled hosts have to be in place before this is imported.
+The compiled hosts have to be in place before this module is imported.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-# Of which end-to-end runs are made, and the largest k; each is compared with HPCC at the same k, or as is said below.
+# Protocols of the end-to-end runs, and the largest k of each. Each protocol is compared with HPCC
+# at the same k, unless BESIDE names another one.
 PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
-SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
-SCALE_FLOW_BYTES = 200_000  # in the largest networks
-SEVERAL = (2, 4, 8)  # workers whose windows are measured
-LONGER = 10  # times the flows' size, to tell what is paid once from what each frame costs
-MANY = (2, 8, 64, 512)  # of which the model tells
-BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
+SHARED = ("dcqcn", "hpcc", "smartt")  # run by two workers as well as by one
+SCALE_FLOW_BYTES = 200_000  # of a flow in the largest networks
+SEVERAL = (2, 4, 8)  # numbers of workers whose windows are measured
+LONGER = 10  # factor of the flow size that separates fixed costs from costs per frame
+MANY = (2, 8, 64, 512)  # numbers of workers that the model makes predictions for
+BESIDE = {"dart": "dcqcn"}  # protocol that each one is compared with, if it is not COMPARED
 Say = Callable[[str], object]
 
 
@@ -57,8 +59,8 @@ Say = Callable[[str], object]
 class Extent:
     """Extent of a benchmark.
 
-    Flows have `flow_bytes`, fat-trees each k of `sizes`, the matrix `matrix_k`, and all-reduces
-    `transactions` a host.
+    Flows have `flow_bytes`. There is a fat-tree for each k of `sizes`, and `matrix_k` is that of
+    the matrix. Each host takes part in `transactions` transactions of an all-reduce.
     """
 
     sizes: tuple[int, ...]
@@ -66,9 +68,9 @@ class Extent:
     flow_bytes: int
     repeats: int
     transactions: int
-    time_limit_s: int  # of one run, wall clock
-    large: tuple[int, ...] = (32, 64)  # fat-trees, of which two workers make one run each
-    small_networks: bool = False  # where there is a choice of two
+    time_limit_s: int  # wall-clock limit of one run
+    large: tuple[int, ...] = (32, 64)  # k of the fat-trees that two workers run once
+    small_networks: bool = False  # use the smaller of two networks where there is a choice
 
 
 WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, transactions=128, time_limit_s=900)
@@ -84,7 +86,7 @@ use_native_hosts()
 from harness.bench import cost
 print(json.dumps(asdict(getattr(cost, sys.argv[1])(*map(json.loads, sys.argv[2:])))))
 """
-_ALL_REDUCES = ("3cpo-fig10", "3cpo-fig13")  # scenarios: networks of 64 and of 128 hosts
+_ALL_REDUCES = ("3cpo-fig10", "3cpo-fig13")  # scenarios with 64 and with 128 hosts
 
 
 @dataclass(frozen=True)
@@ -117,13 +119,13 @@ class EndToEnd:
 
 @dataclass(frozen=True)
 class AllReduce:
-    """Cost of one all-reduce in the network, with 3CPO.
+    """Cost of one all-reduce in the network with 3CPO.
 
     Hosts receive the requests of all members, and the answers to their own.
     """
 
     hosts: int
-    transactions: int  # of each host
+    transactions: int  # per host
     frames_received: int
     set_up_cpu_s: float
     run_cpu_s: float
@@ -137,7 +139,7 @@ class AllReduce:
 def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") -> EndToEnd:
     """Return the fastest of several runs, each in a process of its own.
 
-    Raises CalledProcessError if one fails, TimeoutExpired if one takes longer than it may.
+    Raises CalledProcessError if a run fails, and TimeoutExpired if it exceeds the time limit.
     """
     costs = [EndToEnd(**figures) for figures in _runs(extent, "run", protocol, load_balancer, k, extent.flow_bytes)]
     return min(costs, key=lambda cost: cost.run_cpu_s)
@@ -170,7 +172,7 @@ def planned(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> Run:
 
 
 def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
-    """Run in this process, and in others if there are several workers."""
+    """Run in this process, and in further processes if there are several workers."""
     world = VirtualWorld(planned(protocol, load_balancer, k, flow_bytes), workers=workers)
     started_s = time.perf_counter()
     recording = world.run()
@@ -194,7 +196,7 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
 
 
 def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) -> FlowRun:
-    """Run a workload of `training_cost`, or the permutation beside it, in this process and others."""
+    """Run a workload of `training_cost`, or its permutation, in this process and its workers."""
     kind = KINDS[workload]
     scenario = kind.permutation(k, size) if permutation else kind.scenario(k, size)
     world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
@@ -209,17 +211,17 @@ def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) 
 
 
 def windows_of(k: int, flow_bytes: int, workers: int) -> WindowCosts:
-    """Return the cost of the windows of a run in this process and others, whose meetings are slower than usual."""
+    """Return the cost of the windows of a run; measuring makes the workers' meetings slower."""
     return window_costs(planned(COMPARED, "ecmp", k, flow_bytes), workers)
 
 
 def meeting(workers: int) -> MeetingCost:
-    """Return the cost of a meeting with processes beside this one."""
+    """Return the cost of a meeting of this process with others."""
     return meeting_cost(workers)
 
 
 def all_reduce(scenario: str, transactions: int) -> AllReduce:
-    """Run an all-reduce in the network of a scenario, in this process."""
+    """Run the all-reduce of a scenario in this process."""
     application = f"workload.applications=[{{operations={transactions}}}]"
     loaded, folder = load(scenario, ["variants=[]", "cc=3cpo", application])
     world = VirtualWorld(plan(scenario, loaded, folder)[0])
@@ -238,9 +240,9 @@ def all_reduce(scenario: str, transactions: int) -> AllReduce:
 
 
 def measure_all(parts: Sequence[str], quick: bool, say: Say, matrix_k: int | None = None) -> dict[str, Any]:
-    """Measure the parts, print each line as it is known, and return the figures by part.
+    """Measure the parts, print each line as soon as it is known, and return the figures by part.
 
-    `matrix_k`: of the matrix's fat-tree, instead of the usual one.
+    `matrix_k` replaces the usual k of the matrix's fat-tree.
     """
     extent = QUICK if quick else WHOLE
     extent = replace(extent, matrix_k=matrix_k or extent.matrix_k)
@@ -281,7 +283,10 @@ def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure two workers beside one, by turns, on the largest network: wall-clock time, CPU time and memory."""
+    """Compare two workers with one on the largest network: wall-clock time, CPU time and memory.
+
+    Runs with one and with two workers alternate.
+    """
     found = []
     k, once = extent.sizes[-1], replace(extent, repeats=1)
     for protocol in SHARED:
@@ -306,7 +311,7 @@ def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure the largest networks, one run each by two workers: set-up and run."""
+    """Measure set-up and run of the largest networks, once each, with two workers."""
     found = []
     for k in extent.large:
         (figures,) = _runs(replace(extent, repeats=1), "run", "dcqcn", "ecmp", k, SCALE_FLOW_BYTES, 2)
@@ -321,7 +326,7 @@ def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def windows(extent: Extent, say: Say) -> dict[str, Any]:
-    """Measure windows and meetings of several workers, and compare the run's cost with the model."""
+    """Measure windows and meetings of several workers, and compare a run's cost with the model."""
     k, flow_bytes, once = extent.sizes[-1], min(SCALE_FLOW_BYTES, extent.flow_bytes), replace(extent, repeats=1)
     shortest = planned(COMPARED, "ecmp", k, flow_bytes)
     topology, network_bytes = shortest.topology, expected(shortest).network_bytes
@@ -371,7 +376,7 @@ def windows(extent: Extent, say: Say) -> dict[str, Any]:
 
 
 def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
-    """Return the model's speed-ups of more workers, with a processor each."""
+    """Return the speed-ups that the model predicts for more workers with a processor each."""
     found = []
     for k in dict.fromkeys((extent.sizes[-1], extent.large[-1])):
         larger = planned(COMPARED, "ecmp", k, SCALE_FLOW_BYTES)
@@ -386,9 +391,10 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
 
 
 def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure the cost of a flow besides its packets, and the gain of two workers, in workloads of short messages.
+    """Measure the cost of a flow apart from its packets, and the gain of two workers.
 
-    Of runs by turns the fastest of each kind counts.
+    The workloads consist of short messages. Runs of all kinds alternate, and the fastest of each
+    kind counts.
     """
     found, once = [], replace(extent, repeats=1)
     for workload, kind in KINDS.items():
@@ -415,12 +421,15 @@ def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def _fastest(costs: Sequence[FlowRun]) -> FlowRun:
-    """Return the least of each figure."""
+    """Return the minimum of each figure."""
     return FlowRun(*(min(values) for values in zip(*map(astuple, costs), strict=True)))
 
 
 def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure all-reduces in the network: the cost of a frame that a host receives, switches included."""
+    """Measure all-reduces in the network: the cost of each frame that a host receives.
+
+    The cost includes the switches.
+    """
     found = []
     for scenario in _ALL_REDUCES:
         runs = [AllReduce(**figures) for figures in _runs(extent, "all_reduce", scenario, extent.transactions)]
@@ -438,7 +447,10 @@ def _beside(cost: float, compared: float | None, other: str = COMPARED) -> str:
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure every protocol with every load balancer; runs that exceed their time are reported, not measured."""
+    """Measure every protocol with every load balancer.
+
+    A run that exceeds its time limit is reported, not measured.
+    """
     found = []
     for protocol in registry.protocols():
         per_hop: dict[str, float] = {}
@@ -466,7 +478,7 @@ def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) ->
 
 
 def machine() -> dict[str, Any]:
-    """Return the properties of the machine that figures depend on."""
+    """Return the properties of the machine that the figures depend on."""
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -476,7 +488,7 @@ def machine() -> dict[str, Any]:
 
 
 def memory(_: Extent, say: Say) -> dict[str, float]:
-    """Measure loads of memory that is no longer in the cache, by MiB in use."""
+    """Measure loads from memory that no longer fits the caches, by MiB in use."""
     found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
     say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
     return found
@@ -523,7 +535,10 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure `p4cc switch` on veth pairs beside a plain forwarder in C; return nothing if that is unavailable."""
+    """Measure `p4cc switch` on veth pairs, and a plain forwarder in C for comparison.
+
+    Returns nothing if that is unavailable.
+    """
     try:
         rows = process_cost.measure(programs.program("ecn").source)
     except UserError as error:
@@ -538,7 +553,7 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """Measure one data packet sent, received and acknowledged, and the processing of its ACK."""
+    """Measure a data packet that is sent, received and acknowledged, and the processing of its ACK."""
     found = []
     measured: dict[str, float] = {}
     first = (COMPARED, *BESIDE.values())

@@ -1,7 +1,8 @@
-"""Cost of flows: workloads of many short messages, each beside a permutation of the same network and protocol.
+"""Cost of flows: workloads of many short messages, compared with a permutation.
 
-The CPU time of a run is taken as so much a data packet and so much a flow. Two runs of the same flows with other sizes
-tell the two apart.
+The permutation has the same network and protocol. The model of the CPU time of a run is a fixed
+cost per data packet plus a fixed cost per flow. Two runs with the same flows of different sizes
+separate the two costs.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ _FABRIC_100 = {"name": "fat-tree"}
 
 @dataclass(frozen=True)
 class Kind:
-    """A workload on a fat-tree: of k and one of `sizes`, what `tables` says.
+    """Workload on a fat-tree, run with two message sizes.
 
-    Of the first size there are fewer data packets.
+    `tables` returns the scenario's tables for a k and one of `sizes`. The first size gives fewer
+    data packets.
     """
 
     k: int
@@ -37,7 +39,7 @@ class Kind:
         return self._checked(k, self.tables(k, size))
 
     def permutation(self, k: int, flow_bytes: int) -> Scenario:
-        """Return that of the permutation of the same network."""
+        """Return the scenario of a permutation on the same network."""
         return self._checked(k, {"workload": {"name": "permutation", "size_bytes": flow_bytes}})
 
     def _checked(self, k: int, tables: Tables) -> Scenario:
@@ -52,7 +54,10 @@ class Kind:
 
 
 def _llm_step(k: int, tensor_bytes: int) -> Tables:
-    """Return a training step on half of the hosts (all of a small network), with tensor groups and stages of four."""
+    """Return a training step on half of the hosts (all in a small network).
+
+    Tensor groups have four members, and there are four stages.
+    """
     hosts = k**3 // 4
     ranks = min(hosts, max(64, hosts // 2))
     workload = {
@@ -69,7 +74,7 @@ def _llm_step(k: int, tensor_bytes: int) -> Tables:
 
 
 def _moe_step(k: int, pair_bytes: int) -> Tables:
-    """Return an all-to-all among every eighth of half of the hosts."""
+    """Return all-to-alls in groups of every eighth host of half of the hosts."""
     members = list(range(0, k**3 // 8, 8 if k > 4 else 2))
     workload = {
         "name": "exchange",
@@ -85,7 +90,7 @@ def _all_to_all(_: int, pair_bytes: int) -> Tables:
 
 
 def _hadoop(_: int, mtu_bytes: int) -> Tables:
-    """Return Hadoop's traffic, whose sizes are given, so that packets differ."""
+    """Return Hadoop's traffic, whose flow sizes are fixed, so that the number of packets is varied."""
     workload = {"name": "poisson", "distribution": "hadoop", "load": 0.5, "duration_ns": 1_000_000}
     return {"workload": workload, "nic": {"mtu_bytes": mtu_bytes}}
 
@@ -111,24 +116,24 @@ class FlowRun:
 
 @dataclass(frozen=True)
 class FlowCost:
-    """Cost of a workload, and its ratio to a permutation's."""
+    """Cost of a workload, and its ratio to the cost of a permutation."""
 
     workload: str
     k: int
     flows: int
     data_packets: int
     us_per_data_packet: float
-    us_per_flow: float  # besides
-    bytes_per_flow: float  # besides the network
-    packet_ratio: float  # over the permutation's
-    wall_ratio: float  # two workers' over one's
+    us_per_flow: float  # without the cost of packets
+    bytes_per_flow: float  # without the memory of the network
+    packet_ratio: float  # cost of a data packet over that in the permutation
+    wall_ratio: float  # wall-clock time of two workers over that of one
     cpu_ratio: float
 
 
 def flow_cost(
     workload: str, k: int, permutation: FlowRun, small: FlowRun, large: FlowRun, two: FlowRun
 ) -> FlowCost:
-    """Return the cost by the difference of two runs; `two` is the larger one by two workers."""
+    """Return the cost of a flow from the difference of two runs; `two` is `large` run by two workers."""
     more_s, more_packets = large.run_cpu_s - small.run_cpu_s, large.data_packets - small.data_packets
     packet_s = more_s / more_packets
     return FlowCost(

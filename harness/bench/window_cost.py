@@ -1,7 +1,8 @@
-"""Cost of the windows of a run that several workers share: work, imbalance, exchange, and the meeting alone.
+"""Cost of the windows of a run with several workers: work, imbalance, exchange and meetings.
 
-Each worker's work in each window is its CPU time between two meetings, so it is told apart from waiting also where
-there are fewer processors than workers. What more of them do to each other's caches is in it.
+A worker's work in a window is its CPU time between two meetings. So it does not include waiting,
+even if there are fewer processors than workers. It does include the effect of workers on each
+other's caches.
 """
 
 from __future__ import annotations
@@ -24,26 +25,27 @@ from harness.worlds.virtual import VirtualWorld
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
-FRAME_BYTES = 134  # that cross with a frame: its headers, and what is told of it
+FRAME_BYTES = 134  # bytes that cross between workers for each frame: its headers and its description
 
 
 @dataclass(frozen=True)
 class WindowCosts:
     """Window costs of one run.
 
-    `work_s` is the CPU time of all workers in windows, `longest_s` the sum of each window's longest.
+    `work_s` is the CPU time of all workers in windows. `longest_s` is the sum over windows of the
+    CPU time of the busiest worker.
     """
 
     workers: int
     windows: int
     work_s: float
     longest_s: float
-    largest_share: float  # of the work, in all windows together
+    largest_share: float  # of the busiest worker in the total work
     crossing_bytes: int
 
     @property
     def imbalance(self) -> float:
-        """Cost factor of the busiest worker's changing from window to window."""
+        """Cost factor that results because the busiest worker differs between windows."""
         return self.longest_s / (self.largest_share * self.work_s)
 
     @property
@@ -52,15 +54,16 @@ class WindowCosts:
 
 
 class _Timed(Workers):
-    """Workers that hand each other all through the first one, which notes what each has worked before."""
+    """Workers that exchange everything through the first one, which notes the work of each."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.worked_ns: list[list[int]] = []  # at the first worker: by window and rank
+        self.worked_ns: list[list[int]] = []  # by window and rank; filled at the first worker only
         self.crossed_bytes = 0
-        self._ends: list[Connection] = []  # at the first worker: to each other one; there: to the first
+        # The first worker's connections to all others; another worker's to the first.
+        self._ends: list[Connection] = []
         self._since_ns = 0
-        self._in_window = True  # and not at a meeting that something is asked at
+        self._in_window = True  # false at a meeting that collects answers
 
     def _fork(self, rank: int) -> bool:
         here, there = Pipe()
@@ -117,7 +120,7 @@ class _Timed(Workers):
 
 
 def window_costs(run: Run, workers: int) -> WindowCosts:
-    """Return the window costs of a run, which has to come to its end."""
+    """Return the window costs of a run, which has to run to its end."""
     made: list[_Timed] = []
 
     def crew(*arguments: Any) -> _Timed:
@@ -139,7 +142,7 @@ def window_costs(run: Run, workers: int) -> WindowCosts:
 
 
 class _Silent:
-    """A host that says nothing."""
+    """Host that sends nothing."""
 
     def receive(self, now_ns: int, frame: bytes) -> None:
         raise AssertionError("nobody sends")
@@ -153,9 +156,9 @@ class _Silent:
 
 @dataclass(frozen=True)
 class MeetingCost:
-    """Cost of a meeting of processes that have nothing to hand over.
+    """Cost of a meeting of processes that have nothing to exchange.
 
-    `cpu_s`: of each.
+    `cpu_s` is the CPU time of each process.
     """
 
     workers: int
@@ -164,14 +167,14 @@ class MeetingCost:
 
 
 def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
-    """Measure a meeting of forked processes that share memory as a run's workers do."""
+    """Measure a meeting of forked processes that share memory like the workers of a run."""
     fabric = Fabric(independent_hosts=True)
     for _ in range(workers):
         fabric.add_host(_Silent())
     crew = Workers(fabric, range(workers), workers, hear=list)
     wall_s = cpu_s = 0.0
     with crew.at_work():
-        for count in (times // 10, times):  # the first ones find their memory
+        for count in (times // 10, times):  # the first meetings warm up the memory
             began_s, used_s = time.perf_counter(), time.process_time()
             for _ in range(count):
                 fabric.gather(b"")
@@ -185,7 +188,7 @@ def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
 class Shared:
     """One run, made by one worker and by two.
 
-    `cpu_s` is the total of the two, unobserved.
+    `cpu_s` is the total of the two workers without instrumentation.
     """
 
     work: Work
@@ -193,16 +196,16 @@ class Shared:
     cpu_s: float
 
     def handed_over_s(self, meeting: MeetingCost) -> float:
-        """Return the additional CPU time of two workers, without their meetings."""
+        """Return the additional CPU time of two workers, excluding their meetings."""
         return self.cpu_s - self.work.cpu_s - 2 * self.two.windows * meeting.cpu_s
 
 
 def terms_of(short: Shared, long: Shared, meetings: Sequence[MeetingCost]) -> Terms:
     """Return the terms of the model.
 
-    Both runs have the same network; the first of the meetings is of two.
-
-    What the long one takes more is of the frames that cross; what the short one takes beside these is paid once.
+    Both runs have the same network, and the first meeting has two workers. The additional cost of
+    the long run is attributed to the frames that cross. The rest of the cost of the short run is
+    paid once.
     """
     first, last = meetings[0], meetings[-1]
     frames = long.two.crossing_frames - short.two.crossing_frames
@@ -212,7 +215,8 @@ def terms_of(short: Shared, long: Shared, meetings: Sequence[MeetingCost]) -> Te
         crossing_s=crossing_s,
         copying_s=once_s / short.work.network_bytes,
         meeting_s=first.wall_s,
-        # Where there are more of them than processors, they wait for each other: what each does says more.
+        # With more workers than processors, the wall-clock time contains waiting, so CPU time is
+        # used.
         meeting_each_s=max(0.0, last.cpu_s - first.cpu_s) / max(last.workers - first.workers, 1),
         imbalance=long.two.imbalance,
     )

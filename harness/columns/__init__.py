@@ -1,1 +1,5 @@
-"""The columns of a run's tables, each declared once: records, tables, summary, pages and reference follow from it."""
+"""Columns of a run's tables.
+
+Each column is declared once. Records, tables, summary, pages and reference follow from the
+declarations.
+"""

@@ -1,4 +1,4 @@
-"""The columns of `operations` and `peaks`, the tables of runs with collectives."""
+"""Columns of `operations` and `peaks`, the tables of runs with collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declaration of a column of a table, and of the total that a summary has of it: data that can be pickled."""
+"""Declaration of a table column, and of its total in the summary, as data that can be pickled."""
 
 from __future__ import annotations
 
@@ -10,76 +10,76 @@ from typing import TypeVar
 
 @dataclass(frozen=True)
 class Sender:
-    """A number at the sender of a flow, when all of the flow is acknowledged, or at the end of the run."""
+    """Number at the sender of a flow, read when all of the flow is acknowledged or the run ends."""
 
-    attribute: str  # of the queue pair, as `stats.timeouts`
+    attribute: str  # attribute of the queue pair, such as `stats.timeouts`
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """A count of the queue pair at the receivers of a flow, at the end of the run."""
+    """Count of the queue pair at the receivers of a flow, read at the end of the run."""
 
     count: str  # an attribute of `host_agents.messages.QpStats`
     over: str | None = None  # another count, by which it is divided
-    when_delivered: bool = False  # of a flow that is delivered: when it was
+    when_delivered: bool = False  # read at the delivery of the flow instead, if it is delivered
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The counts that receivers have to tell."""
+        """The counts that receivers have to report."""
         return (self.count,) if self.over is None else (self.count, self.over)
 
 
 @dataclass(frozen=True)
 class Session:
-    """Value that the run's session knows of a flow."""
+    """Value that the run's session has for a flow."""
 
-    attribute: str  # of `harness.measure.flow_record.FlowRecord`, as `flow.number`
+    attribute: str  # attribute of `harness.measure.flow_record.FlowRecord`, such as `flow.number`
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A number of a queue pair that is sending, at the end of each interval."""
+    """Number of a queue pair that is sending, read at the end of each interval."""
 
-    attribute: str  # of `host_agents.qp.QueuePair`, as `stats.timeouts`
-    method: bool = False  # it is a method, which is called
-    grows: bool = False  # what is recorded is by how much it has grown in the interval
+    attribute: str  # attribute of `host_agents.qp.QueuePair`, such as `stats.timeouts`
+    method: bool = False  # the attribute is a method, which is called
+    grows: bool = False  # the increase in the interval is recorded instead of the number
 
 
 @dataclass(frozen=True)
 class PortCounter:
-    """A number of each port, switches' and hosts', of `Fabric.link_counters`."""
+    """Number of each port of switches and hosts, from `Fabric.link_counters`."""
 
     name: str
-    grows: bool = True  # what is recorded is by how much it has grown in the interval
+    grows: bool = True  # the increase in the interval is recorded instead of the number
 
 
 @dataclass(frozen=True)
 class NicCounter:
-    """A count of a NIC at the end of the run."""
+    """Count of a NIC at the end of the run."""
 
-    attribute: str  # of `host_agents.messages.NicStats`; what there is of each class is added up
+    attribute: str  # attribute of `host_agents.messages.NicStats`; counts by class are added up
 
 
 @dataclass(frozen=True)
 class ManagerCounter:
-    """A number of a switch's traffic manager, as `Fabric.port_stats` and `queue_stats` have it."""
+    """Number of a switch's traffic manager, from `Fabric.port_stats` and `queue_stats`."""
 
-    in_mininet: bool = True  # switch processes tell it, too
+    in_mininet: bool = True  # switch processes report it, too
 
 
 @dataclass(frozen=True)
 class HostRecord:
-    """A part of what hosts record of an operation of a collective."""
+    """Part of what hosts record for an operation of a collective."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A part of where a value was read, or a property of that place."""
+    """Part of the place where a value was read, or a property of that place."""
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Value computed from other columns, the topology or the network's counters when the table is made."""
+    """Value computed when the table is made: from other columns, the topology or counters."""
 
 
 Source = (
@@ -91,18 +91,18 @@ PLACE = Place()
 
 
 class Joining(Enum):
-    """Aggregation of the values of parts, which are several queue pairs or several receivers."""
+    """Aggregation of the values of several queue pairs or several receivers."""
 
     FIRST = "first"
     SUM = "sum"
     MAX = "max"
     MEAN_OVER_BYTES = "mean over the parts' bytes"
-    COMPUTED = "computed"  # anew
+    COMPUTED = "computed"  # computed anew from the aggregated columns
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of reports' tables: its words, and what they mean."""
+    """Row of the tables in reports: its name and its meaning."""
 
     words: str
     meaning: str
@@ -110,17 +110,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Total:
-    """A figure of `summary.json`: the sum of a count over all queue pairs. `p4cc.results` has it, too."""
+    """Figure of `summary.json`: the sum of a count over all queue pairs. `p4cc.results` has it, too."""
 
     name: str
     meaning: str
-    swept: bool = True  # whether the tables of sweeps have it
+    swept: bool = True  # the tables of sweeps have it
     row: Row | None = None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: `unit` is "" for names and numbers without one; `type` is numpy's, None: text."""
+    """Column of a table.
+
+    `unit` is "" for names and for numbers without a unit. `type` is numpy's, or None for text.
+    """
 
     name: str
     unit: str
@@ -128,18 +131,18 @@ class Column:
     source: Source = COMPUTED
     type: str | None = "int64"
     parts: Joining = Joining.COMPUTED
-    asked: bool = False  # only tables of scenarios that ask for it have it
+    asked: bool = False  # only tables of scenarios that ask for the column have it
     total: Total | None = None
-    replayed: str = ""  # the words for it on the page of a replay, of flows; "": it is not there
+    replayed: str = ""  # label of a flow's value on the page of a replay; "": the page does not show it
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table, in order."""
+    """Columns of a table in their order."""
 
     name: str
     columns: tuple[Column, ...]
-    always: bool = False  # every run has it
+    always: bool = False  # every run has the table
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,7 +151,7 @@ class Table:
 
     @property
     def places(self) -> tuple[Column, ...]:
-        """The columns that say where a value was read."""
+        """The columns that name the place where a value was read."""
         return tuple(column for column, _ in filled_by(Place, self.columns))
 
 

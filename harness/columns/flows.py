@@ -1,4 +1,7 @@
-"""The columns of `flows`. A count that hosts keep becomes one by a line of `FLOWS`: see `packets`."""
+"""Columns of `flows`.
+
+A line in `FLOWS` turns a count of the hosts into a column; `packets` is an example.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections.abc import Iterable
 
 from harness.columns.column import Column, Joining, Receiver, Row, Sender, Session, Table, Total, filled_by
 
-COUNTS_PREFIX = "stats."  # of what is asked for: a count of the flow's queue pair
+COUNTS_PREFIX = "stats."  # prefix that asks for a count of the flow's queue pair
 MAX_LATENCY, MEAN_LINKS, SHORTEST_LINKS, MEAN_WEIGHT = "max_latency_ns", "mean_links", "shortest_links", "mean_weight"
 
 
 def packets(
     name: str, meaning: str, source: Sender | Receiver, total: Total | None = None, replayed: str = "", unit: str = ""
 ) -> Column:
-    """Return the declaration of a count, of packets unless `unit` says of what; those of parts are added up."""
+    """Return the declaration of a count, in packets unless `unit` differs, summed over parts."""
     return Column(name, unit or "packets", meaning, source, parts=Joining.SUM, total=total, replayed=replayed)
 
 
@@ -178,12 +181,12 @@ def usual() -> list[Column]:
 
 
 def totals() -> list[Total]:
-    """Return the totals that `summary.json` has of counts."""
+    """Return the totals of counts in `summary.json`."""
     return [column.total for column in FLOWS.columns if column.total is not None]
 
 
 def swept() -> list[Total]:
-    """Return the totals that tables of sweeps have."""
+    """Return the totals in the tables of sweeps."""
     return [total for total in totals() if total.swept]
 
 
@@ -193,18 +196,21 @@ def replayed() -> list[Column]:
 
 
 def column_of(asked: str) -> str:
-    """Return the name of the column that an attribute of a reaction point, or a count, is put into."""
+    """Return the name of the column for an attribute of a reaction point or a count."""
     return asked.rpartition(".")[2]
 
 
 def is_of_hosts(asked: str) -> bool:
-    """Return whether queue pairs and reaction points determine which column this is."""
+    """Return whether the column comes from queue pairs or reaction points."""
     declared = {column.name: column for column in FLOWS.columns if column.asked}
     return asked not in declared or isinstance(declared[asked].source, Sender)
 
 
 def further(asked: str) -> Column:
-    """Return the column that `record.columns` asks for by an attribute of a reaction point, a count, or a name."""
+    """Return the column for an entry of `record.columns`.
+
+    An entry is an attribute of a reaction point, a count, or the name of a column.
+    """
     for column in FLOWS.columns:
         if column.asked and column.name == asked:
             return column
@@ -215,10 +221,10 @@ def further(asked: str) -> Column:
 
 
 def of_session() -> list[tuple[Column, Session]]:
-    """Return the numbers that the run's session knows of flows, each with its source."""
+    """Return the columns that come from the run's session, each with its source."""
     return [(column, source) for column, source in filled_by(Session, FLOWS.columns) if column.type]
 
 
 def all_columns(asked: Iterable[str]) -> list[Column]:
-    """Return the usual columns, and those that are asked for behind them."""
+    """Return the usual columns, followed by those that are asked for."""
     return [*usual(), *map(further, asked)]

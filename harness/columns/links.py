@@ -1,4 +1,7 @@
-"""The columns of `links`. A count that ports keep becomes one by a line of `LINKS`."""
+"""Columns of `links`.
+
+A line in `LINKS` turns a count of the ports into a column.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The counts of NICs, of which `summary.json` has the sums. A count of a NIC becomes one by a line of `NICS`."""
+"""Counts of NICs, whose sums are in `summary.json`.
+
+A line in `NICS` adds a count of a NIC.
+"""
 
 from __future__ import annotations
 

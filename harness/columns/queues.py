@@ -1,4 +1,4 @@
-"""The columns of `queues`."""
+"""Columns of `queues`."""
 
 from __future__ import annotations
 

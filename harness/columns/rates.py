@@ -1,4 +1,7 @@
-"""The columns of `rates`. A number that queue pairs keep becomes one by a line of `RATES`."""
+"""Columns of `rates`.
+
+A line in `RATES` turns a number of the queue pairs into a column.
+"""
 
 from __future__ import annotations
 

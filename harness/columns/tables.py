@@ -1,4 +1,4 @@
-"""All tables of a run but those of its probes."""
+"""All tables of a run except those of its probes."""
 
 from __future__ import annotations
 

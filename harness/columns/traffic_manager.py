@@ -1,4 +1,4 @@
-"""What a traffic manager has counted of a port, or of one priority of it, for probes of kind `queue`."""
+"""Counts of a traffic manager for a port or one of its priorities, for probes of kind `queue`."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ PRIORITY = Table(
 
 
 def in_mininet() -> tuple[str, ...]:
-    """Return the names of what every switch process tells of its ports."""
+    """Return the names of the counts that every switch process reports for its ports."""
     return tuple(column.name for column, source in filled_by(ManagerCounter, PORT.columns) if source.in_mininet)

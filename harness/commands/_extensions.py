@@ -1,4 +1,4 @@
-"""The files of the user's own whose figures a report of earlier runs is to have."""
+"""The user's own files whose figures are added to a report of earlier runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ extension_option = click.option(
 
 
 def load_extensions(own_files: Iterable[Path], results: Iterable[Result]) -> None:
-    """Load `own_files`, and of those that the results name what the user has run; warn of the others.
+    """Load `own_files`, and those named by the results that the user has run before.
 
-    Raises UserError for one of `own_files`.
+    Warns of files that are not loaded. Raises UserError for one of `own_files`.
     """
     for file in own_files:
         extensions.load(file)

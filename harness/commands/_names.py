@@ -1,4 +1,4 @@
-"""Names that the shell completes."""
+"""Names for completion in the shell."""
 
 from __future__ import annotations
 

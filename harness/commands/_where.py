@@ -1,4 +1,4 @@
-"""The options that say who carries out several runs: processes of this machine, or a cluster."""
+"""Options that say where several runs are made: in processes of this machine, or on a cluster."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ resume_option = click.option(
 
 
 def where_options(usual: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds the options `jobs`, `scheduler`, `tls_ca`, `tls_cert` and `tls_key`, for `where`.
+    """Return a decorator that adds the options for `where`: `jobs`, `scheduler` and those of TLS.
 
-    `usual` is how many local processes there are where nobody says it.
+    `usual` is the default number of local processes.
     """
 
     def add(command: _Command) -> _Command:

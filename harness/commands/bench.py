@@ -11,7 +11,7 @@ from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 
-# Not asked of `harness.bench.cost`, which needs the hosts in place.
+# Written here, because `harness.bench.cost` needs the compiled hosts in place when imported.
 PARTS = (
     "memory", "pipelines", "hosts", "switch-process", "end-to-end", "workers", "windows", "scale", "training",
     "collectives", "matrix",
@@ -24,15 +24,15 @@ PARTS = (
 @click.option("--quick", is_flag=True, help="Smaller runs: to see that it works, not to compare figures.")
 @click.option("--k", "matrix_k", type=click.IntRange(4, 64), help="Of the matrix's fat-tree.  [default: 8]")
 def command(parts: tuple[str, ...], json_file: Path | None, quick: bool, matrix_k: int | None) -> None:
-    """Measure what packets cost on this machine, in CPU time.
+    """Measure the cost of packets on this machine, in CPU time.
 
-    PARTs, by default all: memory (loads that miss the caches), pipelines (P4 against C by hand), hosts (every
-    protocol), switch-process (`p4cc switch` on veth pairs), end-to-end (permutations on fat-trees of several sizes),
-    workers (the largest of these by two processes), windows (what several processes wait for and hand over, and what
-    more of them would gain), scale (8,192 and 65,536 hosts, by two processes), training (what a flow costs besides its
-    packets, where many are short and start when others are done), collectives
-    (all-reduces of 64 and 128 hosts in the network), matrix (a permutation with every protocol and every load
-    balancer).
+    PARTs, by default all: memory (loads that miss the caches), pipelines (P4 programs and C written
+    by hand), hosts (every protocol), switch-process (`p4cc switch` on veth pairs), end-to-end
+    (permutations on fat-trees of several sizes), workers (the largest of these with two processes),
+    windows (waiting and exchange of several processes, and the predicted gain of more), scale
+    (8,192 and 65,536 hosts with two processes), training (the cost of a flow apart from its
+    packets, for many short and dependent flows), collectives (all-reduces of 64 and 128 hosts in
+    the network), matrix (a permutation with every protocol and every load balancer).
     """
     if json_file is not None:
         check_writable(json_file, "--json")

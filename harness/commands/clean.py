@@ -1,4 +1,4 @@
-"""`p4cc clean`: removes what commands that were killed left behind."""
+"""`p4cc clean`: remove the leftovers of commands that were killed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from harness.worlds.mininet import state
 
 @click.command()
 def command() -> None:
-    """Remove what commands that were killed left behind.
+    """Remove the leftovers of commands that were killed.
 
-    Of Mininet runs processes, and with them networks, and logs; of any run or sweep the results that it had written so
-    far, in a hidden folder. What is still going on is left alone.
+    Leftovers of Mininet runs are processes, networks and logs. Leftovers of any run or sweep are
+    results in a hidden folder. Commands that are still running are not affected.
     """
     done = [*state.clean(), *output_folder.clean()]
     for line in done:

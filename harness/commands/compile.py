@@ -28,7 +28,10 @@ def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> Non
 def _inspected(
     file: Path, include: tuple[Path, ...], define: dict[str, str], arch: str | None, dump: str | None, check: bool
 ) -> str:
-    """Return the text of the program after pass `dump`, nothing if it is None. Raises UserError for an unknown pass."""
+    """Return the text of the program after pass `dump`; nothing if `dump` is None.
+
+    Raises UserError for an unknown pass.
+    """
     from p4switch.compiler import passes
     from p4switch.compiler.frontend import parse_and_check
 
@@ -91,7 +94,8 @@ def command(
     for option, path in (("--p4info", p4info), ("--bf-rt", bf_rt)):
         if path is not None:
             other = taken.setdefault(path.resolve(), option)
-            if other != option and (path.is_file() or not path.exists()):  # a device takes all that is written to it
+            # A device such as /dev/null cannot be replaced by a file.
+            if other != option and (path.is_file() or not path.exists()):
                 raise UserError(f"{option} {path}: expected another file than that of {other}")
     for option, names in (("--Wdisable", disabled), ("--Werror", errors)):
         for name in names:

@@ -1,4 +1,4 @@
-"""`p4cc completion`: has the shell complete commands and options, scenarios, protocols and load balancers."""
+"""`p4cc completion`: shell completion of commands, options, scenarios, protocols and load balancers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 from p4switch.errors import UserError
 
 _VARIABLE = "_P4CC_COMPLETE"
-# Where each shell looks by itself; zsh has to be told of the folder.
+# Folders in which each shell looks by default; zsh needs the folder in its configuration.
 _FILES = {
     "bash": ".local/share/bash-completion/completions/p4cc",
     "zsh": ".zfunc/_p4cc",

@@ -1,4 +1,4 @@
-"""`p4cc diff`: what two result folders do not have in common."""
+"""`p4cc diff`: the differences between two result folders."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _ALIKE = 1e-12
 def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
     """Compare two result folders, run by run.
 
-    Tells which tables are the same to the byte, which figures of summary.json differ and by how much, and what made
-    the runs. Status 1 if any figure or table differs.
+    Prints which tables are identical to the byte, which figures of summary.json differ and by how
+    much, and the provenance of the runs. Status 1 if any figure or table differs.
     """
     from harness.measure.results import load_all
     from harness.report import damage_named
 
     ones, others = (_by_key(load_all(folder)) for folder in (a, b))
-    if len(ones) == len(others) == 1:  # whatever they are called
+    if len(ones) == len(others) == 1:  # single runs are compared whatever their names are
         others = dict(zip(ones, others.values(), strict=True))
     with damage_named([*ones.values(), *others.values()]):
         differ = _differ(ones, others, (a, b), None if show_all else _MOST)
@@ -44,7 +44,7 @@ def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
 def _differ(
     ones: Mapping[str, Result], others: Mapping[str, Result], folders: tuple[Path, Path], most: int | None
 ) -> bool:
-    """Print how runs differ, at most `most` figures of each, and return whether they do."""
+    """Print the differences of runs, at most `most` figures each; return whether there are any."""
     from harness.measure.provenance import differences
 
     differ = False
@@ -62,7 +62,10 @@ def _differ(
 
 
 def _by_key(results: Sequence[Result]) -> dict[str, Result]:
-    """Return runs by key; those of a sweep that differ only in an axis are distinguished by their folders."""
+    """Return runs by key.
+
+    Runs of a sweep that differ only in an axis are distinguished by their folders.
+    """
     keys = [_key(result) for result in results]
     alike = Counter(keys)
     return {
@@ -94,7 +97,7 @@ def _compared(one: Result, other: Result, most: int | None) -> Iterator[str]:
 
 
 def _figures(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (dotted key, value) of all leaves."""
+    """Yield the dotted key and the value of each leaf."""
     if isinstance(value, Mapping):
         for name, below in value.items():
             yield from _figures(below, f"{key}.{name}" if key else str(name))

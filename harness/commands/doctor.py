@@ -1,4 +1,4 @@
-"""`p4cc doctor`: what is installed, what will work, what to install."""
+"""`p4cc doctor`: what is installed, what works, and what to install."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
 
 
 def _version(path: str) -> str | None:
-    """Return the version that a program reports, in one line; None: it does not run."""
+    """Return the version that a program reports, in one line; None if it does not run."""
     try:
         finished = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -163,7 +163,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(as_json: bool) -> None:
-    """Tell what is installed, what will work and what to install. Status 1 if something required is missing."""
+    """Show what is installed, what works and what to install. Status 1 if a requirement is missing."""
     findings = [check() for check in CHECKS]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))

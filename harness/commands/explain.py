@@ -13,21 +13,22 @@ from p4switch.errors import UserError, nearest
 if TYPE_CHECKING:
     from harness.reference.entries import Entry
 
-_ALIKE = 0.75  # "link_rte" is a slip of "link_rate", "nonsense" is none of "done_ns"
+_ALIKE = 0.75  # "link_rte" is close enough to "link_rate", "nonsense" is not close enough to "done_ns"
 
 
 @click.command()
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(name: str, as_json: bool) -> None:
-    """Tell what NAME means.
+    """Show the meaning of NAME.
 
-    NAME is a key of scenarios or sweeps (topology.link_rate_bps), a column of a table (flows.fct_ns), a key of a run's
-    files (summary.jain.mean), an environment variable, a word of the documentation (BDP) or of a report (slowdown), or
-    a paper's claim (C1). Case does not matter, nor whether a word is spelt as in Britain or in America.
+    NAME is a key of scenarios or sweeps (topology.link_rate_bps), a column of a table
+    (flows.fct_ns), a key of a run's files (summary.jain.mean), an environment variable, a term of
+    the documentation (BDP) or of a report (slowdown), or a paper's claim (C1). Case and British or
+    American spelling do not matter.
 
-    A table's name (switch.pfc) tells what is below it, a last part (eta) every key that ends in it, and a word (Jain)
-    what has it in its name.
+    The name of a table (switch.pfc) shows everything in it, a last part (eta) shows every key that
+    ends in it, and a word (Jain) shows every name that contains it.
     """
     from harness.reference import spelling
     from harness.reference.entries import entries, words

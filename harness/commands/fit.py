@@ -36,9 +36,10 @@ def command(
     as_json: bool,
     page: Path | None,
 ) -> None:
-    """Place programs into the stages of chips, and name what a chip lacks.
+    """Place programs into the stages of chips, and name the resources that a chip lacks.
 
-    Exit status 1: a program does not fit one of the targets. What the model cannot know is in docs/fit.md.
+    Exit status 1 if a program does not fit one of the targets. docs/fit.md lists the limits of the
+    model.
     """
     from p4switch.fit import built_in, load, measure, report
 

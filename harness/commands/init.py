@@ -1,4 +1,4 @@
-"""`p4cc init`: writes a scenario to start from."""
+"""`p4cc init`: write a new scenario with comments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ eta = 0.95
 def command(file: Path) -> None:
     """Write a scenario with comments, to start from.
 
-    FILE is what to write; it must not exist. Default: scenario.toml.
+    FILE is the file to write; it must not exist. Default: scenario.toml.
     """
     if file.suffix != ".toml":
         raise UserError(f"{str(file)!r}: expected a name that ends in .toml")

@@ -1,4 +1,4 @@
-"""`p4cc list`: what there is to run."""
+"""`p4cc list`: everything that can be run or named in a scenario."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "probes": _probes,
     "figures": _figures,
 }
-_ALSO = {"protocols": "cc", "load-balancers": "lb"}  # what the documentation calls them
+_ALSO = {"protocols": "cc", "load-balancers": "lb"}  # the names that the documentation uses
 
 
 def _beginning(context: click.Context, parameter: click.Parameter, so_far: str) -> list[str]:
@@ -158,12 +158,13 @@ def _beginning(context: click.Context, parameter: click.Parameter, so_far: str) 
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
-    """Show what there is to run.
+    """Show everything that can be run or named in a scenario.
 
-    All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
-    programs, switch-lb (load balancers of the switches), probes (what a scenario may have measured), figures (of a
-    report). With a NAME that one alone, and its parameters: p4cc list cc hpcc. --json tells parameters of all, sources,
-    and what claims of the papers it is about.
+    Without arguments, show all kinds. KIND is one of scenarios, sweeps, cc (congestion control), lb
+    (load balancers), topologies, workloads, programs, switch-lb (load balancers of the switches),
+    probes (additional measurements of a scenario), figures (of a report). With a NAME, show that
+    one and its parameters: p4cc list cc hpcc. --json adds the parameters of all, their sources, and
+    the claims of papers that they belong to.
     """
     if kind is not None:
         kind = lookup("kind", kind, {**{one: one for one in KINDS}, **_ALSO})
@@ -188,7 +189,7 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _tell(one: Mapping[str, Any], as_json: bool) -> None:
-    """Print one thing with all that is known of it."""
+    """Print one entry with everything that is known about it."""
     if as_json:
         click.echo(json.dumps(one, indent=2, default=to_jsonable_python))
         return

@@ -1,4 +1,4 @@
-"""`p4cc packets`: what is made of the declarations of headers and packets."""
+"""`p4cc packets`: files that are generated from the declarations of headers and packets."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def command(
     uet_wireshark: Path | None,
     page: Path | None,
 ) -> None:
-    """List the packets of protocols, or write what is made of their declarations.
+    """List the packets of protocols, or write the files that are generated from their declarations.
 
-    tshark -X lua_script:FILE reads captures with the dissector. P4 programs include include/packets/NAME.p4.
+    tshark -X lua_script:FILE reads captures with the dissector. P4 programs include
+    include/packets/NAME.p4.
     """
     import wireformats
     from harness.measure.uet_capture import translate

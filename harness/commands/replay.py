@@ -1,4 +1,4 @@
-"""`p4cc replay`: a run to watch."""
+"""`p4cc replay`: a page that plays a run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _PAGE = Path("replay.html")
 def command(folder: Path, name: str | None, out: Path, own_files: tuple[Path, ...]) -> None:
     """Watch a run that was made before.
 
-    Writes one HTML page that shows the network over time: links, queues, flows, and the packets of a flow that was
-    traced (`p4cc run --trace`). FOLDER is one written by `p4cc run`, or a single run inside one.
+    Writes one HTML page that shows the network over time: links, queues, flows, and the packets of
+    a traced flow (`p4cc run --trace`). FOLDER is one written by `p4cc run`, or a single run inside
+    one.
     """
     check_writable(out, "--out")
 
@@ -36,7 +37,7 @@ def command(folder: Path, name: str | None, out: Path, own_files: tuple[Path, ..
         page = recorded_page(result)
     except (UserError, ModuleNotFoundError):
         raise
-    except Exception as error:  # a file that is not as a run wrote it
+    except Exception as error:  # a file that does not have the form that a run writes
         raise damaged(result, error) from None
     write_files({out: page})
     tell(f"{out}: {result.folder.name}, {len(page) / 1e6:.1f} MB")

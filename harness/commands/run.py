@@ -1,4 +1,4 @@
-"""`p4cc run`: carries out scenarios, and compares the protocols and seeds that they are run with."""
+"""`p4cc run`: run scenarios, and compare their protocols and seeds."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def command(dry_run: bool, **options: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options:
-    """The command's arguments and options, as click gives them."""
+    """Arguments and options of the command, as click passes them."""
 
     scenarios: tuple[str, ...]
     cc: tuple[str, ...]
@@ -177,7 +177,7 @@ class _Options:
         )  # fmt: skip
 
     def _where(self) -> Cluster | int | None:
-        """Return who else makes the runs; None: this process."""
+        """Return the processes or the cluster that make the runs; None: this process."""
         found = where(self.jobs, self.scheduler, self.tls_ca, self.tls_cert, self.tls_key)
         if found in (None, 1):
             return None
@@ -214,7 +214,7 @@ class _Options:
         return How("mininet", self.compiler, self.switch or "builtin", self.dilation, self.pcap)
 
     def _trace(self) -> Tracing | None:
-        """Return the selection of each run's packets that is traced."""
+        """Return the selection of packets that is traced in each run."""
         limits: dict[str, Any] = {
             "packets": self.trace_packets,
             "from_ns": None if self.trace_from is None else quantity("--trace-from", self.trace_from, "ns"),
@@ -228,5 +228,5 @@ class _Options:
 
 
 def _ranks(workers: str | None) -> AbstractContextManager[Ranks | None]:
-    """Return those of mpiexec, if the workers are to be these."""
+    """Return the ranks of mpiexec, if they are the workers."""
     return begin() if workers == MPI else nullcontext()

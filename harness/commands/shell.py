@@ -1,4 +1,4 @@
-"""`p4cc shell`: p4runtime-shell at a running switch."""
+"""`p4cc shell`: p4runtime-shell on a running switch."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PATIENCE_S = 3.0
 @click.option("--device-id", type=click.IntRange(0), help="Default: the switch's, or 1 at an address.")
 @click.option("--election-id", type=click.IntRange(0), default=0, help="0: read only, beside the primary controller.")
 def command(switch: str, device_id: int | None, election_id: int) -> None:
-    """Start p4runtime-shell at a running switch.
+    """Start p4runtime-shell on a running switch.
 
-    SWITCH is a switch's name in a running Mininet network, or HOST:PORT of any P4Runtime server. The shell is
-    installed into an environment of its own when it is first asked for.
+    SWITCH is the name of a switch in a running Mininet network, or HOST:PORT of any P4Runtime
+    server. The shell is installed into an environment of its own at its first use.
     """
     address, number = switch, 1
     if ":" not in switch:
@@ -33,7 +33,7 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
 
 
 def _reach(address: str) -> None:
-    """Raise UserError if nothing answers, which the shell would report in several lines."""
+    """Raise UserError if nothing answers; the shell would report that in several lines."""
     import grpc
 
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:

@@ -59,7 +59,8 @@ def command(
 ) -> None:
     """Run packet tests in p4c's STF format.
 
-    A PATH is a .stf file, with its .p4 beside it, or a folder of them. The last line says: N passed, M failed.
+    PATH is a .stf file with its .p4 file beside it, or a folder of them. The last line reads: N
+    passed, M failed.
     """
     if switch == "bmv2" and (verbose or coverage):
         raise UserError(f"{'-v' if verbose else '--coverage'}: BMv2 does not tell; expected --switch builtin")
@@ -94,7 +95,7 @@ def command(
 
 
 def tell_coverage(coverage: object, folder: Path) -> None:
-    """Print the table of coverage, the missed lines, and the place of the whole report."""
+    """Print the table of coverage, the missed lines, and the path of the complete report."""
     from rich.console import Console
 
     from p4switch.coverage import Coverage, missed_lines, table, write

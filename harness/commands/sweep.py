@@ -1,4 +1,4 @@
-"""`p4cc sweep`: runs a scenario over the values of some of its keys."""
+"""`p4cc sweep`: run a scenario with several values of some of its keys."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ def command(
     settings: tuple[str, ...],
     **whose: Any,
 ) -> None:
-    """Run a scenario over values of its keys.
+    """Run a scenario with several values of its keys.
 
-    SWEEP is a name from `p4cc list sweeps`, or a .toml file; every combination of the values that it lists is run. Each
-    run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
+    SWEEP is a name from `p4cc list sweeps`, or a .toml file. Every combination of the values that
+    it lists is run. Each run gets a folder like those of `p4cc run`. runs.csv, fct.csv, sweep.html
+    and plots cover all runs.
     """
     found = where(**whose)
     request = RunRequest(

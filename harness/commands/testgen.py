@@ -1,4 +1,4 @@
-"""`p4cc testgen`: packet tests made from a P4 program."""
+"""`p4cc testgen`: packet tests generated from a P4 program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULT_S = 60.0
 
 
 def _until(text: str) -> tuple[int | None, float]:
-    """Return the number of tests, if any, and the seconds of `--until`."""
+    """Return the number of tests, if any, and the time in seconds given by `--until`."""
     try:
         if text == "coverage":
             return None, _DEFAULT_S
@@ -57,8 +57,9 @@ def command(
 ) -> None:
     """Write packet tests that together execute every statement of a program.
 
-    Each test is an STF file with a packet, the table entries and registers it needs, and the packets to expect; a
-    pytest module runs them. Exit status 1: an assertion of the program can be broken.
+    Each test is an STF file with a packet, the table entries and registers it needs, and the
+    expected packets. A pytest module runs them. Exit status 1 if an assertion of the program can be
+    violated.
     """
     from p4switch.testgen import generate, write
 

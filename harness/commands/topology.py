@@ -1,4 +1,4 @@
-"""`p4cc topology`: a network, as a figure or as a list of links."""
+"""`p4cc topology`: draw a network, or write it as a list of links."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _source(of: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def command() -> None:
-    """Look at a network, or write it as a list of links.
+    """Draw a network, or write it as a list of links.
 
-    NETWORK is a scenario, by name or file, or a file with a network alone: .topo is htsim's, .txt HPCC's, .csv and
-    .graphml are what they say, and so is a .toml with links; other files need --as. It may be the name of a topology,
-    with its defaults, too.
+    NETWORK is a scenario, by name or file, a file with a network alone, or the name of a topology
+    with its defaults. The suffix of a file tells its format: .topo is htsim's, .txt is HPCC's;
+    .csv, .graphml and .toml with links are read, too. Other suffixes need --as.
     """
 
 
@@ -50,7 +50,7 @@ def command() -> None:
     "--out", type=_FILE, default=Path("topology.svg"), show_default=True, help="The figure: .svg, .pdf or .png."
 )
 def show(network: str, kind: str | None, settings: tuple[str, ...], out: Path) -> None:
-    """Draw a network, and tell what it consists of."""
+    """Draw a network, and print what it consists of."""
     extension = out.suffix[1:]
     if extension not in _FIGURES:
         raise UserError(f"--out {out}: expected a name that ends in .{', .'.join(_FIGURES)}")
@@ -70,7 +70,8 @@ def show(network: str, kind: str | None, settings: tuple[str, ...], out: Path) -
 def convert(network: str, kind: str | None, settings: tuple[str, ...], out: Path) -> None:
     """Write a network as a list of links that `topology.name = "edges"` reads.
 
-    FILE ends in .toml or .csv. TOML has the nodes' kinds and tiers, too, so that what is read is the same network.
+    FILE ends in .toml or .csv. TOML also has the kinds and tiers of the nodes, so that reading it
+    gives the same network.
     """
     from topologies import edges
 
@@ -84,7 +85,7 @@ def convert(network: str, kind: str | None, settings: tuple[str, ...], out: Path
 
 
 def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology:
-    """Return the network that the arguments mean.
+    """Return the network that the arguments name.
 
     Raises UserError.
     """
@@ -111,7 +112,7 @@ def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology
         topologies.parameters(network)
         tables, folder = {"name": network}, Path.cwd()
     changes = override({}, [f"topology.{setting}" for setting in settings]).get("topology", {})
-    workload = {"name": "incast"}  # a scenario has one
+    workload = {"name": "incast"}  # a scenario has a topology
     scenario = loaded(check({"topology": merge(tables, changes), "workload": workload}), folder)
     name, values = named("topology", scenario.topology)
     return topologies.build(name, values)

@@ -1,1 +1,1 @@
-"""The control plane: what each P4 program wants written, and how it is written into switches."""
+"""Control plane: the entries that each P4 program needs, and how they are written into switches."""

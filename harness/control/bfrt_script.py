@@ -1,7 +1,7 @@
-"""Entries that a BfRuntime client writes: a script of the user's own, once for each switch.
+"""Entries that a BfRuntime client writes: the user's own script, run once for each switch.
 
-The script runs against a switch that forwards nothing, with the same program. What it has written there is read as
-P4Runtime entities, so that the controller writes it in both worlds alike.
+The script runs against a switch with the same program that forwards nothing. Its entries are then
+read as P4Runtime entities, so that the controller writes them in the same way in both worlds.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from p4switch.p4runtime.messages import Message, p4runtime_pb2
 
 TIMEOUT_S = 120
 _TOLD_LINES = 3
-# A script imports what lies beside it, and nothing of the working folder.
+# A script can import modules from its own folder, and none from the working folder.
 _RUN = (
     "import os, runpy, sys; del sys.argv[0]; sys.path.insert(0, os.path.dirname(sys.argv[0]));"
     " runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 _Update = p4runtime_pb2.Update
-# In the order in which they can be written, with the update that makes them.
+# Kinds of entities in an order in which they can be written, each with the update that creates it.
 _KINDS = {
     "action_profile_member": _Update.INSERT,
     "action_profile_group": _Update.INSERT,
@@ -43,7 +43,7 @@ _KINDS = {
 
 
 def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Message]:
-    """Return the P4Runtime updates of what a script writes.
+    """Return the P4Runtime updates for the entries that a script writes.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _run(script: Path, address: str, switch: str) -> None:
 
 
 def _entities(client: LocalClient, p4info: Message) -> Iterator[Message]:
-    """Yield all that P4Runtime knows of a switch, by kind in the order of `_KINDS`."""
+    """Yield everything that P4Runtime reads from a switch, by kind in the order of `_KINDS`."""
     for kind in _KINDS:
         queries = [p4runtime_pb2.Entity()]
         if kind == "packet_replication_engine_entry":

@@ -1,7 +1,8 @@
-"""BMv2's `simple_switch_grpc`: which one is installed, and what it takes over Thrift only.
+"""BMv2's `simple_switch_grpc`: its version, and the settings that it takes over Thrift only.
 
-Its queues count packets: a depth in packets and a rate in packets per second, of each priority of each port for itself.
-So the priorities of a port do not share its link, and a small packet takes as long as a large one.
+Its queues count packets. Each priority of each port has a depth in packets and a rate in packets
+per second of its own. So the priorities of a port do not share its link, and a small packet takes
+as long as a large one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ service Standard {
 class Queue:
     """Queue of each priority of a port.
 
-    `rate_packets_per_s` 0: as fast as the machine.
+    A `rate_packets_per_s` of 0 is as fast as the machine.
     """
 
     depth_packets: int
@@ -62,7 +63,7 @@ class Queue:
 
     @classmethod
     def of_link(cls, rate_bps: int, depth_bytes: int | None, packet_bytes: int) -> Queue:
-        """Return the queue that is right for full packets of `packet_bytes`, of one priority only."""
+        """Return the queue for full packets of `packet_bytes`, all of one priority."""
         depth_packets = _NO_LIMIT_PACKETS if depth_bytes is None else max(1, depth_bytes // packet_bytes)
         return cls(depth_packets, max(1, round(rate_bps / (8 * packet_bytes))))
 
@@ -115,7 +116,8 @@ def command(
 
     Raises UserError as `require` does.
 
-    `interfaces` by port number; `notifications` is a socket that it may make, in place of one in /tmp that would stay.
+    `interfaces` are by port number. `notifications` is a socket that the process may create instead
+    of one in /tmp that would remain.
     """
     path = require()
     arguments = ["--no-p4", "--device-id", str(device_id), "--thrift-port", str(thrift_port)]
@@ -129,14 +131,15 @@ def command(
 
 @lru_cache
 def _sends_notifications(path: str) -> bool:
-    """Return whether the executable has notifications, and thus knows the option."""
+    """Return whether the executable has notifications, and thus the option for their socket."""
     return "--notifications-addr" in _ask(path, "--help")
 
 
 def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float = 10.0) -> None:
     """Set the queues of the switch with this Thrift port on the loopback interface, by port number.
 
-    Its P4Runtime server starts first, so this one may take a while. Raises UserError if nobody answers.
+    The switch starts its Thrift server after its P4Runtime server, so this may have to wait. Raises
+    UserError if nobody answers.
     """
     with _thrift("SimpleSwitch", "simple_switch", thrift_port, patience_s) as client:
         for port, queue in queues.items():
@@ -166,7 +169,7 @@ def set_register(thrift_port: int, name: str, index: int, value: int) -> None:
 def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Iterator[Any]:
     """Open a Thrift service of the switch.
 
-    Raises UserError for whatever it refuses.
+    Raises UserError for a request that the switch refuses.
     """
     known: Any = getattr(load_fp(io.StringIO(_IDL), "simple_switch_thrift"), service)
     protocol = TMultiplexedProtocolFactory(

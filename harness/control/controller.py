@@ -1,4 +1,4 @@
-"""The controller: turns what a P4 program wants written into P4Runtime messages, and programs all switches.
+"""The controller: translates a P4 program's entries to P4Runtime messages, and programs all switches.
 
     settings = Settings(cell_bytes=80, seed=1)
     for switch in topology.switches:
@@ -70,7 +70,7 @@ class Settings:
     frame_overhead_bytes: int = 0
     seed: int = 1
     base_rtt_ns: int = SwitchView.base_rtt_ns
-    base_rtts: BaseRtts | None = None  # of hosts by their links
+    base_rtts: BaseRtts | None = None  # by the kind of link of the hosts
     packet_bytes: int = SwitchView.packet_bytes
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
@@ -80,7 +80,7 @@ class Settings:
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
-    """Return one switch of a network as programs see it."""
+    """Return one switch of a network in the form that programs use."""
     return SwitchView(
         device_id=switch.device_id,
         port_rates_bps={port: there.rate_bps for port, there in topology.ports[switch.name].items()},
@@ -105,9 +105,9 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
 
 
 def _port_base_rtts_ns(topology: Topology, switch: Switch, rtts: BaseRtts | None) -> dict[int, int]:
-    """Return the base RTT of hosts that can fill a port's link, by port.
+    """Return, for each port, the base RTT of the hosts that can fill the port's link.
 
-    A NIC's own switch has the host's link twice.
+    On the switch of a NIC both ports have the base RTT of the NIC's host.
     """
     if rtts is None:
         return {}
@@ -137,7 +137,7 @@ class _Table:
     id: int
     fields: Mapping[str, int]  # ids by name
     actions: Mapping[str, _Action]
-    selects: bool  # its entries may be groups of actions
+    selects: bool  # entries may select among a group of actions
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,11 @@ class _Action:
 
 
 class Program:
-    """A compiled program as the controller needs it: P4Info by name, and the device config. Shared by all its switches.
+    """Compiled program for the controller: P4Info by name, and the device config.
 
-    `device_config` is BMv2 JSON. Names are P4Info's full names or aliases. Raises UserError for an annotation of the
-    ledger (`harness.control.program_ledger`) that is not as it has to be.
+    All switches with the program share it. `device_config` is BMv2 JSON. Names are P4Info's full
+    names or aliases. Raises UserError for an invalid annotation of the ledger
+    (`harness.control.program_ledger`).
     """
 
     def __init__(
@@ -159,12 +160,18 @@ class Program:
         device_config: bytes,
         scripted: Callable[[Path, str], list[Message]] | None = None,
     ) -> None:
-        """Prepare the program. `scripted`: the updates of a script's entries for a switch, if there may be scripts."""
+        """Prepare the program.
+
+        `scripted` returns the updates of a script's entries for a switch; None if there are no
+        scripts.
+        """
         self.p4info = p4info
-        self._scripted = None if scripted is None else lru_cache(maxsize=None)(scripted)  # a script runs once a switch
+        # Runs a script once for each switch.
+        self._scripted = None if scripted is None else lru_cache(maxsize=None)(scripted)
         self.device_config = device_config
         self.accounts = accounts(p4info)
-        # Those of switches that are alike are equal; what is each one's own, as salts are, falls out again.
+        # Switches of the same kind have many equal entries, so their updates are cached. Entries
+        # that differ by switch, such as salts, are evicted again.
         self._shared = lru_cache(maxsize=_SHARED_ENTRIES)(lambda entry: tuple(self.updates(entry)))
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
@@ -203,7 +210,7 @@ class Program:
         try:
             alone = isinstance(entry, EntryFile | BfRuntimeScript)
             return self.updates(entry) if alone else self._shared(entry)
-        except TypeError:  # a list, say, where there should be a tuple: it may change
+        except TypeError:  # an entry with a list instead of a tuple is not hashable and may change
             return self.updates(entry)
 
     def _updates_of_file(self, path: Path) -> list[Message]:
@@ -296,9 +303,9 @@ def _find(what: str, name: str, known: Mapping[str, _T], where: str) -> _T:
 
 
 def _matches_anything(match: Match) -> bool:
-    """Return whether a match matches anything, and P4Runtime omits it.
+    """Return whether a match matches any value, so that P4Runtime omits it.
 
-    A range does not know how wide its field is.
+    A range does not have the width of its field, so it is always written.
     """
     return (isinstance(match, Lpm) and not match.prefix_len) or (isinstance(match, Ternary) and not match.mask)
 
@@ -334,8 +341,8 @@ def install(client: Client, program: Program, parameters: ProgramParameters, vie
 def program_switch(client: Client, program: Program, entries: Iterable[Entry], view: SwitchView | None = None) -> None:
     """Install the pipeline and write all entries in one batch.
 
-    Raises ControllerError, before anything is written, for what is not in the program and for a copy to a
-    port that the switch of `view` does not have.
+    Raises ControllerError before anything is written: for names that the program does not have, and
+    for a copy to a port that the switch of `view` does not have.
     """
     updates = [update for entry in entries for update in program.shared_updates(entry)]
     if view is not None:

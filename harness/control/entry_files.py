@@ -1,8 +1,9 @@
-"""Entries that stand in a file: P4Runtime's messages as text, or the JSON of p4lang/tutorials' `simple_controller`.
+"""Entries in a file: P4Runtime messages as text, or the JSON of p4lang/tutorials' `simple_controller`.
 
-A text file holds a `WriteRequest`, or entities as a `ReadResponse` has them. A JSON file (`*.json`) has `table_entries`
-(`table`, `match`, `action_name`, `action_params`, `priority`, `default_action`), `multicast_group_entries` and
-`clone_session_entries`; numbers may be written as such, as "0x1f", as IPv4 addresses or as MAC addresses.
+A text file holds a `WriteRequest`, or the entities of a `ReadResponse`. A JSON file (`*.json`) has
+`table_entries` (`table`, `match`, `action_name`, `action_params`, `priority`, `default_action`),
+`multicast_group_entries` and `clone_session_entries`; numbers may be written as such, as "0x1f", as
+IPv4 addresses or as MAC addresses.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class _RuntimeFile(_Model):
 
 
 def read(path: Path, p4info: Message) -> list[Entry | Message]:
-    """Return the entries of a file in its order: entries, or P4Runtime Updates.
+    """Return the entries or P4Runtime Updates of a file, in its order.
 
     Raises UserError that names the file.
     """
@@ -109,7 +110,10 @@ def _of_text(path: Path, text: str) -> list[Entry | Message]:
 
 
 def _kind(entity: Message) -> int:
-    """Return the update type of an entity: default actions and cells of arrays exist from the start."""
+    """Return the update type of an entity.
+
+    Default actions and cells of arrays exist from the start, so they are modified.
+    """
     there = entity.WhichOneof("entity") in _CELLS or entity.table_entry.is_default_action
     return int(p4runtime_pb2.Update.MODIFY if there else p4runtime_pb2.Update.INSERT)
 

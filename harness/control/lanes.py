@@ -1,8 +1,8 @@
-"""Dependencies between the queues of a lossless network: (link, lane) pairs, derived from the written entries.
+"""Dependencies between the queues of a lossless network, derived from the written entries.
 
-A packet that came by one link, in one PFC class, and waits for the next link keeps its place in the buffer. So the
-first link's class depends on the second's. Where the dependencies have no cycle nothing can wait for itself: there is
-no deadlock (Dally and Seitz).
+A queue is a pair of a link and a lane. A packet that arrived over one link in one PFC class and
+waits for the next link keeps its place in the buffer. So the first link's class depends on the
+second's. If the dependencies have no cycle, there is no deadlock (Dally and Seitz).
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from harness.control.programs.entries import Action, DefaultAction, Entry, Exact
 from topologies import Topology
 from topologies.model import Neighbour
 
-Link = tuple[str, int]  # by the node and the port that it leaves
-Held = tuple[Link, Hashable]  # and the lane
-_State = tuple[str, "int | None", Hashable]  # switch, port that the packet came by, what it carries
+Link = tuple[str, int]  # a link, as the node and the port at which packets leave
+Held = tuple[Link, Hashable]  # a link and its lane
+# Switch, port at which the packet arrived, and the state that it carries.
+_State = tuple[str, "int | None", Hashable]
 _V = TypeVar("_V")
 
 
 class Rule:
-    """Rule by which lanes change; a packet's state may be more than its lane."""
+    """Rule by which packets change lanes.
+
+    The state of a packet may be more than its lane.
+    """
 
     start: Hashable
 
@@ -32,9 +36,9 @@ class Rule:
         raise NotImplementedError
 
     def after(self, state: Hashable, turned: bool, deflected: bool) -> Hashable:
-        """Return the state behind a switch.
+        """Return the packet's state after a switch.
 
-        The packet `turned` if it came from a higher tier and goes to one.
+        The packet has `turned` if it came from a higher tier and goes to a higher tier.
         """
         raise NotImplementedError
 
@@ -53,7 +57,8 @@ class _Tables:
     group_of: list[tuple[Lpm, int]] = field(default_factory=list)
     default_group: int | None = None
     candidates: dict[int, set[int]] = field(default_factory=dict)  # ports by group
-    normal: dict[int, set[int]] = field(default_factory=dict)  # ports by group that are deflected from
+    # Ports by group, from which packets can be deflected.
+    normal: dict[int, set[int]] = field(default_factory=dict)
 
     def ports_to(self, address: int) -> tuple[int, ...]:
         return _longest(self.routes, address, ())
@@ -68,9 +73,9 @@ class _Tables:
 
 
 class Written(Rule):
-    """Rule of the entries of `p4src/dart.p4`, with tokens in the key.
+    """Rule of the entries of `p4src/dart.p4` with tokens in the key.
 
-    A key without tokens (as printed) matches in the last lane, too.
+    The key as printed has no tokens. It also matches in the last lane.
     """
 
     def __init__(self, tables: _Tables, start: int) -> None:
@@ -93,10 +98,11 @@ def dependencies(
     rule: Rule | None = None,
     strayed: bool = False,
 ) -> nx.DiGraph[Held]:
-    """Return the dependencies that data packets of initial priority `start` can cause, by the switches' entries.
+    """Return the dependencies that data packets of initial priority `start` can cause.
 
-    Tokens are taken for unlimited. `rule` is another than the written one. `strayed` packets start on all links that
-    lead up, wherever they go; the others at the switches of hosts.
+    They follow from the switches' entries, and the number of tokens is taken as unlimited. `rule`
+    replaces the rule of the written entries. Packets that have `strayed` start on all links that
+    lead up, whatever their destination. Other packets start at the switches of hosts.
     """
     found = _Search({name: _read(written) for name, written in entries.items()}, topology, deflecting, rule)
     edges = {topology.uplink(host).node: host for host in topology.hosts}
@@ -112,13 +118,15 @@ def dependencies(
 def circle(
     topology: Topology, entries: Mapping[str, Sequence[Entry]], lanes: Sequence[int], *, deflecting: bool
 ) -> list[str]:
-    """Return the switches of a circle of waiting packets that start in the first lane; empty if there is none.
+    """Return the switches of a cycle among waiting packets that start in the first lane.
 
-    `deflecting`: whether packets are deflected, and change lanes where they turn from down to up.
+    The list is empty if there is none. `deflecting` says that packets are deflected, and that they
+    change lanes where they turn from down to up.
 
-    Where each link leads to another tier, packets come into the last lane by a link that leads up, and follow routes
-    from there; in the lanes before no way turns from down to up. So without a circle among strayed packets there is
-    none at all, and they are found in a tenth of the time.
+    If each link leads to another tier, packets enter the last lane over a link that leads up, and
+    follow routes from there. In earlier lanes no path turns from down to up. So if there is no
+    cycle with strayed packets, there is none at all; these packets are checked in a tenth of the
+    time.
     """
     if deflecting and all(rise != 0 for rise, _ in _links(topology)):
         strayed = dependencies(topology, entries, lanes[-1], deflecting=False, strayed=True)
@@ -128,7 +136,7 @@ def circle(
 
 
 def _links(topology: Topology) -> Iterable[tuple[int, Neighbour]]:
-    """Yield both directions of each link between switches: the number of tiers it rises, and where it leads."""
+    """Yield each direction of each link between switches: the tiers that it rises, and its far end."""
     tiers = {switch.name: switch.tier for switch in topology.switches}
     for name, tier in tiers.items():
         for there in topology.ports[name].values():
@@ -144,7 +152,7 @@ class _Search:
     """
 
     def __init__(self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None) -> None:
-        self.edges: dict[tuple[Held, Held], None] = {}  # in the order in which they are found
+        self.edges: dict[tuple[Held, Held], None] = {}  # in the order of discovery
         self._tables = tables
         self._topology = topology
         self._deflecting = deflecting
@@ -185,7 +193,7 @@ class _Search:
 
 
 def cycle(graph: nx.DiGraph[Held]) -> list[str]:
-    """Return the switches of links that wait for each other in a circle; empty if there is none."""
+    """Return the switches of a cycle of links that wait for each other; empty if there is none."""
     if nx.is_directed_acyclic_graph(graph):
         return []
     return [link[0] for (link, _), _ in nx.find_cycle(graph)]

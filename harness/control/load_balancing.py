@@ -1,7 +1,9 @@
-"""Load balancers of the switches: one P4 file each, which every program that includes `forwarding.p4` can do with.
+"""Load balancers of the switches: a P4 file each.
 
-They are found by name in `p4src/load_balancing/`, or by path. The file's first line says what it is, and the
-annotations of its control what it does to the packets of a flow; `p4src/include/forwarding.p4` says what it must have.
+Every program that includes `forwarding.p4` works with each of them. They are found by name in
+`p4src/load_balancing/`, or by path. The first line of a file describes it. The annotations of its
+control describe its effect on the packets of a flow. `p4src/include/forwarding.p4` lists what a
+load balancer must define.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class LoadBalancer:
 
     @cached_property
     def _annotations(self) -> frozenset[str] | None:
-        """The names of those of its control; None: it has none of that name."""
+        """The names of the annotations of its control; None: there is no control of the expected name."""
         return of_controls(self.source, [SOURCE_DIRECTORY]).get(_CONTROL)
 
     @property
@@ -52,17 +54,17 @@ class LoadBalancer:
 
     @property
     def symmetric(self) -> bool:
-        """True if packets back between two hosts take the same links."""
+        """True if the packets of both directions between two hosts take the same links."""
         return _SYMMETRIC in (self._annotations or ())
 
     @property
     def detours(self) -> bool:
-        """True if packets go by way of other groups of switches, where the topology has such."""
+        """True if packets take detours through other groups of switches, if the topology has groups."""
         return _DETOURS in (self._annotations or ())
 
     @property
     def architectures(self) -> tuple[str, ...] | None:
-        """The architectures that it is written for; None: it does not say."""
+        """The architectures that it is written for; None: it does not name any."""
         return ("v1model",) if _V1MODEL in (self._annotations or ()) else None
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""P4 programs made ready to run: compiled, as native code, and as the controller needs them."""
+"""P4 programs that are ready to run: compiled, as native code, and prepared for the controller."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 P4C = "p4c-bm2-ss"
-BMV2_ARCHITECTURE = "v1model"  # of this p4c, and of the switch of BMv2 that runs its output
-LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
-_BALANCED = "LOAD_BALANCER"  # the macro
+BMV2_ARCHITECTURE = "v1model"  # architecture of p4c's output, and of the BMv2 switch that runs it
+LOSS = "LOSS_PPM"  # macro of include/switch.p4: lost packets in a million
+_BALANCED = "LOAD_BALANCER"  # macro that names the load balancer's file
 _P4C_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
 class Build:
-    """Input of a compilation: a P4 file, include folders, macros, and the architecture, if one is asked for."""
+    """Input of a compilation: P4 file, include folders, macros, and the requested architecture."""
 
     source: Path
     include_dirs: tuple[Path, ...] = (SOURCE_DIRECTORY,)
@@ -52,7 +52,7 @@ class Build:
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
         architecture: str | None = None,
     ) -> Build:
-        """Return the build of a program with a load balancer; programs include the default themselves."""
+        """Return the build of a program with a load balancer; the programs include the default themselves."""
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
@@ -83,7 +83,8 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 
     Raises UserError (a CompileError for errors in the program).
 
-    With `trace` it tells what it does with each packet, and counts what it passes, which costs time.
+    With `trace` it reports its actions on each packet, and counts the statements that packets
+    reach. Both cost time.
     """
     made = compiled(what, compiler)
     if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in made.p4info.actions):
@@ -114,9 +115,9 @@ def compiled(what: Build, compiler: str = "builtin") -> Compiled:
 
 @lru_cache(maxsize=32)
 def architecture(what: Build) -> Architecture | None:
-    """Return the architecture that a program is compiled for; None where that is not known before it is.
+    """Return the architecture that a program is compiled for.
 
-    Raises UserError.
+    None if it is known only after compilation. Raises UserError.
     """
     if what.architecture is not None:
         try:

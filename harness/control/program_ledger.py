@@ -1,15 +1,17 @@
 """Ledger of a P4 program: packets that it drops, absorbs and makes, by name.
 
-A counter with one of these annotations says so. The first word is the pipeline that counts, the others name its cells;
-a single name is that of all of them, where they count by port, say:
+An annotation turns a counter into a part of the ledger. The first word is the pipeline that counts,
+and the others name the counter's cells. A single name applies to all cells, for example if they
+count by port:
 
     @dropped["ingress", "malformed", "no_route"]     counter(2, CounterType.packets) losses;
     @absorbed["ingress", "contribution"]             counter(1, CounterType.packets) absorbed;
     @made["ingress", "result"]                       counter(1, CounterType.packets) made;
     @dropped["ingress", "queue_full"]                counter(MAX_PORTS, CounterType.packets) queue_dropped;
 
-A packet that leaves as another one than it came counts twice: it was absorbed, and the other one was made. So a
-pipeline loses exactly what it counts as dropped and absorbed, less what it counts as made; the rest has no name.
+A packet that the program turns into another one counts twice: the first is absorbed, and the second
+is made. So the named losses of a pipeline are the packets that it counts as dropped and absorbed,
+less those that it counts as made. Other losses have no name.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ from p4switch.p4runtime.messages import Message
 
 DROPPED, ABSORBED, MADE = "dropped", "absorbed", "made"
 PIPELINES = ("ingress", "egress")
-_TERM = {DROPPED: "drop", ABSORBED: "absorbed", MADE: "made"}  # in the ledger, before the name
-_OTHERS = (  # reasons that are the world's
+_TERM = {DROPPED: "drop", ABSORBED: "absorbed", MADE: "made"}  # prefix of the name in the ledger
+_OTHERS = (  # reasons for drops that belong to the world
     "program_ingress", "program_egress", "buffer", "no_port", "link_down", "link_loss", "hops", "endless",
     "in_switch", "socket",
 )  # fmt: skip
 
 
 class Kind(NamedTuple):
-    """Kind of a packet's fate: what became of it, in which pipeline, under which name."""
+    """Kind of a packet's fate: the event, its pipeline and its name."""
 
     what: str
     pipeline: str
@@ -44,7 +46,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Account:
-    """A counter of a program, and what its cells count; None: a cell that has no name."""
+    """Counter of a program, and the meanings of its cells; None is a cell without a name."""
 
     cells: CellArray
     kinds: tuple[Kind | None, ...]
@@ -83,9 +85,9 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
 
 
 def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[Kind]:
-    """Return how many packets of each kind the switches have counted; 0 for none.
+    """Return the number of packets of each kind that the switches have counted; 0 if there are none.
 
-    Raises UserError if one refuses.
+    Raises UserError if a switch refuses.
     """
     totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
     for reader in switches:
@@ -98,12 +100,15 @@ def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[
 
 
 def lost(counted: Mapping[Kind, int], pipeline: str) -> int:
-    """Return how many packets a pipeline has lost by its program's counters."""
+    """Return the number of packets that a pipeline has lost, from the counters of its program."""
     return sum(-n if kind.what == MADE else n for kind, n in counted.items() if kind.pipeline == pipeline)
 
 
 def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str, int]:
-    """Return a world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`; `drop_program_...` is the rest."""
+    """Return a world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`.
+
+    Drops that no counter of the program names are in `drop_program_...`.
+    """
     named = dict(ledger)
     for pipeline in PIPELINES:
         named[f"drop_program_{pipeline}"] -= lost(counted, pipeline)
@@ -114,7 +119,7 @@ def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str,
 
 
 def total(ledger: Mapping[str, int], what: str) -> int:
-    """Return the number of all packets that were dropped (for whatever reason), absorbed or made."""
+    """Return the number of packets that were dropped for any reason, absorbed or made."""
     return sum(packets for term, packets in ledger.items() if term.startswith(f"{_TERM[what]}_"))
 
 

@@ -24,14 +24,17 @@ _UNITS = {1: ("bytes",), 2: ("packets",), 3: ("packets", "bytes")}
 
 @dataclass(frozen=True)
 class CellArray:
-    """A register, counter or meter: so many cells, by index. `values` names what a cell has."""
+    """Register, counter or meter: a number of cells, by index.
+
+    `values` names the values of a cell.
+    """
 
     kind: str  # "register", "counter" or "meter"
     name: str
     id: int
     size: int
     values: tuple[str, ...]
-    bits: int = _MAX_BITS  # of a register's cell
+    bits: int = _MAX_BITS  # unit of a register's cell
     signed: bool = False
 
     def number(self, cell: int) -> int:
@@ -122,7 +125,10 @@ class ByP4Runtime:
 
 
 class ByEngine:
-    """Reader of a switch in this process, without a message for each cell, which takes fifty times longer."""
+    """Reader of a switch in this process.
+
+    It needs no message for each cell, which would take fifty times longer.
+    """
 
     def __init__(self, switch: Switch) -> None:
         self._switch = switch
@@ -141,9 +147,9 @@ class ByEngine:
 
 
 def left_in(readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
-    """Return the sum of each register's cells, by register and switch, where it is not 0.
+    """Return the sum of the cells of each register that is not 0, by register and switch.
 
-    `readers`: by switch. Raises UserError.
+    `readers` are by switch. Raises UserError.
     """
     arrays = {name: find("register", name, p4info, program) for name in registers}
     sums = {
@@ -198,10 +204,10 @@ def _counts(data: Message) -> dict[str, int]:
 class Cell(NamedTuple):
     """Number that a program keeps.
 
-    `cell` is its index, or -1 for a direct counter or meter, which has a table's `entry`.
-
-    `field`: what a counter counts, a rate or burst of a meter, the member of a register's struct, else "value". Of a
-    register's value of more than 64 bits each 64 are a cell, the lowest first, with `[bit]` after the field.
+    `cell` is its index, or -1 for a direct counter or meter, which has the `entry` of a table.
+    `field` is the unit of a counter, a rate or burst of a meter, the member of a register's struct,
+    or else "value". A register value of more than 64 bits is split into cells of 64 bits each, the
+    lowest first, with `[bit]` after the field.
     """
 
     kind: str
@@ -243,7 +249,10 @@ def _registers(client: Client, register: Message, types: Message) -> Iterator[Ce
 
 
 def _members(data: Message, spec: Message, types: Message, name: str = "") -> Iterator[tuple[str, int]]:
-    """Yield the numbers in a value, each with the members that lead to it; negative ones as the switch keeps them."""
+    """Yield the numbers in a value, each with the names of the members that contain it.
+
+    Negative numbers are yielded as the switch stores them.
+    """
     kind = data.WhichOneof("data")
     if kind == "bool":
         yield name, int(data.bool)
@@ -299,6 +308,6 @@ def _direct(client: Client, kind: str, array: Message, tables: Sequence[Message]
 
 
 def _match(match: Message) -> str:
-    """Return a match as text, `0x0a000001/32`: value and prefix length, or mask, or the end of a range."""
+    """Return a match as text, `0x0a000001/32`: a value and a prefix length, mask or end of a range."""
     parts = [value for _, value in getattr(match, match.WhichOneof("field_match_type")).ListFields()]
     return "/".join(f"0x{part.hex()}" if isinstance(part, bytes) else str(part) for part in parts)

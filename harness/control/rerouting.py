@@ -1,8 +1,8 @@
-"""New routes where links have failed or come back: what the controller writes into switches meanwhile.
+"""New routes after links have failed or come back, which the controller writes into switches.
 
-Routes are the shortest paths of what is left of the network, and a program's entries follow from
-them as they do at first. Written is what differs. Where hosts cannot be reached any more, no switch
-has a route to them. Multicast trees, and those of collectives, stay as they are.
+Routes are the shortest paths of the remaining network, and a program's entries follow from them as
+at the start. Only differences are written. If hosts cannot be reached any more, no switch has a
+route to them. Multicast trees and those of collectives do not change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topologies.routing import Route
 
 
 class Rerouting:
-    """Rerouting of one run: its network, and the programs of its switches."""
+    """Rerouting of one run, with its network and the programs of its switches."""
 
     def __init__(
         self, topology: Topology, program: Program, parameters: ProgramParameters, settings: Settings
@@ -30,12 +30,12 @@ class Rerouting:
         self._settings = settings
 
     def updates(self, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
-        """Return the updates that make a switch's entries those of a network without some links.
+        """Return the updates that adapt a switch's entries to a network without some links.
 
         Parameters
         ----------
         before, now
-            The numbers of the links that the switch's entries do without, and shall do without.
+            Numbers of the links that the switch's entries avoid, and that they have to avoid.
 
         Raises
         ------
@@ -54,10 +54,10 @@ class Rerouting:
 
 
 def difference(before: Iterable[Message], now: Iterable[Message]) -> list[Message]:
-    """Return the P4Runtime updates that turn what some have written into what others would.
+    """Return the P4Runtime updates that turn one set of entries into another.
 
-    What is new comes first, then what has changed, then what goes: no packet that is on its way
-    finds nothing where it has a route before and afterwards.
+    Insertions come first, then modifications, then deletions. So a packet in flight always finds a
+    route if there is one both before and afterwards.
     """
     old = {_key(update): update for update in before}
     new = {_key(update): update for update in now}
@@ -76,7 +76,7 @@ def difference(before: Iterable[Message], now: Iterable[Message]) -> list[Messag
 
 
 def _key(update: Message) -> bytes:
-    """Return the key of an update, without its new contents."""
+    """Return the key of an update, which identifies what it writes."""
     entity = p4runtime_pb2.Entity()
     entity.CopyFrom(update.entity)
     if entity.HasField("table_entry"):
@@ -92,7 +92,10 @@ def _key(update: Message) -> bytes:
 
 @lru_cache(maxsize=8)
 def _without(topology: Topology, down: frozenset[int]) -> Topology:
-    """Return the network without these links; hosts keep theirs, so that their places stay known."""
+    """Return the network without these links.
+
+    Hosts keep their links, so that their places stay known.
+    """
     if not down:
         return topology
     hosts = topology.host_by_name

@@ -1,4 +1,4 @@
-"""Doubts: input that is possible, but probably a mistake."""
+"""Doubts about input that is valid but probably a mistake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGE_TRACES = 100_000_000  # bytes
 
 
 def tell_doubts(batch: Batch, trace: Tracing | None) -> None:
-    """Warn of what the runs' topologies hardly mean, once each, and of traces that take much room."""
+    """Warn, once each, of probable mistakes in the runs' topologies, and of large traces."""
     tables = (run.portable.tables["topology"] for run in batch.runs)
     for line in dict.fromkeys(line for table in tables for line in doubts({"topology": table})):
         click.echo(f"warning: {line}", err=True)

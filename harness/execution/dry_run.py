@@ -1,4 +1,4 @@
-"""Output of `--dry-run`: each run's network and expected cost; a row for each run of a sweep."""
+"""Output of `--dry-run`: network and expected cost of each run, and a row for each run of a sweep."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from p4switch.errors import Mistakes
 
 
 def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
-    """Tell what each run of a request would be, and what it would take. Run nothing.
+    """Print the runs of a request and their expected cost without running anything.
 
     Parameters
     ----------
     request
-        What would be run.
+        The request.
     ranks
         The processes that would share each run.
 
@@ -71,7 +71,7 @@ def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
 
 
 def _show(rows: Sequence[Mapping[str, str]]) -> None:
-    """Show a row for each run, without columns that are empty in all of them."""
+    """Print a row for each run, without columns that are empty in all of them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [column for column in rows[0] if any(row[column] for row in rows)]
     for column in shown:
@@ -166,7 +166,7 @@ def _seconds(count: float) -> str:
 
 
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
-    """Return the number of workers of the run, and the number that would pay if it differs."""
+    """Return the number of workers of the run, and the worthwhile number if it differs."""
 
     def in_words(workers: int) -> str:
         return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
@@ -178,7 +178,7 @@ def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
 
 
 def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
-    """Return the cost of all runs; with local processes, `where` at a time with a processor each."""
+    """Return the cost of all runs; local processes make `where` of them at a time on a processor each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
     in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
     if isinstance(where, Cluster):

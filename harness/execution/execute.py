@@ -1,4 +1,4 @@
-"""Execution of a request: runs are planned, reused or made, written, and reported on."""
+"""Execution of a request: runs are planned, reused or made, written and reported."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ from p4switch.coverage import write as write_coverage
 from p4switch.errors import UserError
 from p4switch.printable import tell
 
-_MOST_WARNINGS = 20  # that are lines of their own
+_MOST_WARNINGS = 20  # these are printed on lines of their own
 
 
 def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | None = None) -> None:
-    """Make every run of a request, and the report if one is wanted.
+    """Make every run of a request, and the report if one is requested.
 
-    Whatever ends it early, Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
+    If Ctrl-C or the death of a worker ends it early, the completed runs are kept, and the exception
+    is raised again.
 
     Parameters
     ----------
     request
-        What is made, and how.
+        The request.
     ranks
         The processes that share each run; all but the first one only follow it.
     make
-        Makes the runs' worlds instead of what the request's `how` says.
+        Function that makes the runs' worlds; it overrides the request's `how`.
 
     Raises
     ------
@@ -68,7 +69,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         follow(ranks, request)
         return
     if request.report:
-        from harness.execution import reports  # before the runs: what it needs may not be installed
+        # Checked before the runs, because a package that it needs may be missing.
+        from harness.execution import reports
     batch = batch_of(request.selection)
     tell_doubts(batch, request.how.trace)
     tell_interpreted(*zip(*(run.portable.names for run in batch.runs), strict=True))
@@ -86,8 +88,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
         has_page = request.report and not no_report
         no_report += attempt(lambda: _write_coverage(batch, kept, folder), folder)
         _tell_empty_traces(kept, request.how.trace)
-        if request.report and not no_report and batch.sweep is None:  # the page has the same sentences
-            reports.tell_findings(kept)  # while the results are in this folder: tables are read when they are needed
+        if request.report and not no_report and batch.sweep is None:  # the page contains the same sentences
+            reports.tell_findings(kept)  # tables are read on demand, so the results have to be in this folder here
     page = target / reports.page_of(batch) if has_page else target
     command_s = time.time() - psutil.Process().create_time()
     click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''} in {command_s:,.1f} s: {page}")
@@ -102,10 +104,10 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
 def _completed(
     request: RunRequest, batch: Batch, taken: Mapping[int, Result], folder: Path, make: MakeWorld
 ) -> tuple[dict[int, Result], BaseException | None]:
-    """Return the results of `complete`; progress is shown meanwhile."""
+    """Return the results of `complete`, and show progress meanwhile."""
     runs, how, where = batch.runs, request.how, request.where
     folders = [folder / run.folder_name for run in runs]
-    bar = request.prompt is None  # it would write over the prompt
+    bar = request.prompt is None  # the progress bar would overwrite the prompt
     with RunProgress(len(runs), one_by_one=where is None, bar=bar) as progress:
 
         def begin(number: int) -> Progress:
@@ -125,13 +127,13 @@ def _completed(
 
 
 def _workers(request: RunRequest, ranks: Ranks | None) -> Callable[[Run], int | Ranks]:
-    """Return who shares a run's work. Raises UserError."""
+    """Return the workers or ranks that share a run. Raises UserError."""
     return workers_of(request.workers, request.how.trace is not None) if ranks is None else lambda run: ranks
 
 
 @contextmanager
 def _watching(wanted: bool) -> Iterator[Watch | None]:
-    """Serve the page of the runs while the block lasts, and tell where it is."""
+    """Serve the page of the runs during the block, and print its address."""
     if not wanted:
         yield None
         return
@@ -141,9 +143,10 @@ def _watching(wanted: bool) -> Iterator[Watch | None]:
 
 
 def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
-    """Write one page on what the packets of all runs reached, as far as it was counted; warn of what is left out.
+    """Write one page on the coverage of all runs that counted it; warn of coverage that is left out.
 
-    A run that was taken from a folder of others may name any file for the page to show.
+    The page shows only files of the runs' own programs, because a folder that runs were taken from
+    could name any file.
     """
     total = Coverage()
     for number, result in kept.items():
@@ -167,7 +170,7 @@ def _tell_empty_traces(kept: Mapping[int, Result], tracing: Tracing | None) -> N
 
 
 def _failures(summaries: Mapping[str, Mapping[str, Any]], strict: bool) -> list[str]:
-    """Return the checks that failed, and with `strict` what else is wrong; without, warn of that."""
+    """Return the failed checks, and with `strict` other problems as well; otherwise warn of these."""
     failed: list[str] = []
     warnings: list[str] = []
     for name, summary in summaries.items():

@@ -1,4 +1,4 @@
-"""The folder of several runs: where it is, and what is kept of it when a report fails or a signal comes."""
+"""The folder of several runs: its path, and what is kept when a report fails or a signal arrives."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from harness.measure.output_folder import machine_error, unused
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
-# What is written on several runs, beside them: a command that goes on makes it anew, or has none.
+# Reports on several runs, beside the runs. A resumed command removes them or writes them anew.
 REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
 
 
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
 
-    Each error is one line. What the machine or the user caused, such as a full disk, is named by its reason; for a
-    defect, `report-error.txt` has the traceback. A signal ends the report alone: the runs are done, and mpiexec may
-    send one long after it was known that a rank had died.
+    Each error is one line. An error that the machine or the user caused, such as a full disk, is
+    reported by its reason; for a defect, `report-error.txt` has the traceback. A signal ends the
+    report alone: the runs are done, and mpiexec may send one long after it was known that a rank
+    had died.
     """
     prefix = "the results are kept, but there is no report"
     try:
@@ -45,13 +46,13 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
 
 
 def tell_kept(done: int, wanted: int, folder: Path) -> None:
-    """Print how many runs are kept in `folder` after Ctrl-C or a crash, and the command that makes the others."""
+    """Print the number of kept runs in `folder` after Ctrl-C or a crash, and the command that makes the rest."""
     rest = provenance.command_line("--resume", str(folder))
     click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)
 
 
 def where_to(out: Path | None, default: Path, resume: Path | None) -> Path:
-    """Return the folder to write; `resume` has some of it already.
+    """Return the folder to write, which is `resume` if that is given.
 
     Raises UserError if two are given.
     """

@@ -1,4 +1,4 @@
-"""Choice of a run's world: as `How` says, with workers, or the ranks of an MPI program."""
+"""Choice of a run's world from `How`: with workers, or with the ranks of an MPI program."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def maker(
     watcher: Watcher | None = None,
     prompt: Prompt | None = None,
 ) -> MakeWorld:
-    """Return a maker of virtual worlds with that many workers, or of Mininet worlds, if Mininet is installed.
+    """Return a maker of virtual worlds with that many workers, or of Mininet worlds if requested.
 
-    The latter tell a `watcher` how far they are, and open a `prompt`.
+    Mininet worlds report their progress to a `watcher` and open a `prompt`.
     """
     if how.world == "virtual":
         return lambda run: _made(run, how, workers(run))
@@ -48,7 +48,7 @@ def maker(
 
 
 def _made(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
-    """Return a virtual world; the other ranks of an MPI program make theirs, too."""
+    """Return a virtual world; the other ranks of an MPI program make their own at the same time."""
     if isinstance(workers, int):
         return _virtual(run, how, workers)
     return workers.lead(_task(run, how), lambda: _virtual(run, how, workers))
@@ -63,7 +63,7 @@ def _virtual(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
 
 
 def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
-    """Return a run's label and the values that decide its results, for comparison among ranks."""
+    """Return a run's label and the values that decide its results, which ranks compare."""
     made_of = inputs(run)
     return run.label, {
         "p4cc's sources": made_of["sources"],
@@ -78,7 +78,7 @@ def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
 
 
 def follow(ranks: Ranks, request: RunRequest) -> None:
-    """Take part in a request's runs as another rank than the first. Raises UserError."""
+    """Take part in a request's runs as a rank other than the first. Raises UserError."""
     runs = {run.portable.label: run.run() for run in batch_of(request.selection).runs}
 
     def build(task: tuple[str, dict[str, str]]) -> VirtualWorld:

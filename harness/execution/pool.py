@@ -1,7 +1,7 @@
 """Pools for the runs of a sweep: processes of this machine, or a Dask cluster.
 
-Both take functions and values as pickles, so whoever can talk to a worker runs code as its owner: see
-docs/security.md. The local processes are reached through pipes that they alone have, a cluster through TLS.
+Both take functions and values as pickles, so anyone who can connect to a worker can run code as its
+owner (docs/security.md). Local processes are reached through private pipes, a cluster through TLS.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ _CONNECT_S = 10
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Dask cluster that speaks TLS. What is None is as Dask's configuration says (`distributed.comm.tls`)."""
+    """Dask cluster that speaks TLS.
 
-    address: str  # of the scheduler: tls://HOST:PORT
+    A field that is None is taken from Dask's configuration (`distributed.comm.tls`).
+    """
+
+    address: str  # address of the scheduler: tls://HOST:PORT
     ca_file: Path | None = None
     certificate: Path | None = None  # the client's
     key: Path | None = None
@@ -51,7 +54,7 @@ class Cluster:
                 "code on it"
             )
         given = {"tls_ca_file": self.ca_file, "tls_client_cert": self.certificate, "tls_client_key": self.key}
-        make: Any = Security  # not annotated
+        make: Any = Security  # distributed has no annotations
         security = make(require_encryption=True, **{name: str(path) for name, path in given.items() if path})
         options = {"tls_ca_file": "--tls-ca", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
         for name, option in options.items():
@@ -69,11 +72,11 @@ def distribute(
     where: Cluster | int | None = None,
     names: Sequence[str] = (),
 ) -> Generator[tuple[int, _Made], None, None]:
-    """Yield (index, work(item)) as items are done, by `where` processes (None: one a core) or by a cluster.
+    """Yield (index, work(item)) as items are completed, by `where` processes (None: one a core) or a cluster.
 
-    `names` are the items', for messages. Close the iterator if it is not used up: it ends the processes. Raises
-    UserError for a cluster that cannot be reached, DeadWorkerError if a process ends before its work is done, and what
-    `work` raises.
+    `names` are names of the items for messages. Closing the iterator early ends the processes.
+    Raises UserError for a cluster that cannot be reached, DeadWorkerError if a process ends before
+    its work is done, and what `work` raises.
     """
     names = names or [f"item {i}" for i in range(len(items))]
     if isinstance(where, Cluster):
@@ -84,7 +87,8 @@ def distribute(
 def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None, names: Sequence[str]
 ) -> Generator[tuple[int, _Made], None, None]:
-    # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
+    # Processes are spawned, because a fork would inherit the threads of loaded libraries in an
+    # inconsistent state.
     of_pool = _pool(max(min(jobs or processes.processors(), len(items)), 1), len(items))
     with processes.isolated_spawning(), of_pool as (pool, started, takers):
         waiting: dict[futures.Future[_Made], int] = {}
@@ -97,14 +101,16 @@ def _in_processes(
                     made = future.result()
                     yield waiting.pop(future), made
         except BrokenProcessPool:
-            pool.shutdown()  # its thread waits for the processes: who waits beside it may miss how they ended
+            # The pool's own thread waits for the processes; a second waiter could miss their exit
+            # status.
+            pool.shutdown()
             raise DeadWorkerError(_death(started, {takers[i]: names[i] for i in sorted(waiting.values())})) from None
 
 
 def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
-    """Return how the process ended that broke the pool, which then ended the others by SIGTERM.
+    """Return how the process ended that broke the pool; the pool then ended the others by SIGTERM.
 
-    `taken`: the unfinished work of each process, by its id.
+    `taken` has the unfinished work of each process, by its id.
     """
     codes = {process.pid: process.exitcode for process in started}
     pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
@@ -118,7 +124,7 @@ def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
 
 
 class _Context(SpawnContext):
-    """Knows the processes that were started of it."""
+    """Context that records the processes that are started with it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,9 +138,9 @@ class _Context(SpawnContext):
 
 @contextlib.contextmanager
 def _pool(jobs: int, items: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess], Sequence[int]]]:
-    """Yield a pool, its processes, and the process of each item (0: none yet).
+    """Yield a pool, its processes, and the process id for each item (0: none yet).
 
-    They end with the block, at once if it fails.
+    The processes end with the block, at once if it fails.
     """
     context = _Context()
     takers = context.RawArray("i", items)
@@ -150,7 +156,7 @@ def _pool(jobs: int, items: int) -> Iterator[tuple[futures.ProcessPoolExecutor, 
         pool.shutdown(cancel_futures=True)
 
 
-_takers: MutableSequence[int] = []  # in a process of the pool: shared with the others
+_takers: MutableSequence[int] = []  # set in a process of the pool, and shared with the others
 
 
 def _begin(parent: int, takers: MutableSequence[int]) -> None:
@@ -164,7 +170,7 @@ def _begin(parent: int, takers: MutableSequence[int]) -> None:
 
 
 def _take(work: Callable[[_Item], _Made], index: int, item: _Item) -> _Made:
-    """Record the process that does an item, for the case of its death, and do it."""
+    """Record the process that works on an item, for the report of its death, and do the work."""
     _takers[index] = os.getpid()
     return work(item)
 
@@ -175,7 +181,7 @@ def _on_cluster(
     security = cluster.security()
     import distributed
 
-    client_of: Any = distributed.Client  # these two are not annotated
+    client_of: Any = distributed.Client  # these two have no annotations
     as_completed: Any = distributed.as_completed
     with contextlib.ExitStack() as stack:
         try:

@@ -1,4 +1,7 @@
-"""A run in another process, which unpickles a function of this module: before anything of the hosts is imported."""
+"""Run in another process.
+
+Functions of this module are unpickled there before anything of the hosts is imported.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from harness.worlds.native_hosts import use_native_hosts
 def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
     """Make a run and write it to a new folder.
 
-    `how`: the fields of `harness.plan.how.How`.
+    `how` has the fields of `harness.plan.how.How`.
     """
     use_native_hosts()
 
@@ -29,7 +32,7 @@ def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
 
 
 def files(portable: PortableRun, how: Mapping[str, Any]) -> dict[str, bytes]:
-    """Make a run and return the files of its folder, for another machine."""
+    """Make a run and return the files of its folder, for transfer to another machine."""
     with TemporaryDirectory(prefix="p4cc-") as scratch:
         folder = Path(scratch) / "run"
         write((portable, folder), how)

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 _LINE_EVERY_S = 10.0
-_LEAST_SHARE = 0.01  # before which nobody knows how long the rest may take
+_LEAST_SHARE = 0.01  # before this share is done, the remaining time is unknown
 
 
 class RunProgress:
-    """Progress of several runs: of each run, or the number of finished ones if they run at the same time.
+    """Progress of several runs: share of the current run, or number of finished ones if runs are concurrent.
 
     It is a context manager.
     """
@@ -52,20 +52,20 @@ class RunProgress:
             self._bar.stop()
 
     def begin(self, label: str) -> None:
-        """Start the next run, which is the only one until its end."""
+        """Start the next run; only one run is shown at a time."""
         self._label = self._numbered(label)
         self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
             self._task = self._bar.add_task(self._label, total=None, told="setting up")
 
     def building(self, share: float) -> None:
-        """Show that `share` of the run's network is built, before the run."""
+        """Show that `share` of the run's network is built."""
         self._tell(share, f"setting up, {share:.0%}")
 
     def update(self, share: float, done: int, known: int, now_ns: int) -> None:
-        """Show that `share` of the run is done, with `done` of its `known` flows and collective hosts, at `now_ns`.
+        """Show that `share` of the run is done.
 
-        It is at model time `now_ns`.
+        At model time `now_ns`, `done` of the `known` flows and collective hosts are done.
         """
         self._tell(share, f"{done} of {known} done, {now_ns / 1e3:,.0f} µs of model time{self._left(share)}")
 
@@ -84,7 +84,7 @@ class RunProgress:
             self._console.print(f"{self._label}: {words}", soft_wrap=True)
 
     def _left(self, share: float) -> str:
-        """Return the share of the run and of all runs that is done, and the expected rest."""
+        """Return the completed share of the run and of all runs, and the expected remaining time."""
         if share < _LEAST_SHARE:
             return ""
         of_all = (self._over + share) / self._runs
@@ -109,6 +109,6 @@ class RunProgress:
 
 
 def _duration(since_s: float, share: float) -> str:
-    """Return the remaining time of work that began at `since_s` and is done to that share, at constant speed."""
+    """Return the remaining time of work that began at `since_s` and is done to `share`, at constant speed."""
     left_s = (time.monotonic() - since_s) * (1 - share) / share
     return f"about {left_s:.0f} s left" if left_s < 100 else f"about {left_s / 60:.0f} min left"

@@ -19,7 +19,7 @@ def page_of(batch: Batch) -> str:
 
 
 def write_page(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
-    """Write the page on the runs that are kept, by number, and what goes with it."""
+    """Write the page on the runs that are kept, by number, and its accompanying files."""
     if batch.sweep is None:
         write_report(list(kept.values()), folder / page_of(batch), folder / "plots")
         return
@@ -29,7 +29,7 @@ def write_page(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
 
 
 def tell_findings(kept: Mapping[int, Result]) -> None:
-    """Tell what scenarios' runs show, and how far runs in real time are from those in virtual time."""
+    """Print the findings on scenarios' runs, and how far runs in real time are from virtual time."""
     results = list(kept.values())
     for line in agreement_lines(results):
         click.echo(line, err=True)

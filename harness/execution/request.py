@@ -19,26 +19,27 @@ class RunRequest:
     Parameters
     ----------
     selection
-        Which runs.
+        The runs.
     how
-        How each of them is carried out.
+        Options of each run's execution.
     where
-        Other processes that make the runs: so many at a time, or a cluster's. None: this one, run by run.
+        Processes that make the runs: a number of local ones, or a cluster. None: this process makes
+        one run after the other.
     workers
-        What `--workers` says: by how many processes each run is shared. None: what its scenario says, or as many
-        as pay. With `where` each run is one process's.
+        Value of `--workers`: the number of processes that share each run. None: the scenario's
+        number, or as many as are worthwhile. With `where` each run has one process.
     out
-        The folder to write. None: one of the batch's name in `runs`.
+        The folder to write. None: a folder in `runs` with the name of the batch.
     resume
-        A folder that has some of the runs, and gets the others.
+        A folder with some of the runs, to which the others are added.
     reuse
         Folders from which runs of the same inputs are taken.
     strict
-        Flows that are not done, or a machine that did not keep up, are failures.
+        Whether unfinished flows or a machine that was too slow are failures.
     report
-        A report is written on all runs.
+        Whether a report on all runs is written.
     watch
-        A page on loopback shows the network while a run goes on.
+        Whether a page on loopback shows the network during a run.
     prompt
         When Mininet's own prompt opens. None: never.
     """

@@ -1,4 +1,7 @@
-"""Runs carried out: one after the other in this process, or at the same time by others, with the same files."""
+"""Runs carried out one after the other in this process, or at the same time by other processes.
+
+Both ways write the same files.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,12 @@ def one_by_one(
     writing: Writing | None = None,
     building: Building | None = None,
 ) -> Generator[Result, None, None]:
-    """Make each run in a world of `make`, as `how` says, write it to a new folder, and yield the results.
+    """Make each run in a world of `make` as `how` says, write it to a new folder, and yield its results.
 
-    With each comes what is called before it is made, and gives whom its progress is told to; `building` is told how far
-    its network is built, `writing` how far its trace is, which may take longer than the run. Raises what worlds raise.
+    `runs` also has a function for each run that is called before the run and returns the receiver
+    of its progress. `building` receives the share of the network that is built, and `writing` the
+    share of the trace that is written, which may take longer than the run. Raises the exceptions of
+    worlds.
     """
     for run, folder, begin in runs:
         collect_what_was_left()

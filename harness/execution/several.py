@@ -1,4 +1,4 @@
-"""Several runs that end up in one folder: what is known of them is taken, the others are made, what is done is kept."""
+"""Several runs in one folder: known results are taken, the others are made, and completed runs are kept."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Made = Generator[tuple[int, Result], None, None]
 
 
 def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
-    """Return, by number of the run, existing results of the same inputs in `resume` and `reuse`.
+    """Return existing results of the same inputs in `resume` and `reuse`, by number of the run.
 
-    Raises UserError where `resume` is not a folder of these runs: it would have some of them twice, or others that no
-    report tells of.
+    Raises UserError if `resume` is not a folder of these runs. It would then have some runs twice,
+    or runs that are in no report.
     """
     resumed = results.load_all(resume) if resume is not None else []
     kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]
@@ -49,10 +49,11 @@ def complete(
     make: Callable[[Sequence[int]], Made],
     tell: Callable[[int, str], object],
 ) -> tuple[dict[int, Result], BaseException | None]:
-    """Return the results of each run in order; those that are not `taken` are made.
+    """Return the results of each run in order, and make those that are not in `taken`.
 
-    `make` gets the numbers of these, and gives each with its results. `tell` hears of each, as it is done, and how.
-    Whatever ends it early, those runs are kept that were done, and it comes with them; it is raised where none was.
+    `make` gets the numbers of these runs and yields each number with its results. `tell` is called
+    for each run that is done, with its outcome. If an exception ends this early, it is returned
+    along with the completed runs; it is raised if there are none.
     """
     found: dict[int, Result] = {}
     early: BaseException | None = None
@@ -78,7 +79,7 @@ def complete(
 
 
 def _ending(result: Result) -> str:
-    """Return the result of a run and its cost, in a line."""
+    """Return the outcome of a run and its cost in one line."""
     summary, performance = result.summary, result.performance
     fidelity = summary.get("fidelity")
     cost = f"{performance['set_up_cpu_s'] + performance['run_cpu_s']:.1f} s of CPU"

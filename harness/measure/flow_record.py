@@ -12,12 +12,12 @@ from harness.columns.column import Column, Joining, Receiver, Sender, filled_by
 if TYPE_CHECKING:
     from harness.workloads import Flow
 
-Values = Mapping[str, float]  # by column
-Counts = Mapping[str, int]  # of a receiver's queue pair, by name
+Values = Mapping[str, float]  # value by column
+Counts = Mapping[str, int]  # counts of a receiver's queue pair, by name
 
 
 class FlowColumns:
-    """The columns of a run's flows by who fills them, and what stands in them before."""
+    """Columns of a run's flows by their source, and their initial values."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.of_senders = [column for column, _ in filled_by(Sender, columns)]
@@ -29,7 +29,11 @@ class FlowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """State of a message at its sender: completed, or how far it got (completed_ns -1), and its columns' values."""
+    """State of a message at its sender.
+
+    `completed_ns` is -1 if it is incomplete; then the progress is recorded. `columns` has the
+    values of its columns.
+    """
 
     size_bytes: int
     first_sent_ns: int
@@ -38,7 +42,10 @@ class Sent:
 
     @classmethod
     def joined(cls, parts: Collection[Sent], columns: FlowColumns) -> Sent:
-        """Return the state of a flow of several senders, each of which sends it all, from the first to the last."""
+        """Return the state of a flow with several senders, each of which sends all of it.
+
+        It lasts from the first sender's start to the last one's end.
+        """
         if len(parts) == 1:
             return next(iter(parts))
         begun = [part.first_sent_ns for part in parts if part.first_sent_ns >= 0]
@@ -60,7 +67,7 @@ def _joined(column: Column, values: Sequence[float]) -> float:
 
 
 def received(source: Receiver, column: Column, parts: Iterable[Counts]) -> float:
-    """Return the value of a column that receivers fill, of the counts that each of them has told."""
+    """Return the value of a column that receivers fill, from the counts of each receiver."""
     counted = list(parts)
     if not counted:
         return _unknown(column)
@@ -73,14 +80,14 @@ def received(source: Receiver, column: Column, parts: Iterable[Counts]) -> float
 
 
 def _unknown(column: Column) -> float:
-    """Return the value of a column where nobody has told one."""
+    """Return the value of a column for which no value was reported."""
     if column.type == "float64":
         return math.nan
     return -1 if column.parts is Joining.MAX else 0
 
 
 def unknown(columns: Sequence[Column]) -> dict[str, float]:
-    """Return the columns that senders and receivers fill, before any of them has told what it knows."""
+    """Return the columns that senders and receivers fill, with their values before any report."""
     return {column.name: _unknown(column) for column, _ in (*filled_by(Sender, columns), *filled_by(Receiver, columns))}
 
 
@@ -88,20 +95,22 @@ def unknown(columns: Sequence[Column]) -> dict[str, float]:
 class FlowRecord:
     """Record of one flow.
 
-    Times are ns, -1: never. Columns are of its queue pairs when it was done, or at the end of the run.
+    Times are ns, -1: never. Columns are those of its queue pairs when the flow was done, or at the
+    end of the run.
     """
 
     flow: Flow
     qp: int
     first_sent_ns: int = -1
-    delivered_ns: int = -1  # every receiver has the last byte
-    completed_ns: int = -1  # every sender has the last acknowledgement
-    columns: dict[str, float] = field(default_factory=dict)  # those that senders and receivers fill, by name
-    delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
+    delivered_ns: int = -1  # when every receiver has the last byte
+    completed_ns: int = -1  # when every sender has the last acknowledgement
+    columns: dict[str, float] = field(default_factory=dict)  # columns that senders and receivers fill, by name
+    # On a receiver's link, including framing and retransmissions; mean over receivers.
+    delivered_wire_bytes: int = 0
 
     def note_sent(self, sent: Sent) -> None:
-        """Record the sender's state when it is done, or the run is over."""
-        self.flow.size_bytes = sent.size_bytes  # less than was asked for if it was stopped
+        """Record the sender's state when the flow is done or the run is over."""
+        self.flow.size_bytes = sent.size_bytes  # less than the requested size if it was stopped
         self.first_sent_ns = sent.first_sent_ns
         self.completed_ns = sent.completed_ns
         self.columns.update(sent.columns)
@@ -109,7 +118,7 @@ class FlowRecord:
     def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: FlowColumns) -> None:
         """Record that every receiver has all of the flow, with the counts of this time.
 
-        Nothing was told where another worker has the receiver (`harness.worlds.reports`).
+        `counts` is empty if another worker has the receiver (`harness.worlds.reports`).
         """
         self.delivered_ns = time_ns
         if counts[0]:

@@ -1,11 +1,12 @@
 """Validation of everything that is read from a run's folder.
 
-Folders come from others, too. What is read of them becomes names of files, text and attributes of pages, lines of a
-terminal, numbers of rows and sizes of arrays. All of it is read here, and looked at before anything else sees it:
-files are regular, and of a bounded size, and links are not followed; names are plain; text has no control characters;
-numbers are in range; and a table's size is known, from its metadata, before its data are read.
+A folder may come from somebody else. Its contents become names of files, text and attributes of
+pages, lines of a terminal, numbers of rows and sizes of arrays. All of it is read in this module
+and validated before any other use. Files have to be regular and of bounded size, and links are not
+followed. Names are plain, text has no control characters, and numbers are in range. The size of a
+table is known from its metadata before its data are read.
 
-Each function raises UserError that names the file, and what is wrong in it.
+Each function raises UserError that names the file and the mistake.
 """
 
 from __future__ import annotations
@@ -31,27 +32,28 @@ from p4switch.regular_file import open_regular, read_regular
 
 TABLE = ".parquet"
 MOST_JSON_BYTES = 64 << 20
-MOST_TEXT_BYTES = 16 << 20  # of a scenario
-_MOST_TABLE_BYTES = 4 << 30  # in memory
-_MOST_OF_MEMORY = 0.5  # of what is free
-_MOST_VALUES = 2_000_000  # in a JSON file
+MOST_TEXT_BYTES = 16 << 20  # largest length of a scenario
+_MOST_TABLE_BYTES = 4 << 30  # largest size of a table in memory
+_MOST_OF_MEMORY = 0.5  # share of the free memory
+_MOST_VALUES = 2_000_000  # largest number of values in a JSON file
 _MOST_DEPTH = 50
-_MOST_CHARACTERS = 1 << 20  # of one text
+_MOST_CHARACTERS = 1 << 20  # longest text
 _MOST_NAME_BYTES = 200
 _MOST_EXTENSIONS = 1000
-_KINDS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_null)  # of columns without text
+# Types of columns without text.
+_KINDS = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
 _AS_WRITTEN = "expected a folder as p4cc writes it"
 
 
 def _shown(text: str) -> str:
-    """Return a text that is shown to people. Raises ValueError."""
+    """Return a text that is displayed. Raises ValueError."""
     if (character := hidden(text)) is not None:
         raise ValueError(f"has the character {character!r}")
     return text
 
 
 def _plain(text: str) -> str:
-    """Return a text that names a file in a folder of its own, and stands in one line. Raises ValueError."""
+    """Return a text in one line that names a file in a folder of its own. Raises ValueError."""
     if not text.isprintable() or "/" in text or text in ("", ".", "..") or len(text.encode()) > _MOST_NAME_BYTES:
         raise ValueError(f"should be the name of a file: printable, without '/', of at most {_MOST_NAME_BYTES} bytes")
     return text
@@ -66,7 +68,10 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Kept(BaseModel):
-    """Keys of a file in a run's folder that others rely on; what else there is has been looked at by `_sound`."""
+    """Required keys of a file in a run's folder.
+
+    `_sound` has checked all other keys.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
@@ -80,16 +85,16 @@ class Check(_Kept):
 
 
 class Summary(_Kept):
-    """`summary.json`: what every run's has."""
+    """Keys that `summary.json` has in every run."""
 
-    scenario: Name  # files are called by it
+    scenario: Name  # names of files are made from it
     variant: Text
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     ended: Text
     end_ns: Time
     flows: Count
     flows_delivered: Count
-    flows_acknowledged: Count | None = None  # results of before do not say it
+    flows_acknowledged: Count | None = None  # older results do not have it
     workload: dict[str, Any]
     checks: list[Check]
     title: Text = ""
@@ -105,21 +110,21 @@ class Summary(_Kept):
 
 
 class Performance(_Kept):
-    """`performance.json`: what lines on the terminal and tables show of it."""
+    """Keys of `performance.json` that are shown on the terminal and in tables."""
 
     set_up_cpu_s: Seconds
     run_cpu_s: Seconds
 
 
 class Machine(_Kept):
-    """Machine of a run."""
+    """Machine on which a run was made."""
 
     system: Text = ""
     processor: Text = ""
 
 
 class Provenance(_Kept):
-    """`provenance.json`: what reports show of it."""
+    """Keys of `provenance.json` that reports show."""
 
     command: Text = ""
     version: Text = ""
@@ -142,7 +147,10 @@ class _Nic(_Kept):
 
 
 class Scenario(_Kept):
-    """`scenario.toml`: what reports need of it. Runs read it as any scenario (`harness/plan/scenario.py`)."""
+    """Keys of `scenario.toml` that reports need.
+
+    Runs read the file like any scenario (`harness/plan/scenario.py`).
+    """
 
     record: _Recorded
     topology: dict[str, Any]
@@ -152,7 +160,7 @@ class Scenario(_Kept):
 
 
 def expect_regular(path: Path) -> None:
-    """Raise UserError unless there is a regular file at `path`; a link is none."""
+    """Raise UserError unless there is a regular file at `path`; links are refused."""
     try:
         regular_file.expect_regular(path, path.lstat())
     except OSError as error:
@@ -185,7 +193,7 @@ def read_provenance(path: Path) -> dict[str, Any]:
 
 
 def read_scenario(path: Path) -> tuple[str, Scenario, dict[str, Any]]:
-    """Return the text of a run's scenario, what reports need of it, and its tables."""
+    """Return the text of a run's scenario, its keys that reports need, and its tables."""
     text = read_text(path)
     try:
         tables = scenario.parse(text)
@@ -196,7 +204,7 @@ def read_scenario(path: Path) -> tuple[str, Scenario, dict[str, Any]]:
 
 
 def read_names(path: Path) -> list[str]:
-    """Return the names of folders in a JSON file, which has an array of them."""
+    """Return the names of folders from a JSON file with an array of them."""
     found = _read_json(path)
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise UserError(f"{path}: expected a JSON array of names")
@@ -215,7 +223,7 @@ def _read_json(path: Path) -> Any:
     text = read_text(path, MOST_JSON_BYTES)
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
+    except (ValueError, RecursionError) as error:  # ValueError is also raised for a number of 5,000 digits
         raise UserError(f"{path}: not JSON: {error}") from None
     _expect_sound(path, found)
     return found
@@ -234,7 +242,7 @@ def _model(path: Path, model: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _expect_sound(path: Path, values: object) -> None:
-    """Raise UserError for too deep nesting, too many values, hidden characters, and numbers out of range."""
+    """Raise UserError for deep nesting, too many values, hidden characters, and numbers out of range."""
     level: list[Any] = [values]
     count = 0
     for _ in range(_MOST_DEPTH):
@@ -277,14 +285,18 @@ def table_names(folder: Path) -> frozenset[str]:
 
 
 def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -> pd.DataFrame:
-    """Return a table; text in the columns `categories` is read as categories. `rows`: how many there have to be."""
+    """Return a table, with text in the columns `categories` as categories.
+
+    `rows` is the required number of rows.
+    """
     expect_regular(path)
     try:
         with open_regular(path) as content:
             with pq.ParquetFile(content) as file:
                 _expect_size(path, file, rows)
                 texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
-            # All text is read as numbers of texts, whose size is known then, however often a text is repeated.
+            # All text is read as categories. Its size is then known, however often a text is
+            # repeated.
             with pq.ParquetFile(content, read_dictionary=texts) as file:
                 table = file.read().replace_schema_metadata(None)
         _expect_texts(path, table, [name for name in texts if name not in categories])
@@ -304,7 +316,7 @@ def most_bytes() -> int:
 
 
 def _expect_size(path: Path, file: pq.ParquetFile, rows: int | None) -> None:
-    """Raise UserError for a table with foreign columns, or one that takes too much memory."""
+    """Raise UserError for a table with unknown columns, or one that takes too much memory."""
     found = file.metadata
     if rows is not None and found.num_rows != rows:
         raise UserError(f"{path}: {found.num_rows:,} rows; expected {rows:,}, as summary.json says; {_AS_WRITTEN}")
@@ -331,7 +343,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _expect_texts(path: Path, table: pa.Table, spelt_out: Sequence[str]) -> None:
-    """Raise UserError for hidden characters in a table's texts, and for columns that take too much when `spelt_out`."""
+    """Raise UserError for hidden characters in a table's texts.
+
+    Also raise it for columns that take too much memory when they are `spelt_out`.
+    """
     size_bytes = 0
     for name in table.column_names:
         column = table.column(name)

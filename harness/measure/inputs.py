@@ -1,6 +1,7 @@
 """Inputs that decide a run's results: p4cc's sources, the scenario, the user's own files.
 
-Runs of equal inputs have equal results, as far as their world repeats itself: `p4cc run --reuse` goes by that.
+Runs of equal inputs have equal results, as far as their world is deterministic. `p4cc run --reuse`
+relies on that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from harness.plan.run import Run
 from p4switch.compiler import preprocess
 from p4switch.compiler.source import SourceMap
 
-_SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
+_SWITCH = "{switch}"  # in the name of a file, stands for the name of each switch
 _RANK = "{rank}"  # stands for a number
 
 
@@ -28,7 +29,10 @@ def resolved_text(run: Run) -> bytes:
 
 
 def program_files(run: Run) -> frozenset[str]:
-    """Return the files that the run's P4 program consists of, as coverage names them. Raises UserError."""
+    """Return the files of the run's P4 program, under the names that coverage uses.
+
+    Raises UserError.
+    """
     return frozenset(os.path.normpath(piece.file.path) for piece in _preprocessed(run).pieces)
 
 
@@ -37,7 +41,7 @@ def _preprocessed(run: Run) -> SourceMap:
 
 
 def inputs(run: Run) -> dict[str, Any]:
-    """Return digests of all inputs of the run, as they are now.
+    """Return digests of the current content of all inputs of the run.
 
     Raises UserError for an unreadable P4 file.
     """
@@ -61,7 +65,7 @@ def _named(run: Run) -> Iterator[Path]:
             yield from map(Path, glob.iglob(os.path.join(glob.escape(str(run.folder)), pattern)))
         for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
             for folder in (run.folder, run.program.source.parent):
-                if os.path.isfile(folder / name):  # unlike Path.is_file, never an error
+                if os.path.isfile(folder / name):  # Path.is_file may raise an exception
                     yield folder / name
 
 
@@ -77,7 +81,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _beside(run: Run) -> Iterator[Path]:
-    """Yield the P4 files, files beside the program with its name, and the Python modules that may be imported."""
+    """Yield P4 files, files that share the program's name, and Python modules that may be imported."""
     source = run.program.source
     yield run.switch_load_balancer.source
     python = [Path(file) for file in run.scenario.extensions]

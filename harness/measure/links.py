@@ -1,7 +1,8 @@
 """Samples of each direction of each link: time busy, bytes sent, queue, marks and losses.
 
-Counters are read at multiples of an interval that doubles whenever there are too many samples. So a run has a few
-hundred of them, whatever its length; counters only grow, so that none of what happened is lost by it.
+Counters are read at multiples of an interval that doubles whenever there are too many samples. So a
+run of any length has a few hundred samples. Counters are cumulative, so a longer interval loses
+none of the events.
 """
 
 from __future__ import annotations
@@ -16,29 +17,32 @@ from harness.measure.recording import Integers, places
 from topologies import Topology
 
 MOST_SAMPLES = 512
-_MOST_CELLS = 500_000  # samples of all ports together: a large network has fewer samples
+_MOST_CELLS = 500_000  # largest number of samples of all ports together; a large network has fewer times
 _FEWEST_SAMPLES = 32
 
 
 class LinkSamples:
-    """Cumulative counters of all ports, by row, at ever fewer times."""
+    """Cumulative counters of all ports, by row, at a decreasing rate of sampling."""
 
     def __init__(self, ports: pd.DataFrame, interval_ns: int) -> None:
         """Prepare the samples.
 
-        `ports` has the place of each port. Counters come in the same order.
+        `ports` is the table of the ports' places. Counters are in the same order.
         """
         self._ports = ports
         self._interval_ns = interval_ns
         self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(ports), 1)))
         self._times_ns: list[int] = []
-        self._values: list[Integers] = []  # (ports, columns) each
+        self._values: list[Integers] = []  # of shape (ports, columns) each
 
     def is_due(self, now_ns: int) -> bool:
         return now_ns % self._interval_ns == 0
 
     def add(self, now_ns: int, columns: Mapping[str, Integers]) -> None:
-        """Add the counters at one time, a row a port; the last time is the run's end."""
+        """Add the counters at one time, with a row for each port.
+
+        The last time is the end of the run.
+        """
         if now_ns in self._times_ns[-1:]:
             return
         self._times_ns.append(now_ns)
@@ -50,7 +54,10 @@ class LinkSamples:
             self._values = [self._values[i] for i in kept]
 
     def table(self) -> pd.DataFrame:
-        """Return one row a port and interval, with the columns of `LINKS`, for ports that sent or held anything."""
+        """Return one row for each port and interval, with the columns of `LINKS`.
+
+        Ports that neither sent nor held anything are left out.
+        """
         ports, columns, count = self._ports, counted(), len(self._times_ns)
         values = np.stack(self._values) if count else np.zeros((0, len(ports), len(columns)), np.int64)
         growing = [i for i, (_, source) in enumerate(columns) if source.grows]
@@ -68,7 +75,7 @@ class LinkSamples:
 
 
 def ports_of(topology: Topology) -> pd.DataFrame:
-    """Return every direction of every link as the port that sends; a host's port is 0."""
+    """Return every direction of every link as the port that sends; a host's port has number 0."""
     rows = [
         (node, 0 if node in topology.host_by_name else port, there.node, there.rate_bps)
         for node, ports in topology.ports.items()
@@ -78,17 +85,18 @@ def ports_of(topology: Topology) -> pd.DataFrame:
 
 
 class LinkCounters:
-    """A network's counters of links, in the places' order."""
+    """Counters of a network's links, in the order of their places."""
 
     def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int], first: Mapping[str, Integers]) -> None:
         """Prepare the order of the ports.
 
-        `first`: counters at any time. A network has the same ports, in the same order, from start to end.
+        `first` has counters at any time. A network has the same ports, in the same order, from
+        start to end.
         """
         row_of = {key: row for row, key in enumerate(zip(first["node"].tolist(), first["port"].tolist(), strict=True))}
         keys = zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True)
         self._rows = np.array([row_of[key] for key in keys], np.int64)
 
     def in_order(self, counters: Mapping[str, Integers]) -> dict[str, Integers]:
-        """Return those that are recorded, by name; a process that has no part of the network has none."""
+        """Return the recorded counters, by name; a process without a part of the network has none."""
         return {source.name: counters[source.name][self._rows] for _, source in counted() if source.name in counters}

@@ -1,4 +1,4 @@
-"""The max-min fair allocation, computed offline, by which protocols that aim at it are judged."""
+"""The max-min fair allocation, computed offline as the reference for protocols that aim at it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Link = TypeVar("Link", bound=Hashable)
 
-_EQUAL = 1e-9  # shares that differ by less, relatively, are the same
+_EQUAL = 1e-9  # shares with a smaller relative difference are equal
 
 
 def max_min(
@@ -15,9 +15,10 @@ def max_min(
 ) -> list[float]:
     """Return the max-min rate of each flow, in the unit of `capacity`; `paths` has the links that each flow takes.
 
-    Water-filling: the link with the smallest share for a unit of weight decides the rates of its flows, the others
-    divide what is left. No rate, divided by its weight, can then grow but at the cost of one that is not larger. Each
-    flow weighs 1 unless `weights` are given.
+    Water-filling: the link with the smallest share for a unit of weight fixes the rates of its
+    flows, and the other links divide their remaining capacity. No rate, divided by its weight, can
+    then grow without reducing another one that is not larger. Each flow weighs 1 unless `weights`
+    are given.
     """
     return water_filling(capacity, paths, weights)[0]
 
@@ -27,8 +28,9 @@ def water_filling(
 ) -> tuple[list[float], int]:
     """Return the rates, and the number of iterations of a water-filling in parallel.
 
-    In each of those, every link decides whose share is the smallest of all links that its undecided flows take (Jose et
-    al., SIGMETRICS 2019, for whom this number bounds how long s-PERC takes).
+    In each iteration, every link is fixed whose share is the smallest among all links of its
+    undecided flows (Jose et al., SIGMETRICS 2019, where this number bounds the convergence time of
+    s-PERC).
     """
     weight = list(weights) if weights is not None else [1.0] * len(paths)
     left = dict(capacity)

@@ -1,4 +1,4 @@
-"""Metrics of a recording: completion times against an empty network, fairness, utilisation, checks."""
+"""Metrics of a recording: completion times relative to an empty network, fairness, checks."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ def empty_network_fct_ns(
 ) -> float:
     """Return when a message's last byte arrives over empty links: packets back to back, stored and forwarded.
 
-    A link charges `framing_bytes` for a packet beyond its own bytes, and each switch adds `growth_bytes` to it. For n
-    alike packets over links with serialization times s, the last leaves link l after sum(s[:l]) + (n - 1) max(s[:l]);
-    the message's own last packet is shorter and follows those before it.
+    A link charges a packet's own bytes plus `framing_bytes`, and each switch adds `growth_bytes` to
+    the packet. For n equal packets over links with serialization times s, the last leaves link l
+    after sum(s[:l]) + (n - 1) max(s[:l]); the message's own last packet is shorter and follows
+    those before it.
     """
     count = max(1, -(-size_bytes // mtu_bytes))
     rest = size_bytes - (count - 1) * mtu_bytes
-    before_last = last = slowest = 0.0  # when the last but one, and the last, have arrived; the slowest link so far
+    # Arrival of the last packet but one, arrival of the last, and the slowest link so far.
+    before_last = last = slowest = 0.0
     for hop, link in enumerate(links):
         ns_per_byte = 8e9 / link.rate_bps
         more = framing_bytes + hop * growth_bytes + link.extra_bytes
@@ -56,7 +58,7 @@ def empty_network_fct_ns(
 
 
 def jain_index(rates: NDArray[np.float64]) -> float:
-    """Return Jain's fairness index: 1 for equal rates, 1/n if one of n has everything; NaN for nothing."""
+    """Return Jain's fairness index: 1 for equal rates, 1/n if one of n has everything, NaN without rates."""
     square = float(np.sum(rates)) ** 2
     squares = float(np.sum(rates**2)) * len(rates)
     return square / squares if squares else math.nan
@@ -65,9 +67,10 @@ def jain_index(rates: NDArray[np.float64]) -> float:
 def fair_from(
     jain: pd.DataFrame, last_start_ns: int, interval_ns: int, index: float = 0.9, samples: int = 3
 ) -> tuple[int, int] | None:
-    """Return the first of `samples` intervals in a row above `index`, after all flows had started.
+    """Return the first of `samples` consecutive intervals above `index`, after all flows had started.
 
-    Its end, and how many queue pairs were active in it; None: there is none. Near 0.9 no flow is far from its share.
+    The result is the end of that interval and the number of queue pairs that were active in it;
+    None if there is none. If the index is near 0.9, no flow is far from its share.
     """
     later = jain[jain["time_ns"] - interval_ns >= last_start_ns]
     above = (later["jain"] > index).rolling(samples).min().shift(1 - samples) == 1
@@ -85,7 +88,7 @@ class EmptyNetwork:
         self._paths: dict[tuple[int, int], list[Neighbour]] = {}
 
     def fct_ns(self, flow: Flow, size_bytes: int) -> float:
-        """Return when the last of the flow's receivers has `size_bytes`."""
+        """Return the time at which the last of the flow's receivers has `size_bytes`."""
         run = self._run
         info = run.protocol_of(flow).info
         framing_bytes = run.scenario.framing_bytes
@@ -101,21 +104,21 @@ class EmptyNetwork:
         return slowest_ns
 
     def base_rtt_ns(self, flow: Flow) -> int:
-        """Return the round trip of a full packet and its ACK; to several receivers the largest."""
+        """Return the round-trip time of a full packet and its ACK; the largest of several receivers."""
         run = self._run
         latency_ns, charged = run.scenario.switch.latency_ns, run.scenario.link_bytes
         info = run.protocol_of(flow).info
         data_bytes = charged(info.data_bytes(run.scenario.nic.mtu_bytes))
         ack_bytes = charged(info.lengths.ack_bytes)
         rtts_ns = (
-            # The way back has the same links.
+            # The path back has the same links.
             transit_ns(links, data_bytes, latency_ns) + transit_ns(links, ack_bytes, latency_ns)
             for links in (self._path(flow.source, destination) for destination in flow.destinations)
         )
         return max(rtts_ns)
 
     def links(self, flow: Flow) -> float:
-        """Return the links of a shortest path, hosts' links included; to several receivers the mean."""
+        """Return the number of links of a shortest path, including hosts' links; the mean over receivers."""
         return float(np.mean([len(self._path(flow.source, destination)) for destination in flow.destinations]))
 
     def _path(self, source: int, destination: int) -> list[Neighbour]:
@@ -127,11 +130,11 @@ class EmptyNetwork:
 
 
 def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
-    """Return a row for all that one queue pair carried of a flow, which is all of it except under an attack.
+    """Return a row for each part of a flow that one queue pair carried: the whole flow, except under an attack.
 
-    `destination` is a host, or the address of a multicast group; `flow` is its number. Times are ns; -1: not
-    yet; fct is from the start to the last byte at the last receiver. Under an attack `piece` numbers what a flow is
-    broken into, and `role` says whose it is.
+    `destination` is a host, or the address of a multicast group; `flow` is its number. Times are
+    ns; -1: not yet; fct is from the start to the last byte at the last receiver. Under an attack
+    `piece` is the number of a flow's piece, and `role` tells attackers from victims.
     """
     hosts = run.topology.hosts
     empty = EmptyNetwork(run)
@@ -167,10 +170,11 @@ def _destination(run: Run, flow: Flow) -> str:
 
 
 def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each flow: as `messages`, from the first start of its pieces to their last delivery.
+    """Return a row for each flow, with the columns of `messages` taken over its pieces.
 
-    `qp` is that of the first piece, `pieces` how many there are; counts are those of all. The largest latency is
-    that of any piece; further counts are added up, links and what reaction points have are means over bytes.
+    A flow lasts from the first start of its pieces to their last delivery. `qp` is that of the
+    first piece, and `pieces` is their number. Counts are sums over the pieces, and the largest
+    latency is that of any piece. Links and values of reaction points are means over bytes.
     """
     if run.attack is None:
         return messages
@@ -204,7 +208,7 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
 
 
 def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """Return the table with FCT and slowdown, and its columns in order."""
+    """Return the table with FCT and slowdown, with its columns in order."""
     table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
     table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
     further = map(column_of, run.columns)
@@ -212,7 +216,7 @@ def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
-    """Return one row a queue pair and interval, with the columns of `RATES`."""
+    """Return one row for each queue pair and interval, with the columns of `RATES`."""
     delivered = np.array([rate.delivered_bytes for rate in rates], np.int64)
     columns = {
         "time_ns": np.array([rate.time_ns for rate in rates], np.int64),
@@ -231,7 +235,7 @@ def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
     """Return Jain's index over the queue pairs that were active throughout each interval.
 
-    There is a row where at least two were active and anything arrived.
+    There is a row if at least two were active and any bytes arrived.
     """
     spans = flows.groupby("qp").agg(
         start=("start_ns", "min"), end=("delivered_ns", "max"), late=("delivered_ns", "min")

@@ -1,13 +1,15 @@
-"""Output folders: written whole or not at all.
+"""Output folders that are written completely or not at all.
 
-A folder is filled under a hidden name beside its place, and gets its name when all is there. The hidden name follows
-from the folder's, so that a second command with the same target is told so at once. Two files say what a hidden folder
-is, so that `p4cc clean` removes what a killed command left, and nothing else:
+A folder is filled under a hidden name in the same parent folder, and is renamed when it is
+complete. The hidden name follows from the folder's name, so that a second command with the same
+target fails at once. Two files identify a hidden folder, so that `p4cc clean` removes only
+leftovers of killed commands:
 
     $P4CC_CACHE/unfinished/<id>      the hidden folder's path; locked by the process that fills it, as long as it lives
     .<name>.unfinished/.p4cc         <id>, in the hidden folder
 
-Each is on the disk before what it speaks of, so that this holds after a power cut, too.
+Each file is flushed to the disk before the object that it describes, so that this holds after a
+power failure, too.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ from p4switch.regular_file import open_regular
 
 # Errors of a disk, such as one that is full.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-_BEING_WRITTEN = ".new"  # a note that is not locked yet
-_ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
+_BEING_WRITTEN = ".new"  # a note before it is locked
+_ID = re.compile(r"[a-z0-9_]{8}")  # a name in the form that tempfile makes
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
 _MARK = ".p4cc"
-_filled: list[tuple[Path, Path, Sequence[Path]]] = []  # by this process: hidden folder, note, folders made for it
+# Of this process: hidden folder, note, parent folders made for it.
+_filled: list[tuple[Path, Path, Sequence[Path]]] = []
 
 
 class _TakenError(UserError):
@@ -46,20 +49,22 @@ class _TakenError(UserError):
 
 @contextlib.contextmanager
 def new_folder(target: Path, *, instead: bool = False, without: Collection[str] = ()) -> Iterator[Path]:
-    """Yield a folder to fill, which becomes `target` if the block ends well and vanishes otherwise.
+    """Yield a folder to fill, which becomes `target` if the block succeeds and is removed otherwise.
 
     Raises UserError.
 
-    `instead`: there is one of this name, which stays as it is until then. Of what was in it the new one keeps whatever
-    it does not have itself, but for the names of `without`.
+    With `instead` there is a folder of this name already, which is not changed until then. The new
+    folder then keeps those contents of the old one that it does not have itself, except for the
+    names in `without`.
     """
     if instead:
-        target = target.resolve()  # the folder itself is renamed, not a link to it
+        target = target.resolve()  # renames the folder itself, not a link to it
         if os.path.ismount(target):
             raise UserError(f"output folder {str(target)!r} is where a file system is mounted; expected one inside it")
     exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
     aside = target.absolute().with_name(f".{target.name}.before")
-    if not str(target).isprintable():  # as what is not UTF-8 is read: pages and tables name the folder
+    # Bytes that are not UTF-8 become surrogates; pages and tables name the folder.
+    if not str(target).isprintable():
         raise UserError(f"output folder {str(target)!r}: expected a name that can be printed")
     try:
         if os.path.lexists(target) and not instead:
@@ -112,9 +117,10 @@ def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
 
 
 def removal(message: str) -> list[bytes]:
-    """Return a command that removes what is being filled by this process, and says so: for a process that cannot.
+    """Return a command that removes the unfinished folders of this process and reports it.
 
-    It ends with status 2; nothing is being filled: an empty one.
+    It is for a process that cannot remove them itself. The command ends with status 2. If there is
+    no unfinished folder, the returned list is empty.
     """
     if not _filled:
         return []
@@ -141,7 +147,7 @@ def _take_place(scratch: Path, target: Path, aside: Path) -> None:
 
 
 def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
-    """Move what `target` does not have there, and remove the rest."""
+    """Move the contents of the old folder that `target` lacks into it, and remove the rest."""
     for path in aside.iterdir():
         if path.name not in without and not os.path.lexists(target / path.name):
             os.rename(path, target / path.name)
@@ -149,7 +155,7 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
 
 
 def machine_error(error: BaseException) -> str | None:
-    """Return the reason of an error that the machine causes, such as a full disk; None for any other error."""
+    """Return the reason of an error that the machine causes, such as a full disk; None for other errors."""
     if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
         return os.strerror(error.errno)
     if isinstance(error, PermissionError) and error.filename is not None:
@@ -164,11 +170,11 @@ def for_user(target: Path, error: BaseException) -> BaseException:
 
 
 def copy_content(source: Path, target: Path) -> None:
-    """Copy what is in a folder, which may be somebody else's, into `target`, which is there.
+    """Copy the contents of a folder, which may be somebody else's, into the existing `target`.
 
-    Files get the owner and the mode that those have which this process makes: one that is to run as whoever owns it
-    (set-user-ID), or a folder that everybody may write to, is none in the copy. Raises UserError for links, which may
-    lead to files that only this process may read, for pipes, sockets and devices, and for what cannot be read.
+    Files get the owner and the mode of new files of this process. So the copy has no set-user-ID
+    files and no folders that everybody may write to. Raises UserError for links, which may lead to
+    files that only this process may read, for pipes, sockets and devices, and for unreadable files.
     """
     folders = [Path()]
     for below in folders:  # grows
@@ -188,7 +194,7 @@ def copy_content(source: Path, target: Path) -> None:
 
 
 def is_taken(target: Path) -> bool:
-    """Return whether `target` exists, or is being written."""
+    """Return whether `target` exists or is being written."""
     return os.path.lexists(target) or os.path.lexists(_hidden(target))
 
 
@@ -210,7 +216,7 @@ def _refused(target: Path, error: OSError) -> UserError:
 
 
 def _make(target: Path, scratch: Path, number: str) -> None:
-    """Make the hidden folder, with its mark.
+    """Create the hidden folder with its mark.
 
     Raises UserError.
     """
@@ -234,7 +240,7 @@ def _make(target: Path, scratch: Path, number: str) -> None:
 
 
 def _discard(scratch: Path, made: list[Path]) -> None:
-    """Remove the hidden folder, and folders made for it unless they are used by others."""
+    """Remove the hidden folder, and the parent folders made for it unless others use them."""
     shutil.rmtree(scratch, ignore_errors=True)
     for folder in made:
         with contextlib.suppress(OSError):
@@ -247,7 +253,7 @@ def _notes() -> Path:
 
 @contextlib.contextmanager
 def _note(scratch: Path) -> Iterator[str]:
-    """Note `scratch` during the block, which gets the note's name.
+    """Write the note of `scratch` for the duration of the block, and yield the note's name.
 
     Raises UserError.
     """
@@ -261,7 +267,7 @@ def _note(scratch: Path) -> Iterator[str]:
         except OSError as error:
             path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                file.close()  # tries once more to write
+                file.close()  # retries the write
             raise _cannot_note(error) from None
         try:
             yield note.name
@@ -303,7 +309,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def clean() -> list[str]:
-    """Remove what killed commands had written so far, and return a description."""
+    """Remove the unfinished results of killed commands, and return a description."""
     done = []
     for note in sorted(_notes().glob("*")):
         if note.suffix == _BEING_WRITTEN:
@@ -316,7 +322,7 @@ def clean() -> list[str]:
                 removed = _remove(os.fsdecode(file.read()), note.name)
                 note.unlink(missing_ok=True)
         except (BlockingIOError, FileNotFoundError):
-            continue  # its folder is being filled, or has just got its name
+            continue  # its folder is being filled or has just been renamed
         except ValueError as error:
             done.append(f"left note {note} alone: {error}")
         except OSError as error:
@@ -330,7 +336,7 @@ def clean() -> list[str]:
 def _opened(note: Path) -> BinaryIO:
     """Open a note.
 
-    Raises OSError for a link or an unreadable file; ValueError for what is no file of this user's.
+    Raises OSError for a link or an unreadable file, and ValueError for a file of another user.
     """
     file = os.fdopen(os.open(note, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b")
     if os.fstat(file.fileno()).st_uid != os.geteuid():
@@ -340,12 +346,12 @@ def _opened(note: Path) -> BinaryIO:
 
 
 def _remove(text: str, number: str) -> Path | None:
-    """Remove the hidden folder that note `number` names; None: it no longer exists.
+    """Remove the hidden folder that note `number` names; return None if it no longer exists.
 
-    Raises ValueError, and removes nothing, if that is not what p4cc made.
+    Raises ValueError, and removes nothing, if p4cc did not make the folder.
     """
     if not text:
-        return None  # from before notes were written through to the disk: the path is lost
+        return None  # a note of an older version that was not flushed: the path is lost
     scratch = Path(text)
     if not scratch.is_absolute() or not _HIDDEN.fullmatch(scratch.name) or "\0" in text or ".." in scratch.parts:
         raise ValueError(f"{text!r} is not where p4cc writes")

@@ -1,6 +1,7 @@
-"""Captures as pcap-ng with nanosecond timestamps: one interface a direction of a link, whole frames.
+"""Captures as pcap-ng with nanosecond timestamps.
 
-Dissectors want payload and ICRC: `host_agents.wire.materialize` makes them for the virtual world's frames.
+Each direction of a link is an interface, and frames are whole. Dissectors need payload and ICRC,
+which `host_agents.wire.materialize` makes for the frames of the virtual world.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _INTERFACE_NAME, _TIME_RESOLUTION, _END = 2, 9, 0  # options of an interface des
 
 
 class NanosecondWriter(RawPcapNgWriter):
-    """scapy's writer, with the option that says that times are nanoseconds (if_tsresol 9)."""
+    """scapy's writer with the option for nanosecond timestamps (if_tsresol 9)."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -35,13 +36,13 @@ class NanosecondWriter(RawPcapNgWriter):
         self.f.write(self.build_block(struct.pack("<I", 1), body, options=options))
 
     def frame(self, time_ns: int, interface: str, frame: bytes) -> None:
-        # A float of seconds would not hold nanoseconds exactly; scapy only multiplies by tsresol.
+        # A float of seconds is too imprecise for nanoseconds. scapy only multiplies by tsresol.
         seconds: Any = Decimal(time_ns) / 10**9
         self._write_packet(frame, ETHERNET, sec=seconds, ifname=interface.encode())
 
 
 def write_pcap(path: Path, frames: Iterable[tuple[int, str, bytes]]) -> None:
-    """Write (time_ns, interface, frame), in order."""
+    """Write (time_ns, interface, frame) records in the given order."""
     writer = NanosecondWriter(path)
     with contextlib.closing(writer):
         writer.write_header(None)

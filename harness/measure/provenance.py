@@ -1,6 +1,7 @@
-"""Provenance of results: what made them, of what, where and when; `provenance.json` in each run's folder.
+"""Provenance of results, in `provenance.json` of each run's folder.
 
-It is kept apart from the tables and from `summary.json`, which are the same for the same scenario and seed.
+It says which version made them from which inputs, where and when. It is kept apart from the tables
+and from `summary.json`, which are the same for the same scenario and seed.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def digest(content: bytes) -> str:
 
 
 def command_line(*more: str) -> str:
-    """Return the command line, to be typed again, with `more` options."""
+    """Return the command line, ready to be typed again, with `more` options."""
     given = sys.argv[1:]
     end = given.index("--") if "--" in given else len(given)  # of the options
     return shlex.join([Path(sys.argv[0]).name, *given[:end], *more, *given[end:]])
@@ -92,7 +93,7 @@ def is_ours(path: Path) -> bool:
 
 
 def file_digest(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None: it cannot be read."""
+    """Return the SHA-256 of a file; None if it cannot be read."""
     try:
         return digest(path.read_bytes())
     except OSError:
@@ -119,7 +120,7 @@ def _compiler() -> str | None:
 
 
 _TELLING = {"version": "versions of p4cc", "sources": "sources of p4cc", "compiler": "C compilers"}
-_SHOWN = 40  # characters of what differs
+_SHOWN = 40  # characters of a difference that are shown
 
 
 def differences(found: Iterable[Mapping[str, Any]]) -> list[str]:

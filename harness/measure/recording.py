@@ -15,30 +15,32 @@ from harness.columns.column import Table
 from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
-IDLE, STALLED = "idle", "stalled"  # ends of a run in which nothing moves
+IDLE, STALLED = "idle", "stalled"  # ends of runs without progress
 STANDSTILLS = (IDLE, STALLED)
-Progress = Callable[[float, int, int, int], object]  # share of the run that is done, flows done, flows known, now_ns
-Writing = Callable[[float], object]  # share of a trace that is written
+# Completed share of the run, completed flows, known flows, now_ns.
+Progress = Callable[[float, int, int, int], object]
+Writing = Callable[[float], object]  # written share of a trace
 
 
 class Rate(NamedTuple):
-    """Sample of a connection in the interval that ends at `time_ns`."""
+    """Sample of a connection for the interval that ends at `time_ns`."""
 
     time_ns: int
     qp: int
-    values: tuple[float, ...]  # of the sampled columns of `rates`, in their order
-    delivered_bytes: int  # on the wire, in the interval
+    values: tuple[float, ...]  # of the sampled columns of `rates`, in the same order
+    delivered_bytes: int  # received on the wire in the interval
 
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity sampled at many places: `values[i, j]` is that of place j at `times_ns[i]`."""
+    """Quantity sampled at many places: `values[i, j]` is that of place j at `times_ns[i]`."""
 
     quantity: str
-    places: pd.DataFrame  # one row a place: its columns say where it is
+    places: pd.DataFrame  # one row for each place, with columns that identify it
     times_ns: Integers
     values: Integers
-    # By columns, then by what they say: of hundreds of thousands of places most are asked for.
+    # Row of each place, by columns and then by their values. It is an index, because most of
+    # several hundred thousand places are looked up.
     _rows: dict[tuple[str, ...], dict[tuple[object, ...], int]] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, **place: object) -> Integers:
@@ -53,9 +55,9 @@ class Series:
         return np.empty(0, np.int64) if found is None else self.values[:, found]
 
     def table(self) -> pd.DataFrame:
-        """Return a row for each time and place, for places with values other than 0.
+        """Return a row for each time and place, except for places whose values are all 0.
 
-        Names are categories: of a long run of a large network there are many million rows.
+        Names are categories, because a long run of a large network has many million rows.
         """
         used = np.flatnonzero(self.values.any(axis=0))
         places = self.places.iloc[used]
@@ -75,15 +77,18 @@ def places(table: Table, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
 
 
 class World(Protocol):
-    """World in which a run takes place: built for one run, which it makes once."""
+    """World in which a run takes place.
+
+    It is built for one run and makes it once.
+    """
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Run until every flow is acknowledged, or until the scenario's limit."""
 
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
-        """Write what was requested beyond the recording: captures, traces.
+        """Write requested outputs beyond the recording: captures and traces.
 
-        `writing` is told how far a trace is.
+        `writing` receives the written share of a trace.
         """
 
 
@@ -91,13 +96,15 @@ class World(Protocol):
 class Recording:
     """Recording of one run.
 
-    `ended` says why it ended: "done", "failed", "limit", "idle", "stalled" or "deadlock".
+    `ended` is the reason for its end: "done", "failed", "limit", "idle", "stalled" or "deadlock".
 
-    A run is idle when nothing is under way any more and never will be; it is stalled when no flow and no collective
-    has got any further for long, though something still goes on: timers that only repeat, say.
+    A run is idle when no event is left that could cause progress. It is stalled when no flow and no
+    collective has made progress for a long time, although there still are events, such as repeating
+    timers.
 
-    What is measured over time has a name: the `queues` of switch ports are a series, the `rates` of queue pairs a
-    table (`metrics.rates_table`), and so is what each of the scenario's probes read. All are kept in the run's folder.
+    Each measurement over time has a name. The `queues` of switch ports are a series. The `rates` of
+    queue pairs are a table (`metrics.rates_table`), like the readings of each of the scenario's
+    probes. All are kept in the run's folder.
     """
 
     ended: str
@@ -113,16 +120,18 @@ class Recording:
     conservation: dict[str, int]
     pfc_events: list[dict[str, Any]]
     nic_totals: dict[str, int]
-    workload: dict[str, Any]  # what the workload measured
-    failed_asserts: dict[str, tuple[int, str]]  # by switch: how many asserts of its program failed, and the first
-    # Of flows that have all ended: "register of switch" and what is left in its cells. None: not looked for.
+    workload: dict[str, Any]  # measurements of the workload
+    # Number of failed asserts of the program, and the first one, by switch.
+    failed_asserts: dict[str, tuple[int, str]]
+    # Remaining state of flows that have all ended, by "register of switch". None: it was not
+    # checked.
     residue: dict[str, int] | None
     cpu_s: float
     set_up_s: float
     peak_memory_bytes: int
-    still_since_ns: int | None = None  # of a run that is idle or stalled: when anything got further last
+    still_since_ns: int | None = None  # time of the last progress in a run that is idle or stalled
     world: str = "virtual"
     switch: str = "builtin"
-    compiler: str = "builtin"  # of the programs
-    fidelity: dict[str, Any] | None = None  # of a world that runs in real time: whether the machine kept up
-    agreement: dict[str, Any] | None = None  # of such a world: how far it is from the virtual one
+    compiler: str = "builtin"  # compiler of the programs
+    fidelity: dict[str, Any] | None = None  # for a world in real time: whether the machine kept up
+    agreement: dict[str, Any] | None = None  # for a world in real time: difference from the virtual world

@@ -63,7 +63,7 @@ def files(
 ) -> dict[str, bytes]:
     """Return all files of a run by name.
 
-    `made_of`: its inputs when it began; None: as they are now.
+    `made_of` has the run's inputs at its start; None: the current ones.
     """
     messages = messages_table(run, recording)
     flows = flows_table(run, recording, messages)
@@ -92,7 +92,7 @@ def _parquet(table: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     parts = (table.iloc[start : start + _ROWS] for start in range(0, max(len(table), 1), _ROWS))
     spelt_out = dict.fromkeys(table.select_dtypes("category").columns, str)
-    # Without pandas' metadata, which names versions.
+    # pandas' metadata is left out, because it names versions
     arrows = (
         pa.Table.from_pandas(part.astype(spelt_out), preserve_index=False).replace_schema_metadata(None)
         for part in parts
@@ -109,7 +109,10 @@ def _json(value: object) -> bytes:
 
 
 def _shown(value: object) -> object:
-    """Return `value` without hidden characters, which a title or a command may have: folders with them are refused."""
+    """Return `value` without hidden characters.
+
+    Titles and commands may contain them, but folders with them are refused.
+    """
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
@@ -120,7 +123,7 @@ def _shown(value: object) -> object:
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
     """Write the files of a run into its folder.
 
-    The run may be another machine's; the command is this process's.
+    The run may have been made on another machine; the command is that of this process.
     """
     folder.mkdir()
     origin = {"command": "", **json.loads(contents[_PROVENANCE])}
@@ -132,7 +135,7 @@ def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
 
 @dataclass(frozen=True)
 class Result:
-    """A run's folder, read when asked for."""
+    """Folder of a run, whose files are read on demand."""
 
     folder: Path
     summary: dict[str, Any]
@@ -140,7 +143,7 @@ class Result:
     performance: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def serves(self, made_of: Mapping[str, Any], how: How) -> bool:
-        """Return whether a run of these inputs, made this way, would give the folder's contents."""
+        """Return whether a run with these inputs and options would give the folder's contents."""
         origin = self.provenance
         same = all(origin.get(key) == value for key, value in made_of.items())
         return same and how.is_served_by(origin.get("how"), self.folder)
@@ -169,7 +172,10 @@ class Result:
 
     @property
     def messages(self) -> pd.DataFrame:
-        """Table with a row for all of a flow that one queue pair carried: of flows in pieces one for each piece."""
+        """Table with a row for each part of a flow that one queue pair carried.
+
+        Flows in pieces have a row for each piece.
+        """
         return self.table("pieces") if "pieces" in self.tables else self.flows
 
     @property
@@ -194,9 +200,11 @@ class Result:
 
     @cached_property
     def topology(self) -> Topology:
-        """The network. Its Python file has to be loaded, where it is the user's own. Raises UserError.
+        """The network.
 
-        What was read from a file of the user's is in the folder: no other file that the folder names is read.
+        If its Python file is the user's own, it has to be loaded before. Raises UserError. A
+        network from a file of the user is stored in the folder, and no other file that the folder
+        names is read.
         """
         name, values = named("topology", self._scenario[1].topology)
         if not _is_from_file(name):
@@ -213,18 +221,18 @@ class Result:
 
     @cached_property
     def claims(self) -> list[str]:
-        """Claims of papers that the scenario is about."""
+        """Claims of papers that the scenario belongs to."""
         return self._scenario[1].claims
 
     @property
     def cc_scope(self) -> str:
-        """Scope of a reaction point: who shares it."""
+        """Scope of a reaction point: the queue pairs that share it."""
         return self._scenario[1].nic.cc_scope
 
     def load_extensions(self) -> list[str]:
-        """Have the user's own files that the run stood on register their figures; return a line for each left out.
+        """Load the user's own files of the run, which register figures; return a line for each one left out.
 
-        The folder names them, and may be somebody else's: `extensions.load_known`.
+        The folder names them and may be somebody else's: see `extensions.load_known`.
         """
         warnings = []
         for file in self._scenario[1].extensions:
@@ -240,12 +248,12 @@ class Result:
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """Probes of the scenario that have a table here."""
+        """Probes of the scenario whose tables are in the folder."""
         return [probe for probe in parse(self._scenario[1].record.probes) if probe.name in self.tables]
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Empty for a folder of a version that did not keep it. Raises UserError for a damaged one."""
+        """Provenance; empty for a folder of a version without it. Raises UserError for a damaged one."""
         path = self.folder / _PROVENANCE
         return folder_values.read_provenance(path) if os.path.lexists(path) else {}
 
@@ -255,7 +263,7 @@ def load(folder: Path) -> Result:
 
     Raises UserError if it is none.
     """
-    if not str(folder).isprintable():  # pages and tables name it
+    if not str(folder).isprintable():  # pages and tables show it
         raise UserError(f"{str(folder)!r}: expected a name that can be printed")
     for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{TABLE}" for name in EVERYWHERE)):
         if not os.path.lexists(folder / name):
@@ -267,14 +275,14 @@ def load(folder: Path) -> Result:
 
 
 def damaged(result: Result, error: Exception) -> UserError:
-    """Return the user error for a folder whose files are not as a run wrote them, which raised `error`."""
+    """Return the user error for a damaged folder, in which `error` was raised."""
     reason = next(iter(str(error).splitlines()), "")
     what = f"damaged results: {type(error).__name__}: {reason}"
     return UserError(f"{str(result.folder)!r}: {what}; expected a folder as p4cc writes it")
 
 
 def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:
-    """Return the first of these that can stand for a run of these inputs, made this way."""
+    """Return the first result that can replace a run with these inputs and options."""
     return next((result for result in kept if result.serves(made_of, how)), None)
 
 
@@ -284,15 +292,15 @@ def _name_and_seed(folder: Path) -> tuple[str, int]:
 
 
 def note_order(folder: Path, names: Sequence[str]) -> None:
-    """Write down in which order `load_all` gives the runs whose folders have these names."""
+    """Write the order in which `load_all` returns the runs in these folders."""
     (folder / _ORDER).write_bytes(_json(list(names)))
 
 
 def load_all(folder: Path) -> list[Result]:
     """Load a run's folder, or all runs directly inside `folder`.
 
-    They come in the order that `note_order` has written down; those that it does not name come last, by name and seed.
-    Raises UserError if there is none, and for a link to a run's folder.
+    They are in the order that `note_order` has written. Others follow, by name and seed. Raises
+    UserError if there is none, and for a link to a run's folder.
     """
     if os.path.lexists(folder / "summary.json"):
         return [load(folder)]

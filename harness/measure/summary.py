@@ -1,4 +1,4 @@
-"""The figures and checks of one run that go into `summary.json`."""
+"""Figures and checks of one run for `summary.json`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
-_CONGESTED = 0.1  # of the base RTT, in the queue
-_WORST = 8  # queues that are named
-_MOST_TOLD = 3  # flows, and queues, of those that stand still
+_CONGESTED = 0.1  # in base RTTs of queueing delay
+_WORST = 8  # number of queues that are listed
+_MOST_TOLD = 3  # number of stuck flows and queues that are listed
 ROLES = ("attacker", "victim")
-WORKLOAD = "workload"  # what the scenario's own flows are called beside those of groups
+WORKLOAD = "workload"  # name of the scenario's own flows beside those of groups
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
-    """Return mean, percentiles and maximum; None for nothing."""
+    """Return mean, percentiles and maximum; None without values."""
     known = values.dropna().to_numpy(float)
     if not len(known):
         return dict.fromkeys(("mean", *PERCENTILES, "max"))
@@ -39,9 +39,10 @@ def distribution(values: pd.Series[float]) -> dict[str, float | None]:
 
 
 def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
-    """Return everything that does not depend on the machine: the same for the same scenario and seed.
+    """Return all figures that do not depend on the machine.
 
-    `messages` are the flows by queue pair: where flows are broken up, their pieces.
+    They are the same for the same scenario and seed. `messages` are the flows by queue pair, or the
+    pieces of flows that are broken up.
     """
     done = flows[flows["delivered_ns"] >= 0]
     span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
@@ -109,7 +110,7 @@ def _drops(ledger: Mapping[str, int]) -> dict[str, int]:
 
 
 def _variant(run: Run, recording: Recording) -> str:
-    """Return the variant with everything unusual about the run's execution."""
+    """Return the name of the variant with everything unusual about the run's execution."""
     usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
@@ -142,7 +143,7 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
 
 
 def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
-    """Return figures of the flows of each class of `record.sizes`, with further columns that these need."""
+    """Return figures of each class of flows in `record.sizes`, with the columns that they need."""
     found: dict[str, Any] = {}
     for each in run.scenario.record.sizes:
         most_bytes = math.inf if each.most_bytes is None else each.most_bytes
@@ -159,7 +160,7 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
-    """Return figures of the flows of each group of the scenario, and of those of its own workload, if it has any."""
+    """Return figures of the flows of each group, and of the scenario's own workload if it has flows."""
     return {
         name: {
             **_of_some(own),
@@ -171,7 +172,7 @@ def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _groups(run: Run, flows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the flows of each group of the scenario, and those of its own workload, if it has any."""
+    """Return the flows of each group, and those of the scenario's own workload if there are any."""
     names = [group.name for group in run.scenario.groups]
     found = {name: flows[flows["group"] == name] for name in names}
     rest = flows[~flows["group"].isin(names)]
@@ -191,12 +192,12 @@ def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _flow_rates_bps(flows: pd.DataFrame) -> pd.Series[float]:
-    """Return payload over completion time."""
+    """Return the payload divided by the completion time of each flow."""
     return flows["size_bytes"] * 8e9 / flows["fct_ns"]
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
-    """Return a total of a column that is cumulative for a queue pair: its last value counts."""
+    """Return the total of a column that is cumulative for a queue pair, from its last values."""
     return int(flows.groupby("qp")[column].max().sum())
 
 
@@ -206,7 +207,7 @@ def _total(recording: Recording, column: str) -> int:
 
 def performance(recording: Recording) -> dict[str, Any]:
     """Return the run's cost on this machine."""
-    # Counts are cumulative for a queue pair: those of its last message are all.
+    # Counts are cumulative for a queue pair, so those of its last message are the totals.
     delivered = sum({r.qp: r.columns["packets_sent"] - r.columns["retransmitted"] for r in recording.flows}.values())
     return {
         "set_up_cpu_s": recording.set_up_s,
@@ -219,10 +220,11 @@ def performance(recording: Recording) -> dict[str, Any]:
 
 
 def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the link to a host that its flows kept busiest: name, utilisation, and its queue.
+    """Return the busiest link to a host: name, utilisation, and its queue.
 
-    Busy is the time that the flows' packets took on the wire, ACKs of other flows not counted, over the time from the
-    first byte on the link to the last, times without any flow left out.
+    Utilisation is the transmission time of the flows' packets, without ACKs of other flows, divided
+    by the time from the first byte on the link to the last, without times in which there was no
+    flow.
     """
     wire_bytes = {r.qp: r.delivered_wire_bytes for r in recording.flows}
     busiest: dict[str, Any] | None = None
@@ -254,18 +256,19 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     samples = _samples(run, recording, busiest["switch"], busiest["port"], own)
     return {
         **busiest,
-        "queue_max_bytes": most if most >= 0 else None,  # -1: not told
+        "queue_max_bytes": most if most >= 0 else None,  # -1: unknown
         "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
         "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
     }
 
 
 def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
-    """Return all switch ports whose queue delayed packets, and the worst few by name.
+    """Return all switch ports whose queue delayed packets, and the most congested ones by name.
 
-    A port is congested if so much waited at it that its link takes over a tenth of the base RTT to send it. The worst
-    are those that held most. `utilisation` is the time that the port was sending over the time from the first start of
-    a flow to the last delivery; means and percentiles are over that time, too.
+    A port is congested if its longest queue takes over a tenth of the base RTT to send. The worst
+    ports are those with the longest queues. `utilisation` is the share of the time from the first
+    start of a flow to the last delivery in which the port was sending; means and percentiles are
+    over that time, too.
     """
     stats, over_ns = recording.port_stats, _CONGESTED * run.base_rtt_ns()
     if not len(flows):
@@ -280,7 +283,7 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         there = run.topology.ports[name].get(port) if name in run.topology.switch_by_name else None
         if there is None:
             continue
-        # -1: not told
+        # -1: unknown
         most_bytes = max_bytes if max_bytes >= 0 else int(_samples(run, recording, name, port, flows).max(initial=0))
         found.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
     congested = sum(-negative_ns > over_ns for negative_ns, *_ in found)
@@ -310,13 +313,16 @@ def _is_reason(column: str) -> bool:
 
 
 def _paused_ns(recording: Recording, node: int, port: int) -> int:
-    """Return the time that the priorities of a port were paused, together."""
+    """Return the total time that the priorities of a port were paused."""
     pfc = recording.pfc_stats
     return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
 
 
 class _ArrivingFlow(NamedTuple):
-    """A flow to a host: `end_ns` is when it was delivered, or the run's end."""
+    """Flow to a host.
+
+    `end_ns` is its delivery, or the end of the run.
+    """
 
     source: str
     qp: int
@@ -328,7 +334,7 @@ class _ArrivingFlow(NamedTuple):
 def _spans(
     run: Run, arriving: Sequence[_ArrivingFlow], destination: str, last_link: Neighbour
 ) -> list[tuple[int, int]]:
-    """Return for each flow to one host its possible time on the host's link, from the first byte to the last."""
+    """Return the time span of each flow to one host on the host's link, from the first byte to the last."""
     host = run.topology.host_by_name
     mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
     on_the_way: dict[tuple[str, int], int] = {}
@@ -343,7 +349,7 @@ def _spans(
 
 
 def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the time during which at least one of the spans was under way."""
+    """Return the time during which at least one of the spans was in progress."""
     total = until = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, until))
@@ -352,9 +358,10 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
-    """Return the depths of one port from the first start to the last delivery of `flows`; empty without samples.
+    """Return the depths of one port from the first start to the last delivery of `flows`.
 
-    While nothing was under way there are no samples: the port was empty then.
+    Empty without samples. There are no samples while the network was empty, because the port was
+    empty then.
     """
     queues = recording.series["queues"]
     depths: Integers = queues.at(switch=switch, port=port)
@@ -369,9 +376,9 @@ def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.D
 
 
 def delivered(summary: Mapping[str, Any]) -> str:
-    """Return how many flows were delivered, and how many operations of collectives were answered, as text.
+    """Return the numbers of delivered flows and of answered operations of collectives as text.
 
-    Where not as many are acknowledged as have arrived, it says both, and what was dropped.
+    If fewer were acknowledged than delivered, the text has both numbers and the drops.
     """
     operations = summary["workload"].get("operations")
     parts = []
@@ -387,15 +394,15 @@ def delivered(summary: Mapping[str, Any]) -> str:
 
 
 def _acknowledged(summary: Mapping[str, Any]) -> int:
-    """Return how many flows were acknowledged; in older results without this number, how many were delivered."""
+    """Return the number of acknowledged flows; older results have only that of delivered ones."""
     acknowledged = summary.get("flows_acknowledged")
     return int(summary["flows_delivered"] if acknowledged is None else acknowledged)
 
 
 def dropped(drops: Mapping[str, int], program: str) -> str:
-    """Return how many packets were dropped for which reason, the most frequent first; empty: none.
+    """Return the number of dropped packets by reason, the most frequent first; empty without drops.
 
-    What a program drops without a name of its own is the program's, by its name.
+    Drops for which the program has no name are listed under the name of the program.
     """
     unnamed = {f"program_{where}": f"by {program} in its {where}" for where in program_ledger.PIPELINES}
     found = sorted(((count, unnamed.get(reason, reason)) for reason, count in drops.items() if count > 0), reverse=True)
@@ -403,7 +410,7 @@ def dropped(drops: Mapping[str, int], program: str) -> str:
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:
-    """Return a description of flows and collectives that were unfinished at the end of the run; None: none were."""
+    """Return a description of flows and collectives that did not finish; None if all did."""
     left = []
     if summary["flows_delivered"] < summary["flows"]:
         left.append(f"{summary['flows_delivered']} of {summary['flows']} flows done")
@@ -417,7 +424,7 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
 
 
 def not_kept_up(summary: Mapping[str, Any]) -> str | None:
-    """Return the warning that a run in real time was late; None: it was not, or time is virtual."""
+    """Return the warning that a run in real time was late; None if it kept up or time is virtual."""
     fidelity = summary.get("fidelity")
     if fidelity is None or fidelity["kept_up"]:
         return None
@@ -428,12 +435,15 @@ def not_kept_up(summary: Mapping[str, Any]) -> str | None:
 
 
 def disagreement(agreement: Mapping[str, Any]) -> str:
-    """Return how far a run in real time is from the virtual world's of the same seed."""
+    """Return the difference between a run in real time and the virtual run of the same seed."""
     return f"{agreement['quantity']} {agreement['difference']:+.1%} against the virtual world's"
 
 
 def left_behind(summary: Mapping[str, Any]) -> str | None:
-    """Return a description of flow state left in switches and NICs after a link was down; None: there is none."""
+    """Return a description of flow state in switches and NICs that remained after a link was down.
+
+    None if there is none.
+    """
     left = summary.get("residue")
     if left is None:
         return None
@@ -531,7 +541,10 @@ def _was_down(run: Run) -> bool:
 
 
 def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
-    """Return the check that flow state is gone with its flows; a link that `was_down` may have lost the message."""
+    """Return the check that the state of flows is gone.
+
+    A link that `was_down` may have lost the message that removes it.
+    """
     detail = "not looked at: flows were not over, or the switches do not tell" if residue is None else "0 everywhere"
     if residue:
         detail = ", ".join(f"{where}: {left}" for where, left in residue.items())
@@ -543,7 +556,7 @@ def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, w
 
 
 def _balance(ledger: Mapping[str, int]) -> str:
-    """Return the ledger as text, rare terms only if they are not 0."""
+    """Return the ledger as text; rare terms only appear if they are not 0."""
     came = [f"{ledger['entered']} entered"]
     came += [f"{ledger['copied']} copied"] if ledger["copied"] else []
     absorbed, made = (program_ledger.total(ledger, what) for what in (program_ledger.ABSORBED, program_ledger.MADE))
@@ -555,7 +568,7 @@ def _balance(ledger: Mapping[str, int]) -> str:
 
 
 def _pfc(ledger: Mapping[str, int]) -> str:
-    """Return the mistake in the count of PFC frames, which are never dropped; "": none."""
+    """Return the error in the count of PFC frames, which are never dropped; "" if there is none."""
     balance = ledger["pfc_balance"]
     if balance < 0:
         return f"{-balance} more PFC frames arrived than were sent"

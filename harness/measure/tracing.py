@@ -1,7 +1,7 @@
-"""A flow's packets, hop by hop, and what each pipeline did with them: trace.txt and trace.jsonl.
+"""A flow's packets, hop by hop, and the actions of each pipeline on them: trace.txt and trace.jsonl.
 
-Each line names its packet by an `id`: packets that hosts have sent are numbered in the order in which they were sent.
-docs/formats.md says what shares an id.
+Each line identifies its packet by an `id`, which numbers the packets in the order in which hosts
+sent them. docs/formats.md explains which packets share an id.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int, int]  # s
 class Hop(NamedTuple):
     """Line of a trace.
 
-    `id` and `psn` are those of the packet, None where it has none.
+    `id` and `psn` are those of the packet, or None if it has none.
     """
 
     record: TraceRecord
     id: int | None
     psn: int | None
-    event: Event | None  # of a pipeline; None: of the fabric, as the record says
+    event: Event | None  # event of a pipeline; None: event of the fabric, as in the record
 
 
 _WORDS = {
@@ -37,13 +37,13 @@ _WORDS = {
     "enqueue": "enqueued at port {port}, priority {priority}, {depth} bytes ahead",
     "transmit": "leaves by port {port}, priority {priority}; {depth} bytes stay behind",
 }
-# What the fabric's own records tell, and with more.
+# Events that the fabric's own records have in more detail.
 _OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmitted)
-_TELL_EVERY = 1000  # records
+_TELL_EVERY = 1000  # records between two reports of progress
 
 
 def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
-    """Yield each record; `writing` is told the share that is done."""
+    """Yield each record; `writing` receives the completed share."""
     for number, record in enumerate(records):
         if writing is not None and number % _TELL_EVERY == 0:
             writing(number / len(records))
@@ -53,9 +53,9 @@ def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> It
 def hops(
     records: Iterable[TraceRecord], decoder: Callable[[], Decoder], most_packets: int | None = None
 ) -> Iterator[Hop]:
-    """Give each record its packet's id, and what a pipeline tells.
+    """Add the packet's id and the pipeline's events to each record.
 
-    `decoder` makes one for each switch. `most_packets`: those of later packets are left out.
+    `decoder` makes a decoder for each switch. Packets after the first `most_packets` are left out.
     """
     decoders: dict[int, Decoder] = {}
     ids: dict[int, int] = {}
@@ -76,7 +76,7 @@ def hops(
 
 
 def explain(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
-    """Tell each hop in a line: model time, node, the packet's id, its length, what happened to it."""
+    """Yield a line for each hop: model time, node, the packet's id, its length and the event."""
     for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, _, decoded in found:
         which = "" if number is None else f"#{number}"
         if decoded is not None:
@@ -88,7 +88,7 @@ def explain(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
 
 
 def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
-    """Tell the same as JSON objects: `time_ns`, `node`, `id`, `psn`, and a pipeline's event or the hop's numbers."""
+    """Yield the hops as JSON objects: `time_ns`, `node`, `id`, `psn`, and the event or the hop's numbers."""
     for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, psn, decoded in found:
         members: dict[str, object] = {"time_ns": time_ns, "node": names[node], "id": number, "psn": psn}
         if decoded is not None:
@@ -102,10 +102,7 @@ def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
 
 
 def check_trace(traffic: Traffic, trace: int, several: bool) -> None:
-    """Raise UserError unless flow number `trace` can be traced, with one worker or `several`.
-
-    Raises UserError.
-    """
+    """Raise UserError unless flow number `trace` can be traced, with one worker or `several`."""
     if not traffic.independent:
         if several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")

@@ -1,4 +1,4 @@
-"""Captures of a run, with Ultra Ethernet's headers in place of RoCEv2's."""
+"""Captures of a run with Ultra Ethernet's headers instead of RoCEv2's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wireformats.uet import translated
 
 
 def translate(capture: Path, out: Path) -> tuple[int, int]:
-    """Write the frames of `capture` (pcap-ng, with its times and interfaces) as Ultra Ethernet's to `out`.
+    """Translate the frames of `capture` (pcap-ng, with its times and interfaces) to Ultra Ethernet in `out`.
 
-    Return how many have a counterpart, and how many have none and are left out. Raises UserError for a file that is no
-    such capture, or has frames that are not whole.
+    Returns the number of frames that have a counterpart, and of those that have none and are left
+    out. Raises UserError for a file that is no such capture, or that has truncated frames.
     """
     kept: list[tuple[int, str, bytes]] = []
     left_out = 0

@@ -1,1 +1,1 @@
-"""Plans: from scenarios and sweeps to runs that are checked before any of them starts."""
+"""Plans: scenarios and sweeps become runs that are checked before any of them starts."""

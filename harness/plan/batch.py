@@ -1,4 +1,4 @@
-"""The runs of one request, planned: those of scenarios, or those of a sweep."""
+"""The planned runs of one request: those of scenarios, or those of a sweep."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from p4switch.errors import UserError
 
 @dataclass(frozen=True)
 class Batch:
-    """Runs whose results end up in one folder, in their order.
+    """Runs whose results go into one folder, in their order.
 
     Parameters
     ----------
     name
-        What the folder is called where nobody says it.
+        Default name of the folder.
     runs
-        At least one.
+        The runs, at least one.
     sweep
-        Whose runs they are. None: they are those of scenarios.
+        The sweep of the runs. None: they are runs of scenarios.
     """
 
     name: str
@@ -37,7 +37,10 @@ class Batch:
 
 
 def batch_of(selection: ScenarioSelection | SweepSelection) -> Batch:
-    """Return every run that is selected, all of them checked. Raises UserError for what could not be run."""
+    """Return every selected run after checking it.
+
+    Raises UserError for runs that are not possible.
+    """
     if isinstance(selection, SweepSelection):
         loaded, folder = sweep.load(selection.file)
         points = sweep.points(loaded, folder, override({}, selection.settings))
@@ -48,9 +51,9 @@ def batch_of(selection: ScenarioSelection | SweepSelection) -> Batch:
 
 
 def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> list[Run]:
-    """Return every run of scenarios, `several` by the scenario's key.
+    """Return every run of scenarios; `several` has values by key that replace the scenario's.
 
-    Raises UserError, which names the scenario where there are several.
+    Raises UserError, which names the scenario if there are several.
     """
     runs: list[Run] = []
     for name in scenarios:

@@ -1,4 +1,4 @@
-"""The part of a switch's buffer that PFC keeps free, and the limit beyond which it pauses."""
+"""The part of a switch's buffer that PFC keeps free, and the threshold of pauses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from topologies.model import Neighbour
 def headroom_bytes(run: Run, switch: str, there: Neighbour) -> int:
     """Return the bytes that a switch keeps free for each lossless priority of a port.
 
-    They hold what the port may still receive after it has sent a pause.
+    It holds the frames that the port may still receive after it has sent a pause.
 
-    A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it. It
-    counts when it is enqueued, the switch's latency after its arrival.
+    A frame counts once for each copy that the switch may make, and with all its bytes, whatever
+    links charge for it. It counts from its enqueueing, which is one switch latency after its
+    arrival.
     """
     settings = run.scenario.switch
     pfc = settings.pfc
@@ -22,7 +23,10 @@ def headroom_bytes(run: Run, switch: str, there: Neighbour) -> int:
 
 
 def xoff_bytes(run: Run, switch: str, there: Neighbour) -> int | None:
-    """Return a port's bytes of a lossless priority before a pause; None: a share of what is free."""
+    """Return the bytes of a lossless priority at which a port sends a pause.
+
+    None: the threshold is a share of the free buffer.
+    """
     settings = run.scenario.switch
     if settings.ingress_bytes is None:
         return settings.pfc.xoff_bytes if settings.pfc.enabled else None

@@ -1,4 +1,4 @@
-"""Errors of `host_agents` as mistakes of the user."""
+"""Conversion of errors of `host_agents` to mistakes of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a run's execution, beside its scenario."""
+"""Options of a run's execution, which are not part of its scenario."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ _LAST_NS = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Tracing:
-    """Selection of what is traced: the packets of one flow, all of them or some, each from its start to its end.
+    """Selection of packets to trace: all or some of one flow, each from its start to its end.
 
     Parameters
     ----------
     flow
         Its number, from 0.
     packets
-        At most so many: the first. None: all.
+        Largest number of packets; the first ones are taken. None: all.
     from_ns, until_ns
-        Those that the host sends at these times of the model, the last one excluded. None: to the end.
+        The range of model time in which the host sends the packets; the end is exclusive. None: to
+        the end of the run.
     pipelines
-        Also what the switches' pipelines do with them, which is most of a trace.
+        Whether the trace includes the actions of the switches' pipelines, which are most of it.
     """
 
     flow: int
@@ -44,11 +45,11 @@ class Tracing:
 
     @property
     def last_ns(self) -> int:
-        """`until_ns`, or what no run reaches."""
+        """`until_ns`, or a time that no run reaches."""
         return _LAST_NS if self.until_ns is None else self.until_ns
 
     def empty(self, folder: Path, end_ns: int) -> str | None:
-        """Return a note on a run's empty trace, which ended at `end_ns`; None: it has packets."""
+        """Return a note on the empty trace of a run that ended at `end_ns`; None if it has packets."""
         if (folder / TRACE_LINES).stat().st_size:
             return None
         span = ""
@@ -61,30 +62,30 @@ class Tracing:
 
 @dataclass(frozen=True)
 class How:
-    """Options of a run's execution, beside its scenario."""
+    """Options of a run's execution, which are not part of its scenario."""
 
     world: str = "virtual"
     compiler: str = "builtin"
-    switch: str | None = None  # Mininet's
-    dilation: int | None = None  # None: what suits the machine
+    switch: str | None = None  # kind of switch in Mininet
+    dilation: int | None = None  # None: a dilation that suits the machine
     pcap: bool = False
     trace: Tracing | None = None
     coverage: bool = False
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> How:
-        """Return the options that `asdict` has written."""
+        """Return the options from the output of `asdict`."""
         trace = fields.get("trace")
         return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 
     def is_served_by(self, recorded: object, folder: Path) -> bool:
-        """Return whether a run made as its provenance says has all that is wanted here in its folder."""
+        """Return whether the folder of a run with this provenance has everything that these options ask for."""
         if not isinstance(recorded, Mapping):
             return False
         files = {"pcap": ["hosts.pcapng"], "trace": [TRACE_TEXT, TRACE_LINES], "coverage": ["coverage.json"]}
         for key, wanted in asdict(self).items():
             if key in files and (wanted is None or wanted is False):
-                continue  # what it has besides does no harm
+                continue  # additional contents do no harm
             if recorded.get(key) != wanted or not all((folder / name).is_file() for name in files.get(key, ())):
                 return False
         return True

@@ -1,7 +1,7 @@
-"""Needs of a protocol and its P4 program, which are defaults where the scenario sets nothing.
+"""Needs of a protocol and its P4 program, which are defaults for keys that the scenario does not set.
 
-A need that the scenario contradicts is refused by the plan's checks (`harness.plan.checks`): they look
-at the scenario with these defaults, so they refuse only what was written.
+The plan's checks (`harness.plan.checks`) refuse a scenario that contradicts a need. They see the
+scenario with these defaults, so they refuse only values that were written.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from host_agents.registry import Protocol
 from topologies import Topology
 
 PRIORITIES = range(8)
-_SYMMETRIC = "symmetric"  # the load balancer of switches that has both directions on one path
-_VALIANT = "valiant"  # the one that sends packets through other groups of switches
+_SYMMETRIC = "symmetric"  # the load balancer of switches that uses the same path in both directions
+_VALIANT = "valiant"  # the load balancer that sends packets through other groups of switches
 
 Path = tuple[str, ...]
 Needs = dict[Path, Any]
@@ -29,7 +29,8 @@ Needs = dict[Path, Any]
 def agreement(scenario: Scenario, protocol: Protocol, program: Program, parameters: ProgramParameters) -> Needs:
     """Return the values of parameters that a protocol and its program must have in common.
 
-    What one of them is given is the default of the other; where neither is given, the protocol's default holds.
+    A value that is given to one of them is the default of the other. If neither is given, the
+    protocol's default holds.
     """
     theirs, own = protocol.resolved(), parameters.model_dump()
     needs: Needs = {}
@@ -78,7 +79,7 @@ def says(scenario: Scenario, path: Path) -> bool:
 
 
 def supplied(scenario: Scenario, needs: Mapping[Path, Any]) -> Scenario:
-    """Return the scenario with each of the needs as the value of its key where it says nothing itself."""
+    """Return the scenario with the needs as values of keys that it does not set itself."""
     open_ones = {path: value for path, value in needs.items() if not says(scenario, path)}
     return reduce(lambda tables, path: _with(tables, path, open_ones[path]), open_ones, scenario)
 

@@ -19,17 +19,18 @@ class PlannedRun:
     Parameters
     ----------
     folder_name
-        Of its results.
+        Name of the folder of its results.
     title
-        What distinguishes it from the others, for people.
+        Title that distinguishes it from the other runs.
     portable
-        The run, as other processes get it.
+        The run in the form that other processes get.
     values
-        Of a sweep's axes, by dotted key.
+        Values of a sweep's axes, by dotted key.
     variant
-        Of a sweep: as what it is run.
+        Name of a sweep's variant.
     resolved
-        The run. None: it is planned anew whenever it is asked for, as all runs of a sweep would need much memory.
+        The run. None: it is planned again at each access, because all runs of a sweep would need
+        much memory.
     """
 
     folder_name: str

@@ -1,4 +1,7 @@
-"""A run as it is handed to another process, which may be another machine's: what it is planned from anew."""
+"""A run in the form in which it is passed to another process, possibly on another machine.
+
+That process plans it again.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PortableRun:
-    """The scenario's tables with all of one run set, and no other run's: all that is in them can be pickled."""
+    """Scenario's tables for a single run, which can be pickled."""
 
-    name: str  # of the scenario
+    name: str  # name of the scenario
     tables: Mapping[str, Any]
-    folder: Path  # where the scenario's relative paths start
-    label: str  # the run's
+    folder: Path  # base of the scenario's relative paths
+    label: str  # label of the run
 
     @classmethod
     def of(cls, run: Run) -> PortableRun:
         tables = run.scenario.model_dump(mode="json", exclude_unset=True)
-        # A plan of several runs drops what one of them has nothing for; a plan of this run alone would refuse it.
+        # A plan of several runs drops probes that do not apply to one of them; a plan of this run
+        # alone would refuse them.
         own = {"probes": [probe.model_dump(exclude_none=True) for probe in run.probes], "columns": list(run.columns)}
         tables["record"] = {**tables.get("record", {}), **own}
         return cls(run.name, tables, run.folder.resolve(), run.label)

@@ -14,7 +14,10 @@ from p4switch.errors import UserError, suggest
 
 
 def with_probes(runs: Sequence[Run]) -> list[Run]:
-    """Return each run with the probes that it can read. Raises UserError for one that no run can."""
+    """Return each run with the probes that it can read.
+
+    Raises UserError for a probe that no run can read.
+    """
     missing: dict[str, UserError] = {}
     names: set[str] = set()
     chosen = []
@@ -36,7 +39,10 @@ def with_probes(runs: Sequence[Run]) -> list[Run]:
 
 
 def with_columns(runs: Sequence[Run]) -> list[Run]:
-    """Return each run with the columns that it can fill. Raises UserError for one that no run can."""
+    """Return each run with the columns that it can fill.
+
+    Raises UserError for a column that no run can fill.
+    """
     chosen = []
     missing: dict[str, UserError] = {}
     names: set[str] = set()
@@ -67,7 +73,8 @@ def with_columns(runs: Sequence[Run]) -> list[Run]:
 
 def _expect_count(column: str) -> None:
     """Raise UserError if queue pairs keep no such count."""
-    from host_agents.messages import QP_COUNTS  # here: the compiled hosts have to be in place before it is imported
+    # Imported here, because the compiled hosts have to be in place before.
+    from host_agents.messages import QP_COUNTS
 
     name = column.removeprefix(COUNTS_PREFIX)
     if name not in QP_COUNTS:
@@ -75,7 +82,10 @@ def _expect_count(column: str) -> None:
 
 
 def _wanted(run: Run) -> list[Probe]:
-    """Return the scenario's probes, and one of the state of a program from outside at the end, unless there is one."""
+    """Return the scenario's probes, and for a program from outside a probe of its state at the end.
+
+    The latter is not added if the scenario has one.
+    """
     wanted = probes.parse(run.scenario.record.probes)
     if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))

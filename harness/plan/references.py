@@ -1,8 +1,8 @@
-"""Files that a scenario names where it could name what comes with p4cc: `cc = "./aimd.py:aimd"`.
+"""Files that a scenario names instead of parts of p4cc: `cc = "./aimd.py:aimd"`.
 
-A path is relative to where it is written: to the scenario's or the sweep's file, or to the working directory on a
-command line. A scenario that is planned has names only, and under `extensions` the files that they come from, absolute,
-so that it can be carried out in another process and another folder.
+A path is relative to the scenario's or the sweep's file, or on a command line to the working
+directory. A planned scenario has only names, and `extensions` has the absolute paths of their
+files, so that it can be run in another process and another folder.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOA
 
 
 def _absolute(file: str, folder: Path) -> str:
-    """Return the path of a network's file; an impossible one is left for the error when it is read."""
+    """Return the path of a network's file; an impossible path is left for the error when it is read."""
     return file if "\0" in file else str(folder.resolve() / Path(file).expanduser())
 
 
 def loaded(scenario: Scenario, folder: Path) -> Scenario:
-    """Return a scenario whose references are names, with their files loaded and among `extensions`.
+    """Return a scenario whose references are names, with their files loaded and listed in `extensions`.
 
-    Of P4 files the paths are absolute. Raises UserError.
+    Paths of P4 files become absolute. Raises UserError.
     """
     files: dict[str, None] = {}
 
@@ -65,7 +65,7 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
     ]
     if scenario.program is not None:
         changes["program"] = p4_file(scenario.program, folder)
-    if "load_balancing" in scenario.switch.model_fields_set:  # what is not written stays unwritten
+    if "load_balancing" in scenario.switch.model_fields_set:  # a key that is not written stays unset
         balancing = p4_file(scenario.switch.load_balancing, folder)
         changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})
     return scenario.model_copy(update={**changes, "extensions": list(files)})

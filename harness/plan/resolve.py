@@ -1,4 +1,7 @@
-"""Resolution of scenarios into runs: each combination of protocol, load balancer and seed, checked beforehand."""
+"""Resolution of scenarios into runs: each combination of protocol, load balancer and seed.
+
+All runs are checked.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def plan_tables(
 ) -> list[Run]:
     """Return the runs of the scenario in a file's tables; `summaries` as in `plan`.
 
-    Raises UserError, which tells all that is wrong in them.
+    Raises UserError, which lists all mistakes.
     """
     mistakes = Mistakes()
     scenario = sound_part(tables, mistakes)
@@ -55,15 +58,15 @@ def plan_tables(
 def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, TrafficSummary] | None = None) -> list[Run]:
     """Return the runs of one scenario.
 
-    Raises UserError for whatever could not be run.
+    Raises UserError for runs that are not possible.
 
-    `summaries`: of scenarios of one folder that are planned together. Many share a traffic, and some take seconds to
-    make.
+    `summaries` is shared by scenarios of one folder that are planned together, because many have
+    the same traffic, and some traffic takes seconds to generate.
     """
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    summaries = {} if summaries is None else summaries  # by traffic, which variants share, too
+    summaries = {} if summaries is None else summaries  # by traffic, which variants can share
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -99,7 +102,8 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
         if failed := [event for event in summaries[key].failed if event not in varied.events]:
             changes: dict[str, Any] = {"events": [*failed, *varied.events]}
             if "reroute_after_ns" not in varied.model_fields_set:
-                changes["reroute_after_ns"] = 0  # where htsim's matrices say so, the network lacks these links
+                # Htsim's matrices may declare links that are absent from the network.
+                changes["reroute_after_ns"] = 0
             runs[-len(combined) :] = [
                 replace(run, scenario=run.scenario.model_copy(update=changes)) for run in runs[-len(combined) :]
             ]
@@ -115,11 +119,12 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
 def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
     """Return the scenario with names for its references, after checking every name and parameter.
 
-    Tables of what does not run are checked, too; `mistakes` collects all errors.
+    Tables of protocols and programs that do not run are checked, too; `mistakes` collects all
+    errors.
     """
 
     def is_file(name: object) -> bool:
-        """Return whether a name is a file that could not be loaded; a loaded one has become a name."""
+        """Return whether a name is a file that could not be loaded; loaded files have become names."""
         return isinstance(name, str) and extensions.reference(name, folder) is not None
 
     resolved = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
@@ -149,7 +154,7 @@ def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
 def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
     """Return protocol and load balancer of a group in a run with these two.
 
-    Raises UserError, which names the group where the group names one of the two.
+    Raises UserError, which mentions the group if the group names one of the two itself.
     """
     try:
         if group.parameters:
@@ -221,9 +226,10 @@ def _resolve(
 
 
 def _framed(scenario: Scenario, topology: Topology) -> Topology:
-    """Return the network with what its links charge for frames: what they say themselves, or else the scenario.
+    """Return the network with the framing bytes that its links charge.
 
-    Raises UserError where the scenario's frames are flits, which are charged for what they carry.
+    A link's own value has precedence over the scenario's. Raises UserError if the scenario's frames
+    are flits, which are charged for their payload only.
     """
     framed_topology = framed(topology, scenario.framing_bytes)
     if framed_topology is not topology and scenario.framing == "flits":
@@ -232,7 +238,7 @@ def _framed(scenario: Scenario, topology: Topology) -> Topology:
 
 
 def _numbered(run: Run) -> Topology:
-    """Return the run's network with the port numbers of the chip that its switches are programmed as."""
+    """Return the run's network with the port numbers of the chip that its switches are compiled for."""
     if run.scenario.switch.architecture is None and not run.program.outside:
         return run.topology
     architecture = pipelines.architecture(run.build)
@@ -240,7 +246,7 @@ def _numbered(run: Run) -> Topology:
 
 
 def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
-    """Return the program of a run: the scenario's, or one that can replace all that its protocols need."""
+    """Return the program of a run: the scenario's, or one that can replace the programs of all protocols."""
     needed = list(dict.fromkeys(protocol.info.program for protocol in protocols))
     wanted = scenario.program or needed[0]
     program = programs.program(wanted)
@@ -262,7 +268,7 @@ def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
 
 
 def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
-    """Return a program's parameters, including those of programs whose stages and parameters it contains."""
+    """Return a program's parameters, including those of programs that it contains."""
     values: dict[str, Any] = {}
     for name in program.parameters.contains:
         if issubclass(program.parameters, programs.program(name).parameters):
@@ -271,7 +277,7 @@ def _program_parameters(scenario: Scenario, program: Program) -> ProgramParamete
 
 
 def resolved(run: Run) -> Scenario:
-    """Return the run's scenario with the parameters of everything it names written out."""
+    """Return the run's scenario with the parameters of everything that it names written out."""
     topology_name, _ = named("topology", run.scenario.topology)
     workload_name, values = named("workload", run.scenario.workload)
     workload = as_written(workloads.parameters(workload_name).model_validate(values))
@@ -293,13 +299,13 @@ def resolved(run: Run) -> Scenario:
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: as_written(run.program_parameters)},
-            "workers": None,  # no result hangs on it
+            "workers": None,  # the results do not depend on it
         }
     )
 
 
 def _resolved_group(run: Run, group: TrafficGroup) -> TrafficGroup:
-    """Return a group with all values that it takes from the run."""
+    """Return a group with all values that it inherits from the run."""
     protocol, balancing = run.group_senders[group.name]
     name, values = named(f"groups.{group.name}.workload", group.workload)
     workload = as_written(workloads.parameters(name).model_validate(values))

@@ -1,4 +1,4 @@
-"""One run, resolved: frozen data, and values derived from it."""
+"""One resolved run as frozen data, and values derived from it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.routing import BaseRtts
 
-DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
+DEFAULT_LIMIT_NS = 1_000_000_000  # limit of a run whose scenario sets none; longer than any run should take
 
 
 @dataclass(frozen=True)
 class LinkChange:
     """Change of link number `link` of the topology at `time_ns`; None: unchanged.
 
-    The rate is that of both directions, or of `direction` alone: 0 from the link's end `a` to `b`, 1 the other way.
+    The rate is that of both directions, or of `direction` alone: 0 is from the link's end `a` to
+    `b`, 1 is the other one.
     """
 
     time_ns: int
@@ -56,7 +57,10 @@ class LinkChange:
 
 @dataclass(frozen=True)
 class RouteChange:
-    """Change of routes at `time_ns`: they avoid the links `now`, by their numbers, instead of those `before`."""
+    """Change of routes at `time_ns`.
+
+    Routes avoid the links with the numbers `now`, instead of those in `before`.
+    """
 
     time_ns: int
     before: frozenset[int]
@@ -65,29 +69,30 @@ class RouteChange:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, resolved: everything a world needs.
+    """Resolved run with everything that a world needs.
 
-    `scenario` has one protocol, one load balancer and one seed, and of its variant, whose keys are set, the name.
+    `scenario` has one protocol, one load balancer and one seed. It has the name of its variant, and
+    the variant's keys are set.
     """
 
-    name: str  # of the scenario
+    name: str  # name of the scenario
     scenario: Scenario
-    folder: Path  # where the scenario's relative paths start
+    folder: Path  # base of the scenario's relative paths
     topology: Topology
     protocol: Protocol
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
     switch_load_balancer: LoadBalancer
-    names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
-    # What the scenario's groups send with, by name.
+    names: tuple[str, ...]  # distinguish this run from others of the same scenario, except for the seed
+    # Protocols and load balancers of the scenario's groups, by name.
     group_senders: Mapping[str, tuple[Protocol, LoadBalancing]] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
-    probes: tuple[ProbeSettings, ...] = ()  # those of the scenario's that this run has something for
+    columns: tuple[str, ...] = ()  # requested columns of flows that this run can fill
+    probes: tuple[ProbeSettings, ...] = ()  # the scenario's probes that apply to this run
 
     @cached_property
     def flow_columns(self) -> list[Column]:
-        """The columns of its table `flows`; those of an attack's pieces are not among them."""
+        """Columns of the table `flows`, without those of an attack's pieces."""
         return all_columns(self.columns)
 
     @property
@@ -116,7 +121,7 @@ class Run:
         return [self.protocol, *(protocol for protocol, _ in self.group_senders.values())]
 
     def protocol_of(self, flow: workloads.Flow) -> Protocol:
-        """Return the protocol that a flow is sent with."""
+        """Return the protocol with which a flow is sent."""
         return self.group_senders[flow.part][0] if flow.part in self.group_senders else self.protocol
 
     @property
@@ -126,17 +131,17 @@ class Run:
 
     @property
     def data_bytes(self) -> int:
-        """A full data packet as it leaves the host, the largest of all protocols'."""
+        """Length of a full data packet when it leaves the host; the largest of all protocols."""
         return max(protocol.info.data_bytes(self.scenario.nic.mtu_bytes) for protocol in self.protocols)
 
     @property
     def ack_bytes(self) -> int:
-        """An ACK without telemetry, the largest of all protocols'."""
+        """Length of an ACK without telemetry; the largest of all protocols."""
         return max(protocol.info.lengths.ack_bytes for protocol in self.protocols)
 
     @cached_property
     def packet_bytes(self) -> int:
-        """A packet of most of what links carry: a full data packet, or the mean one of collectives."""
+        """Typical packet on links: a full data packet, or the mean packet of collectives."""
         return COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
 
     @cached_property
@@ -145,7 +150,7 @@ class Run:
 
         Raises UserError.
         """
-        from wireformats import p4 as packet_includes  # stands on compiled modules
+        from wireformats import p4 as packet_includes  # imports compiled modules
 
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
@@ -196,25 +201,28 @@ class Run:
 
     @property
     def per_packet(self) -> bool:
-        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        """True if packets of one flow take several paths, by the choice of hosts or of switches."""
         balancers = [self.load_balancing, *(balancer for _, balancer in self.group_senders.values())]
         return any(balancer.info.per_packet for balancer in balancers) or self.switch_load_balancer.per_packet
 
     @property
     def reliability(self) -> str:
-        """Reliability: as the scenario says, or as suits the load balancers and the protocol."""
+        """Way of repairing losses: the scenario's, or the one that suits load balancers and protocol."""
         return self.scenario.nic.reliability or self.protocol.usual_reliability(self.per_packet)
 
     @property
     def cc_scope(self) -> str:
-        """Scope of a reaction point: who shares it.
+        """Scope of a reaction point: the queue pairs that share it.
 
         Raises UserError.
         """
         return as_user_error(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
 
     def controller_settings(self, cell_bytes: int | None = None, tick_ns: Fraction = Fraction(1)) -> Settings:
-        """Return the settings of all switches; `cell_bytes` None: the scenario's."""
+        """Return the settings of all switches.
+
+        If `cell_bytes` is None, the scenario's value applies.
+        """
         return Settings(
             self.scenario.switch.cell_bytes if cell_bytes is None else cell_bytes,
             tick_ns,
@@ -228,12 +236,12 @@ class Run:
         )
 
     def base_rtt_ns(self) -> int:
-        """Return the largest base RTT of the network in ns: a full packet there, its ACK back, nothing queued."""
+        """Return the largest base RTT of the network in ns: a full packet and its ACK without queueing."""
         return max(self.base_rtts_ns)
 
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
-        """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
+        """Largest base RTT of the paths through n switches, by n from 0; 0 if there are none."""
         by_hops = self.base_rtts.by_switches
         return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
 
@@ -247,7 +255,7 @@ class Run:
 
     @cached_property
     def _peers(self) -> list[Peers | None]:
-        """Knowledge of NICs about the paths to others, by their kind of link; None: all are alike."""
+        """Knowledge of NICs about the paths to others, by their kind of link; None if all are alike."""
         rtts = self.base_rtts
         kinds = range(len(rtts.rates_bps))
         if len(kinds) == 1:
@@ -266,7 +274,7 @@ class Run:
 
     @property
     def loss_packets(self) -> int:
-        """Number of later packets after which a missing one is lost; 0 where packets overtake each other."""
+        """Number of later packets after which a missing one is lost; 0 if packets may overtake each other."""
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
@@ -303,7 +311,7 @@ class Run:
             control_priority=settings.control_priority,
             pfc=scenario.switch.pfc.enabled,
             reliability=self.reliability,
-            # With groups each protocol has its own, unless the scenario says one.
+            # With groups each protocol has its own scope, unless the scenario sets one.
             cc_scope=settings.cc_scope if self.group_senders else self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
             ack_every_bytes=settings.ack_every_bytes,
@@ -329,7 +337,7 @@ class Run:
 
     @cached_property
     def most_copies(self) -> dict[str, int]:
-        """The most copies of one frame that each switch makes, by its name; 1 where it makes none."""
+        """Largest number of copies of one frame that each switch makes, by its name; 1 without copies."""
         found: dict[str, int] = {}
         trees = [group.tree(self.topology) for group in self.groups]
         trees += [tree for group in self.collectives for tree in collective_trees(self.topology, group)]
@@ -346,7 +354,7 @@ class Run:
         return link_changes(self.topology, self.scenario.events)
 
     def route_changes(self) -> list[RouteChange]:
-        """Return the controller's reactions to links that go down and come up, in order of time."""
+        """Return the controller's reactions to changes of links, in order of time."""
         after_ns = self.scenario.reroute_after_ns
         if after_ns is None:
             return []
@@ -364,16 +372,17 @@ class Run:
 
     @cached_property
     def shortest_delay_ns(self) -> int:
-        """The least delay that a link has at any time."""
+        """Smallest delay of any link at any time."""
         changed = [change.delay_ns for change in self.link_changes() if change.delay_ns is not None]
         return min(*changed, *(link.delay_ns for link in self.topology.links))
 
     @cached_property
     def attack(self) -> Attack | None:
-        """Attack of the run: who attacks, and how.
+        """Attack of the run: attackers and kind of attack.
 
-        What the scenario leaves open is what hurts most: pieces of one BDP, an RTT apart, so that each is
-        sent before there can be word of congestion (3.5.2). Raises UserError.
+        Keys that the scenario leaves open get the most harmful values: pieces of one BDP, an RTT
+        apart, so that each is sent before there can be any feedback on congestion (3.5.2). Raises
+        UserError.
         """
         table = self.scenario.attack
         if table is None:
@@ -416,23 +425,23 @@ class Run:
 
     @cached_property
     def _of_servers(self) -> Topology:
-        """The network with servers as hosts, as workloads see it."""
+        """The network in the form that workloads see, with servers as hosts."""
         return as_servers(self.topology)
 
     @property
     def _nics(self) -> Sequence[Sequence[int]] | None:
-        """The hosts of each server; None: each host is one."""
+        """The hosts of each server; None if each host is one."""
         return list(self.topology.servers.values()) or None
 
     @cached_property
     def _group_networks(self) -> dict[str, Topology]:
-        """Networks that the workloads of groups see, cached with what is derived from them."""
+        """Networks in the form that the workloads of groups see, cached with derived values."""
         return {}
 
     def traffic(self) -> workloads.Traffic:
         """Return the run's flows, made anew.
 
-        Raises UserError, also for a flow with ends that the network cannot serve.
+        Raises UserError, also for a flow between hosts that the network cannot connect.
         """
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self._of_servers, self.seed, self.folder)
@@ -457,7 +466,7 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
     Raises UserError for an unknown link.
     """
     places = [_links_of(topology, i, event) for i, event in enumerate(events)]
-    down: dict[int, set[str]] = {}  # by link: the nodes that are down, "" for the link itself
+    down: dict[int, set[str]] = {}  # by link: the nodes that are down; "" stands for the link itself
     found: list[LinkChange] = []
     for i, event in sorted(enumerate(events), key=lambda pair: pair[1].time_ns):
         for number in places[i]:

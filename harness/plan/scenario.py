@@ -1,6 +1,7 @@
-"""Scenarios: one TOML file says what network, program, protocol and traffic a run has.
+"""Scenarios: a TOML file with the network, program, protocol and traffic of runs.
 
-Everything is validated before anything starts; a mistake is a UserError that names the key and what was expected.
+Everything is validated before anything starts. A mistake is a UserError that names the key and the
+expected value.
 """
 
 from __future__ import annotations
@@ -33,64 +34,75 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# What may name Python files: lists, and tables by their `name`.
+# Keys that may name Python files: lists, and tables by their `name`.
 _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
-ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]  # that each packet may take
+# For times that each packet may take.
+ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]
 _TOO_DEEP = "tables and lists are nested too deeply"
-_MAX_DEPTH = 50  # of tables and lists in each other
-_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""  # of a dotted key
-# Of more parts than tables may be nested: tomllib takes memory in proportion to the square of their number.
+_MAX_DEPTH = 50  # of nested tables and lists
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""  # part of a dotted key
+# Matches a key with more parts than tables may be nested. tomllib takes memory in proportion to the
+# square of the number of parts.
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MAX_DEPTH}}}")
 
 
 def _in_ppm(share: float) -> float:
-    """Return a share that programs can lose: they count whole packets in a million."""
+    """Return a loss rate that programs can represent in whole packets in a million."""
     if share > 0 and round(share * 1e6) == 0:
         raise ValueError("rounds to no packet in a million; expected 0, or at least 1e-6")
     return share
 
 
 def _several(value: object) -> object:
-    """Return one value as a list."""
+    """Return a single value as a list."""
     return value if isinstance(value, list) else [value]
 
 
 class Pfc(Table):
-    """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
+    """Priority flow control.
 
-    enabled: bool = True  # without it what finds no room is dropped
+    Thresholds are per ingress port and priority, as in HPCC's simulator.
+    """
+
+    enabled: bool = True  # without PFC packets that find no room are dropped
     # The lossless priorities; none given: the data priority.
     priorities: tuple[Priority, ...] = Field(default=(), strict=False)
-    # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
+    # Pause when an ingress port holds more than alpha times the free part of the shared buffer.
     alpha: Alpha = 0.125
     # Instead: pause when an ingress port holds more than this, whatever is free.
     xoff_bytes: Bytes | None = None
-    xon_gap_bytes: Bytes = 3072  # how far below the threshold a paused port resumes
-    # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
-    # What the switch's own latency holds comes on top.
+    xon_gap_bytes: Bytes = 3072  # a paused port resumes this far below the threshold
+    # Bytes beyond the threshold, per ingress port, in link delays at line rate; two are on the wire
+    # when a pause is sent. The bytes that arrive within the switch's own latency are added.
     headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
-    # Full frames that the headroom holds beyond that. Fewer than 4 lose a packet now and then, which is counted.
+    # Full frames that the headroom holds beyond that. With fewer than 4 a packet is lost now and
+    # then, which is counted.
     headroom_frames: Annotated[int, Field(ge=2)] = 4
     reaction_ns: ShortNanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
 
 
 class SwitchSettings(TrafficManager):
-    """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
+    """Settings of every switch of the network, such as its traffic manager.
 
-    # Shared by all ports of a switch; none: no limit, and no PFC unless `pfc.enabled` is written.
+    See p4switch/traffic/settings.py.
+    """
+
+    # Bytes shared by all ports of a switch; none: no limit, and no PFC unless `pfc.enabled` is set.
     buffer_bytes: Bytes | None = 32_000_000
-    # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
-    # beyond is dropped. None: what PFC's alpha gives, or no limit.
+    # Limit of an ingress port for the data priority. With PFC it is its threshold plus its
+    # headroom; without PFC packets beyond it are dropped. None: the value from PFC's alpha, or no
+    # limit.
     ingress_bytes: Bytes | None = None
     latency_ns: ShortNanoseconds = 0  # from a packet's last bit at a switch to its enqueueing
-    # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
+    # Share of packets that a switch's program loses at random on ingress, and again on egress.
     loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
     load_balancing: str = "ecmp"
-    # Architecture that the program is compiled for, as `p4cc compile --arch` takes it; none: that of its main.
+    # Architecture that the program is compiled for, as for `p4cc compile --arch`; none: that of the
+    # program's main.
     architecture: str | None = None
     # Macros that the program is compiled with.
     defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
@@ -99,45 +111,50 @@ class SwitchSettings(TrafficManager):
 
 
 class NicSettings(Table):
-    """Every host's NIC; see host_agents.config.NicConfig."""
+    """Settings of every host's NIC; see host_agents.config.NicConfig."""
 
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000  # payload of a full packet
     data_priority: Priority = 3  # the class of data packets
     control_priority: Priority = 6  # the class of ACKs, NAKs, CNPs and other control packets
-    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
-    # protocol draws each lost packet by itself.
+    # None: go-back-N, or selective repeat if the load balancer sends a flow's packets over several
+    # paths or the protocol requests each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
-    # None: as the protocol has it, which is mostly "qp".
+    # None: the protocol's value, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
-    # A receiver acknowledges once in so many packets, and where ECN marks change; see NicConfig for what arrives early.
+    # A receiver sends an ACK once in this many packets, and when ECN marks change; NicConfig
+    # describes packets that arrive early.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
-    # Above 0, instead: once in so many bytes of frames, and at once where marks, losses or windows
-    # that are used up need it; see NicConfig.
+    # Above 0, instead: one ACK for this many bytes of frames, and at once if marks, losses or
+    # used-up windows need it; see NicConfig.
     ack_every_bytes: Annotated[int, Field(ge=0)] = 0
-    # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
+    # It should exceed the time that a packet may wait in a lossless network: 32 MB take 2.6 ms at
+    # 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
     rto_base_rtts: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    # How often what is not acknowledged is sent again while none of it comes to be acknowledged; see NicConfig.
+    # Number of retransmissions without any new acknowledgement before a flow fails; see NicConfig.
     retry_count: Annotated[int, Field(ge=0, le=7)] = 7
-    # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
-    # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
+    # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
+    # losses are found by time-out and trimming only. None: 3, or 0 if the load balancer sends a
+    # flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
-    # Selective repeat over several paths where switches do not trim: losses are suspected when
-    # early packets are worth so many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
+    # Selective repeat over several paths without trimming switches: losses are suspected when early
+    # packets amount to this many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
     sleek_windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
+    # Time that the operating system takes for each message before the NIC has it, for example for
+    # TCP.
     os_overhead_ns: Nanoseconds = 0
-    # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
+    # Whether frames are complete in the virtual world, too, so that packets with a bad ICRC are
+    # dropped and counted. This takes more time.
     check_icrc: bool = False
 
 
 class SizeClass(Table):
-    """Flows of about the same size, of which summaries and reports have figures apart."""
+    """Flows of about the same size, which have figures of their own in summaries and reports."""
 
-    name: Annotated[str, Field(pattern=r"^[^.]+$")]  # what reports call them; a dot would part a key of the summary
-    least_bytes: Bytes = 0  # the smallest flow of the class
-    most_bytes: Bytes | None = None  # the largest; none: no limit
+    name: Annotated[str, Field(pattern=r"^[^.]+$")]  # name in reports; a dot would split a key of the summary
+    least_bytes: Bytes = 0  # size of the smallest flow
+    most_bytes: Bytes | None = None  # size of the largest flow; none: no limit
 
     @model_validator(mode="after")
     def _some_sizes(self) -> Self:
@@ -149,19 +166,20 @@ class SizeClass(Table):
 class Record(Table):
     """Sampling settings.
 
-    0 ns: nothing.
+    An interval of 0 ns disables sampling.
     """
 
     queue_interval_ns: Nanoseconds = 1000  # between two samples of `queues`
     rate_interval_ns: Nanoseconds = 10_000  # between two samples of `rates`, and the shortest interval of `links`
-    # Which queues: those of all switch ports, or only those to hosts.
+    # Queues that are sampled: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
-    # Further columns of `flows`: max_latency_ns, mean_links, shortest_links, stats.NAME (a count of its queue pair when
-    # the flow is acknowledged), or any number that reaction points have then.
+    # Further columns of `flows`: max_latency_ns, mean_links, shortest_links, stats.NAME (a count of
+    # the queue pair when the flow is acknowledged), or any numeric attribute of reaction points at
+    # that time.
     columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
     # Classes of flows by size, each with figures of its own in summaries and reports.
     sizes: list[SizeClass] = []
-    # Further tables, each with what its kind of probe takes; see harness/plan/probes.
+    # Further tables, each with the keys of its kind of probe; see harness/plan/probes.
     probes: list[dict[str, Any]] = []
 
     @model_validator(mode="after")
@@ -172,23 +190,26 @@ class Record(Table):
 
 
 class LinkEvent(Table):
-    """A link, or each link of a switch or a host, goes down or up, or becomes another one.
+    """Event at which a link goes down, comes up or gets other properties.
 
-    Routes follow as `reroute_after_ns` says. What programs hold of a link's rate (thresholds, limits) stays.
+    It applies to a link, or to each link of a switch or a host. Routes follow after
+    `reroute_after_ns`. Parameters of programs that were computed from a link's rate, such as
+    thresholds and limits, do not change.
     """
 
-    time_ns: Nanoseconds = 0  # when it happens
+    time_ns: Nanoseconds = 0  # time of the event
     # The names of the nodes at the ends of a link; instead of `switch` and `host`.
     link: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
-    parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
-    switch: str | None = None  # a switch's name: of all its links
-    host: str | None = None  # a host's name: of all its links
-    # true: up; false: down. A link is down as long as an event of its own, or of a node at one of its ends, has it so.
+    parallel: Annotated[int, Field(ge=0)] = 0  # number among several links between the two
+    switch: str | None = None  # name of a switch: all its links
+    host: str | None = None  # name of a host: all its links
+    # true: up; false: down. A link is down as long as one of its own events, or one of a node at
+    # its ends, keeps it down.
     up: bool | None = None
-    rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
+    rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # share of the rate in the topology
     rate_bps: Rate | None = None  # instead of rate_fraction
-    towards: str | None = None  # one of the link's two nodes: only what is sent to it has that rate
-    delay_ns: Delay | None = None  # propagation, one way; what is on its way already is not overtaken
+    towards: str | None = None  # one of the link's two nodes: the rate applies only to the direction towards it
+    delay_ns: Delay | None = None  # propagation delay, one way; frames in flight are not overtaken
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
 
     @model_validator(mode="after")
@@ -211,22 +232,24 @@ class LinkEvent(Table):
 
 
 class Attack(Table):
-    """A user who breaks up flows, so that each piece is a queue pair of its own; harness/workloads/attack.py.
+    """Attack by a user who breaks up flows, so that each piece has a queue pair of its own.
 
-    What is not given is chosen for the network; `harness.plan.run.Run.attack` says how.
+    See harness/workloads/attack.py. Omitted keys are chosen for the network, as
+    `harness.plan.run.Run.attack` describes.
     """
 
-    # none: the same flows are called attackers', and stay as they are.
+    # none: the flows are attributed to attackers but stay as they are.
     kind: Literal["none", "parallel", "staggered"]
-    # Those who attack, by index; none given: all.
+    # Hosts of attackers, by index; none: all.
     hosts: list[Annotated[int, Field(ge=0)]] | None = None
-    # Flows of at least so many bytes are broken up. None: those that are longer than a piece.
+    # Flows of at least this size are broken up. None: flows that are longer than a piece.
     over_bytes: Annotated[Bytes, Field(ge=1)] | None = None
-    # The last piece is what is left. None, and no number of pieces: the BDP of the slowest attacker's link.
+    # Size of a piece; the last one has the rest. None, without a number of pieces: the BDP of the
+    # slowest attacker's link.
     piece_bytes: Annotated[Bytes, Field(ge=1)] | None = None
-    # Instead of piece_bytes: so many, of about the same size.
+    # Instead of piece_bytes: number of pieces of about the same size.
     pieces: Annotated[int, Field(ge=2)] | None = None
-    # From one piece to the next of a staggered attack. None: the network's base RTT.
+    # Time from one piece to the next in a staggered attack. None: the network's base RTT.
     gap_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
@@ -247,19 +270,19 @@ def _group_name(name: str) -> str:
 
 
 class TrafficGroup(Table):
-    """Further traffic of a run, on all hosts or on some, with a protocol of its own: a tenant, or what is in the way.
+    """Further traffic of a run on all or some hosts, with a protocol of its own.
 
-    Its flows carry its name.
+    It models a tenant or cross traffic. Its flows carry its name.
     """
 
-    name: Annotated[str, AfterValidator(_group_name)]  # what results call it
-    workload: dict[str, Any]  # the traffic: `name`, and what that takes; its hosts count from 0
+    name: Annotated[str, AfterValidator(_group_name)]  # name in results
+    workload: dict[str, Any]  # the traffic: `name` and the workload's keys; its hosts count from 0
     hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of hosts, or patterns of names; none: all
     cc: str | None = None  # the congestion control of its flows; none: the run's
-    parameters: dict[str, Any] = {}  # of this congestion control, in place of those in `protocols`
+    parameters: dict[str, Any] = {}  # of this congestion control, instead of those in `protocols`
     lb: str | None = None  # the load balancer of its flows; none: the run's
-    priority: Priority | None = None  # the class of its data; none: `nic.data_priority`, or as the workload has it
-    start_ns: Nanoseconds = 0  # so much later than the workload says
+    priority: Priority | None = None  # the class of its data; none: `nic.data_priority`, or the workload's
+    start_ns: Nanoseconds = 0  # delay that is added to the workload's start times
 
     @model_validator(mode="after")
     def _own_parameters(self) -> Self:
@@ -269,62 +292,66 @@ class TrafficGroup(Table):
 
 
 class Variant(Table):
-    """A scenario run in a way of its own: `set` has keys of the scenario."""
+    """Variant of a scenario; `set` has keys of the scenario."""
 
-    name: str  # what reports call it
-    set: dict[str, Any] = {}  # keys of the scenario, with what they are in this variant
+    name: str  # name in reports
+    set: dict[str, Any] = {}  # keys of the scenario, with their values in this variant
 
 
 class Scenario(Table):
-    """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run.
+    """Scenario with all of its defaults; `cc`, `lb` and `seeds` may be lists.
 
-    With `variants`, each of them is run in all these combinations.
+    Each combination of these is a run. Each of the `variants` is run in all combinations.
     """
 
-    title: str = ""  # what reports call it
-    claims: list[str] = []  # the papers' claims that it is about, by id
-    # Python files that register what this scenario names, relative to its own.
+    title: str = ""  # title in reports
+    claims: list[str] = []  # ids of the papers' claims that it belongs to
+    # Python files that register the names in this scenario, relative to its own file.
     extensions: list[str] = []
     # The congestion controls to run (`p4cc list cc`), or a file: "./aimd.py:aimd".
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     # The load balancers of the hosts (`p4cc list lb`).
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
-    # Of all random numbers; each is a run, and several give confidence intervals. Text names ranges: "1-100", "1-3, 7".
+    # Seeds of all random numbers. Each is a run, and several give confidence intervals. Text names
+    # ranges: "1-100", "1-3, 7".
     seeds: Annotated[list[Annotated[int, Field(ge=0, le=LARGEST)]], BeforeValidator(listed), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
-    # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
+    # Virtual world: memory limit of the process; a run that needs more ends. None: the memory of
+    # the machine.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
-    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as pay, as
-    # where nobody says it. With --jobs each run has one. What comes out is the same.
+    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as are worthwhile,
+    # which is also the default. With --jobs each run has one. The results are the same.
     workers: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] | None = None
-    # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
-    # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).
+    # Whether links charge a frame for preamble, gap and FCS (24 bytes), too. "flits": only for the
+    # bytes after the BTH, without the ICRC, and at least 16 (a memory fabric, whose flits have no
+    # lower headers).
     framing: bool | Literal["flits"] = False
-    topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`), and what that takes
-    workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`), and what that takes
-    # Further traffic beside that of `workload`, each group with hosts, a protocol, a class of its own.
+    topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`) and the topology's keys
+    workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`) and the workload's keys
+    # Further traffic beside that of `workload`; each group has its own hosts, protocol and class.
     groups: list[TrafficGroup] = []
-    # A user who breaks up flows. None: no flow is called an attacker's or a victim's.
+    # Attack by a user who breaks up flows. None: no flow has the role of attacker or victim.
     attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
     nic: NicSettings = NicSettings()
     record: Record = Record()
-    protocols: dict[str, dict[str, Any]] = {}  # parameters of protocols, by name, also of those that a variant names
+    # Parameters of protocols, by name, including those that a variant names.
+    protocols: dict[str, dict[str, Any]] = {}
     load_balancers: dict[str, dict[str, Any]] = {}  # parameters of load balancers, by name
     programs: dict[str, dict[str, Any]] = {}  # parameters of P4 programs, by name
-    events: list[LinkEvent] = []  # what happens to links during the run
-    # How long after a link goes down or comes up the controller has new routes in all switches; 0: none at the events'
-    # own time. None: routes stay as they are, and ECMP keeps hashing onto a dead link.
+    events: list[LinkEvent] = []  # changes of links during the run
+    # Time from a link's going down or coming up until all switches have new routes; 0: immediately.
+    # None: routes do not change, and ECMP continues to hash onto a dead link.
     reroute_after_ns: Nanoseconds | None = None
-    variants: list[Variant] = []  # ways to run it, each in all combinations of cc, lb and seeds
+    variants: list[Variant] = []  # variants, each run in all combinations of cc, lb and seeds
 
     @model_validator(mode="before")
     @classmethod
     def _of_groups_alone(cls, values: Any) -> Any:
-        """Return the values with the first group's `cc` where all traffic is in groups that say theirs.
+        """Return the values with the first group's `cc` if all traffic is in groups that set their own.
 
         Otherwise the default would run the same traffic twice.
         """
@@ -346,9 +373,10 @@ class Scenario(Table):
 
     @property
     def framing_bytes(self) -> int:
-        """Bytes that a link charges for a frame beyond its own: preamble and start of frame 8, FCS 4, gap 12.
+        """Bytes that a link charges for a frame beyond its own.
 
-        Negative in flits: Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 are not charged.
+        These are preamble and start of frame 8, FCS 4, and gap 12. The number is negative for
+        flits, which do not charge Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4.
         """
         if self.framing == "flits":
             return -58
@@ -356,7 +384,7 @@ class Scenario(Table):
 
     @property
     def largest_expansion(self) -> float:
-        """Most bytes that a switch may hold for each byte that a link charges."""
+        """Largest ratio of bytes in a switch to bytes that a link charges."""
         return (framing.FLIT_BYTES - self.framing_bytes) / framing.FLIT_BYTES if self.framing == "flits" else 1.0
 
     def link_bytes(self, frame_bytes: int) -> int:
@@ -379,7 +407,7 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
     Raises UserError.
     """
-    if not name.isprintable():  # as what is not UTF-8 is read
+    if not name.isprintable():  # bytes that are not UTF-8 become surrogates
         raise UserError(f"{kind} {name!r}: expected a name that can be printed")
     if name.endswith(".toml"):
         path = Path(name)
@@ -394,9 +422,9 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return TOML's tables.
+    """Return the tables of a TOML text.
 
-    Raises TOMLDecodeError, also for too deep nesting and numbers of thousands of digits.
+    Raises TOMLDecodeError, also for deep nesting and numbers of thousands of digits.
     """
     if _LONG_KEY.search(text) is not None:
         raise tomllib.TOMLDecodeError(_TOO_DEEP)
@@ -413,10 +441,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _check_depth(tables: Mapping[str, Any]) -> None:
-    """Check the depth, beyond which tables cannot be copied or validated.
-
-    Raises TOMLDecodeError.
-    """
+    """Raise TOMLDecodeError for tables that are nested too deeply to be copied or validated."""
     level: list[Any] = [tables]
     for _ in range(_MAX_DEPTH):
         values = (list(value.values()) if isinstance(value, Mapping) else value for value in level)
@@ -427,7 +452,7 @@ def _check_depth(tables: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the tables of a scenario file, not yet validated."""
+    """Return the tables of a scenario file without validation."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -439,7 +464,7 @@ def read(path: Path) -> dict[str, Any]:
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     """Return `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
 
-    Python and P4 files that they name are relative to the working directory.
+    Paths of Python and P4 files in them are relative to the working directory.
     """
     result = _copied(tables)
     for setting in settings:
@@ -457,7 +482,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
 
 
 def _in_a_table(tables: Mapping[str, Any], key: str) -> str:
-    """Return the full name of a key that belongs to a table of the scenario; "": there is none."""
+    """Return the full name of a key that belongs to a table of the scenario; "" if there is none."""
     if key in Scenario.model_fields:
         return ""
     return next((f"{name}.{key}" for name, table in tables.items() if isinstance(table, Mapping) and key in table), "")
@@ -466,8 +491,9 @@ def _in_a_table(tables: Mapping[str, Any], key: str) -> str:
 def retitled(tables: Mapping[str, Any], name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of the scenario `name` with a title that mentions `changes`.
 
-    The file's own may state what they have changed ("a k = 8 fat-tree"), so they are named in its place. Keys that are
-    in no table say who runs and for how long, which titles do not.
+    The file's own title may contradict the changes ("a k = 8 fat-tree"), so the changes replace it.
+    Changes of keys outside of tables, such as protocols and durations, are not mentioned, because
+    titles do not state these.
     """
     said = ", ".join(_said({key: below for key, below in changes.items() if isinstance(below, Mapping)}))
     return {**tables, "title": f"{name}, with {said}"} if said and "title" not in changes else dict(tables)
@@ -514,12 +540,12 @@ def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def p4_file(text: str, folder: Path) -> str:
-    """Return the absolute path of a P4 file, relative to `folder`; a name stays as it is."""
+    """Return the absolute path of a P4 file, relative to `folder`; a name is returned unchanged."""
     return str((folder / Path(text).expanduser()).resolve()) if text.endswith(".p4") else text
 
 
 def _anchored_variant(variant: Any, folder: Path) -> Any:
-    """Return a variant with absolute paths; one that is no table is a later error."""
+    """Return a variant with absolute paths; a value that is no table is left for a later error."""
     if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
         return variant
     return {**variant, "set": anchored(variant["set"], folder)}
@@ -532,7 +558,7 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `tables` with the values of `changes` in place of those of the same keys, at any depth."""
+    """Return `tables` with the values of `changes`, which replace those of the same keys, at any depth."""
     result = _copied(tables)
     for key, value in changes.items():
         if isinstance(value, Mapping):
@@ -560,9 +586,8 @@ def _value(text: str) -> object:
 def check(tables: Mapping[str, Any]) -> Scenario:
     """Return the scenario of validated tables.
 
-    Topology, workload and protocols check their own parameters.
-
-    Quantities with units are numbers in it.
+    Topology, workload and protocols check their own parameters. Quantities with units become
+    numbers.
     """
     mistakes = Mistakes()
     scenario = sound_part(tables, mistakes)
@@ -574,14 +599,14 @@ def check(tables: Mapping[str, Any]) -> Scenario:
 def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None:
     """Return the scenario of the tables without wrong keys, which `mistakes` collects.
 
-    None: without them it is none.
+    None if the remaining tables are no scenario.
     """
     numbers = with_numbers(tables, mistakes)
     scenario = mistakes.attempt(lambda: validate(Scenario, numbers, ""))
     if scenario is not None:
         return scenario
     smallest: dict[str, Any] = {"topology": {}, "workload": {}}
-    alone = Mistakes()  # told already
+    alone = Mistakes()  # reported already
     sound = {
         key: value
         for key, value in numbers.items()
@@ -591,7 +616,7 @@ def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None
 
 
 def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
-    """Return a scenario by name or path, with overrides, and the folder of its relative paths."""
+    """Return a scenario by name or path, with overrides, and the base folder of its relative paths."""
     path = find(name)
     return check(override(read(path), settings)), path.parent
 

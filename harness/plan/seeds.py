@@ -1,17 +1,20 @@
-"""Seeds as people write them: one, a list, and ranges: `1-100`, `1-3,7`."""
+"""Seeds in the notation of users: one, a list, and ranges such as `1-100` or `1-3,7`."""
 
 from __future__ import annotations
 
 import re
 
 LARGEST = 2**32 - 1
-MOST = 100_000  # of one range: each of them is a run
+MOST = 100_000  # largest range: each of its seeds is a run
 _EXAMPLE = "expected a seed, a range as 1-100, or several with commas between"
 _PART = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?", re.ASCII)
 
 
 def expanded(text: str) -> list[int]:
-    """Return the seeds that a text names, in its order. Raises ValueError, which says what was expected."""
+    """Return the seeds that a text names, in its order.
+
+    Raises ValueError, which names the expected form.
+    """
     return [seed for part in text.split(",") for seed in _range(part.strip())]
 
 
@@ -30,6 +33,9 @@ def _range(text: str) -> range:
 
 
 def listed(value: object) -> object:
-    """Return a scenario's `seeds` as a list of numbers, as far as it is one. Raises ValueError."""
+    """Return a scenario's `seeds` as a list of numbers.
+
+    Raises ValueError if it has no valid form.
+    """
     several = value if isinstance(value, list) else [value]
     return [seed for one in several for seed in (expanded(one) if isinstance(one, str) else [one])]

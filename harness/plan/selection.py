@@ -1,4 +1,4 @@
-"""Selection of runs by the names and texts of a command line, not yet read."""
+"""Selection of runs by the arguments of a command line, before any file is read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ class ScenarioSelection:
     Parameters
     ----------
     scenarios
-        Their names, or .toml files.
+        Names of scenarios, or .toml files.
     settings
-        KEY=VALUE, for keys of all of them.
+        KEY=VALUE for keys of all scenarios.
     several
-        By key of a scenario, `cc`, `lb` or `seeds`: the values that stand instead of its own, if there are any.
+        Values by key, `cc`, `lb` or `seeds`, which replace the scenario's values unless they are
+        empty.
     """
 
     scenarios: Sequence[str]
@@ -32,9 +33,9 @@ class SweepSelection:
     Parameters
     ----------
     file
-        Its name, or a .toml file.
+        Name of the sweep, or a .toml file.
     settings
-        KEY=VALUE, for keys of its scenario.
+        KEY=VALUE for keys of its scenario.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Sweeps: one TOML file says which scenario is run with which values, as which variants.
+"""Sweeps: a TOML file with the values and variants that a scenario is run with.
 
     scenario = "accurate-fig5"           # by name, or a .toml file beside this one
 
@@ -37,24 +37,30 @@ from p4switch.extensions import readable
 from p4switch.quantities import with_numbers
 from p4switch.tables import Table
 
-_MOST_OF_VALUES = 100  # characters of a folder's name
+_MOST_OF_VALUES = 100  # largest length of the values in a folder's name
 
 
 class Sweep(Table):
-    """A sweep file. Without variants the scenario's own protocols, load balancers and seeds are what is compared."""
+    """Sweep file.
 
-    title: str = ""  # what reports call it
-    claims: list[str] = []  # the papers' claims that it is about, by id
+    Without variants the scenario's own protocols, load balancers and seeds are compared.
+    """
+
+    title: str = ""  # title in reports
+    claims: list[str] = []  # ids of the papers' claims that it belongs to
     scenario: str  # by name, or a .toml file beside this one
     # Keys of the scenario, each with a list of values: every combination is a run.
     axes: Annotated[dict[str, Any], Field(min_length=1)]
-    set: dict[str, Any] = {}  # keys of the scenario, with what they are in all runs whose variant says nothing else
+    set: dict[str, Any] = {}  # keys of the scenario, with their values in all runs whose variant does not set them
     variants: list[Variant] = []  # ways to run each combination
     without: list[dict[str, Any]] = []  # combinations that are left out
 
 
 def _planned(number: int, values: Mapping[str, Any], variant: str, portable: PortableRun) -> PlannedRun:
-    """Return a run of a sweep; its folder has its number, its axes' values as far as there is room, and its label."""
+    """Return a run of a sweep.
+
+    The name of its folder has its number, the values of its axes if there is room, and its label.
+    """
     settings = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in values.items())
     folder_name = "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", settings)[:_MOST_OF_VALUES], portable.label])
     title = ", ".join([variant, *(f"{key} {value}" for key, value in values.items()), f"seed {portable.seed}"])
@@ -67,7 +73,7 @@ def built_in() -> dict[str, Path]:
 
 
 def load(name: str) -> tuple[Sweep, Path]:
-    """Return a sweep by name or from a .toml file, and the folder of its relative paths.
+    """Return a sweep by name or from a .toml file, and the base folder of its relative paths.
 
     Raises UserError.
     """
@@ -82,7 +88,7 @@ def sweep_of(tables: Mapping[str, Any], folder: Path) -> Sweep:
 
     Raises UserError.
     """
-    changed = anchored(with_numbers(tables), folder)  # values are compared, and are the axes of plots
+    changed = anchored(with_numbers(tables), folder)  # values are compared and become axes of plots
     for key in ("axes", "set"):
         if isinstance(changed.get(key), Mapping):
             changed[key] = anchored(changed[key], folder)
@@ -109,7 +115,7 @@ def axes_of(
 def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[dict[tuple[str, ...], list[Any]]]:
     """Return the excluded combinations of the sweep.
 
-    Raises UserError for what is no value of an axis.
+    Raises UserError for a value that its axis does not have.
     """
     combinations = []
     for i, tables in enumerate(sweep.without):
@@ -133,9 +139,9 @@ def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
 
 
 def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[PlannedRun]:
-    """Return every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
+    """Return every checked run of a sweep; `changes` are tables that are applied to the scenario first.
 
-    Raises UserError for what could not be run.
+    Raises UserError for runs that are not possible.
     """
     from harness.plan.resolve import plan_tables
     from harness.plan.traffic_summary import TrafficSummary

@@ -1,4 +1,4 @@
-"""Summary of a traffic for the plan."""
+"""Summary of a traffic that plans need."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TrafficSummary:
     """Properties of a traffic that are checked before a run starts."""
 
     assignments: Mapping[int, Assignment]
-    priorities: frozenset[int]  # that flows have of their own
-    failed: tuple[LinkEvent, ...]  # of links that its file has down
-    first_start_ns: int  # of what is known to start
+    priorities: frozenset[int]  # classes that flows set themselves
+    failed: tuple[LinkEvent, ...]  # links that are down according to the traffic's file
+    first_start_ns: int  # first start among the known ones
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> TrafficSummary:

@@ -1,1 +1,1 @@
-"""Reference: the meaning of every key, column and variable, read off the code that uses it."""
+"""Reference: the meaning of every key, column and variable, read from the code that uses it."""

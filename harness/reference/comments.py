@@ -14,13 +14,13 @@ from typing import Any
 
 @cache
 def comments(cls: type[Any]) -> Mapping[str, str]:
-    """Return the comment of each field of the class itself; a field without one is missing.
+    """Return the comment of each of the class's own fields that has one.
 
     A comment belongs to the field that it stands behind, or to the one directly below it.
     """
     try:
         text = textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):  # compiled, or made by another program
+    except (OSError, TypeError):  # the source is compiled or generated
         return {}
     words: dict[int, str] = {}
     alone: set[int] = set()
@@ -47,7 +47,10 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
 
 
 def summary(cls: type[Any]) -> str:
-    """Return the first line of the file that a class has to itself, or its own; "": neither has one."""
+    """Return the first line of the docstring of a class's file, or of the class itself.
+
+    The file counts if it has only this class. "" if neither has a docstring.
+    """
     module = inspect.getmodule(cls)
     for text in (module.__doc__ if module else None, cls.__doc__):
         if first := (text or "").strip().partition("\n")[0].removesuffix("."):

@@ -1,4 +1,4 @@
-"""Everything that has a name a user meets: keys, columns, figures, variables, exit statuses, words, claims."""
+"""Everything with a name that a user meets: keys, columns, figures, variables, exit statuses, words, claims."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from harness.reference.keys import Key, all_keys
 from harness.reference.recorded import recorded
 from harness.reference.spelling import normal
 
-_BY_ITSELF = ("environment",)  # sections whose names stand alone
+_BY_ITSELF = ("environment",)  # sections whose names need no prefix
 
 
 @dataclass(frozen=True)
 class Entry:
     name: str
     meaning: str
-    of: tuple[str, ...] = ()  # topologies, workloads or probes that have such a key; (): it is there always
-    key: Key | None = None  # of a key: its type, default and so on
+    of: tuple[str, ...] = ()  # topologies, workloads or probes that have such a key; () if it is always there
+    key: Key | None = None  # type, default and other properties of a key
 
     @property
     def plain(self) -> str:
-        """Name without the signs of lists."""
+        """Name without the brackets of lists."""
         return self.name.replace("[]", "")
 
     def is_named(self, name: str) -> bool:
-        """Return whether a user means this entry: with or without list signs, in any spelling, or by its pattern."""
+        """Return whether a name means this entry: with or without brackets, in any spelling, or by a pattern."""
         if self.key is None and "*" in self.name:
             return fnmatchcase(normal(name), normal(self.name))
         return normal(name) == normal(self.name)
 
     def record(self) -> dict[str, Any]:
-        """Return the entry for programs."""
+        """Return the entry as data for programs."""
         return {"name": self.name, "of": list(self.of), "meaning": self.meaning} | (
             {} if self.key is None else {name: value for name, value in self.key.record().items() if name != "of"}
         )
@@ -46,7 +46,7 @@ def words() -> list[Entry]:
 
 
 def entries() -> list[Entry]:
-    """Return all entries; keys that are declared once for several are one entry."""
+    """Return all entries; keys that are declared once for several objects are one entry."""
     by_declaration: dict[tuple[Any, ...], list[Key]] = {}
     for key in all_keys():
         by_declaration.setdefault((key.name, key.source, key.default_text, key.range), []).append(key)

@@ -23,7 +23,7 @@ def glossary() -> dict[str, str]:
 
 @cache
 def of_reports() -> dict[str, str]:
-    """Return the meanings of reports' rows, columns, headings and axes, by words without units."""
+    """Return the meanings of rows, columns, headings and axes of reports, by name without unit."""
     sections: dict[str, dict[str, str]] = read(Path(__file__).with_name("reports.toml"))
     rows = {total.row.words: total.row.meaning for total in totals() if total.row is not None}
     return {name: said for words in sections.values() for name, said in with_declared(words, {TOTALS: rows}).items()}

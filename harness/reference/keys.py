@@ -1,7 +1,8 @@
 """Every key of scenarios and sweeps: meaning, type, unit, default, range, source.
 
-Types, defaults and ranges are those of the pydantic models that check the files, as JSON Schema tells them; the words
-are the comments beside the declarations. So what a key's author wrote is what its user reads.
+Types, defaults and ranges are those of the pydantic models that check the files, taken from JSON
+Schema. The meanings are the comments beside the declarations, so users read what the author of a
+key wrote.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ _TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean":
 class Key:
     """Key of a file."""
 
-    name: str  # dotted, as in the file; `[]` after a list of tables
-    of: str  # the topology, workload or probe that has it; "": it is there always
-    meaning: str  # "": nothing is said of it
+    name: str  # dotted, as in the file; a list of tables is followed by `[]`
+    of: str  # the topology, workload or probe that has it; "" if it is always there
+    meaning: str  # "" if it has no comment
     type: str
-    unit: str  # "": a number without one, or no number
+    unit: str  # "" for a number without a unit, and for other types
     required: bool
-    default: Any  # as JSON has it; None also where there is none
+    default: Any  # in the form of JSON; also None without a default
     range: str
     source: str  # module and class
 
@@ -69,7 +70,7 @@ class Key:
         return "none" if self.default is None else json.dumps(self.default)
 
     def record(self) -> dict[str, Any]:
-        """Return the key for programs."""
+        """Return the key as data for programs."""
         return {**dataclasses.asdict(self), "default_text": self.default_text}
 
 
@@ -82,7 +83,7 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
         dotted = f"{prefix}.{name}" if prefix else name
         below, several = _tables_in(hints[name])
         default = None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
-        if below is None or several or default is None:  # a table that is always there has nothing of its own to say
+        if below is None or several or default is None:  # a table that always exists is not an entry of its own
             owner, meaning = _said(model, name)
             declared = schema["properties"][name]
             yield Key(
@@ -101,7 +102,7 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
 
 
 def _said(model: type[Any], name: str) -> tuple[type[Any], str]:
-    """Return the class that declares a field, and the comment of it or of a base class."""
+    """Return the class that declares a field, and its comment there or in a base class."""
     owners = [cls for cls in model.__mro__ if name in inspect.get_annotations(cls)]
     return owners[0], next((said for cls in owners if (said := comments(cls).get(name))), "")
 
@@ -134,9 +135,9 @@ def _type(described: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def _limits(described: Mapping[str, Any]) -> Iterator[str]:
-    """Yield limits as `> 0`, `<= 10`, also those of list items."""
+    """Yield limits such as `> 0` and `<= 10`, including those of list items."""
     for name, sign in _LIMITS.items():
-        if name in described and described.get(_STRICT.get(name, "")) != described[name]:  # `> 0` says `>= 0`, too
+        if name in described and described.get(_STRICT.get(name, "")) != described[name]:  # `> 0` implies `>= 0`
             limit = described[name]
             power = limit.bit_length() - 1 if isinstance(limit, int) else 0
             yield f"{sign} " + (f"2^{power}" if power >= 16 and limit == 1 << power else f"{limit:,}".replace(",", "_"))
@@ -172,7 +173,7 @@ def protocol_keys(info: ProtocolInfo) -> list[Key]:
     found = list(keys(info.parameters, f"protocols.{info.name}"))
     for name in info.mechanisms:
         mechanism = registry.mechanism(name)
-        if mechanism is not None:  # otherwise a protocol, which has its own
+        if mechanism is not None:  # otherwise it is a protocol, which has its own keys
             found += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
     return found
 
@@ -182,7 +183,7 @@ def load_balancer_keys(info: LoadBalancerInfo) -> list[Key]:
 
 
 def scenario_keys() -> list[Key]:
-    """Return the keys that every scenario has, whatever it names."""
+    """Return the keys that every scenario has, independent of the names in it."""
     found = list(keys(Scenario, ""))
     names = {"topology": topologies.names(), "workload": workloads.names()}
     return [one for key in found for one in (key, *((_name(key.name, names[key.name]),) if key.name in names else ()))]

@@ -1,4 +1,7 @@
-"""Meanings of what a run writes: from `harness/columns` and `recorded.toml`, by table or file, and column or key."""
+"""Meanings of the outputs of a run, by table or file, and by column or key.
+
+They come from `harness/columns` and `recorded.toml`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ FILES = ("summary", "performance", "provenance")
 
 @cache
 def recorded() -> Mapping[str, Mapping[str, str]]:
-    """Return meanings by section and name; names may have `*` for any part, and `[]` after a list."""
+    """Return meanings by section and name.
+
+    Names may have `*` for any part, and `[]` after a list.
+    """
     tables = {
         table.name: {column.name: column.meaning for column in table.columns} for table in (*TABLES, PORT, PRIORITY)
     }
@@ -33,7 +39,7 @@ def recorded() -> Mapping[str, Mapping[str, str]]:
 
 
 def with_declared(words: Mapping[str, str], declared: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the words of a section with those of declared counts in the place of their marks."""
+    """Return the entries of a section with declared counts in place of their placeholders."""
     found: dict[str, str] = {}
     for name, said in words.items():
         found |= declared.get(name, {name: said})
@@ -41,10 +47,7 @@ def with_declared(words: Mapping[str, str], declared: Mapping[str, Mapping[str, 
 
 
 def meaning(section: str, name: str) -> str:
-    """Return the meaning of a column or a key of a file; "": there is none.
-
-    An exact name precedes patterns.
-    """
+    """Return the meaning of a column or a key of a file; "" if there is none."""
     words = recorded().get(section, {})
     if name in words:
         return words[name]

@@ -1,12 +1,12 @@
-"""Names as they are compared: in any case, in British or American spelling, with any sign between their words."""
+"""Comparison of names regardless of case, British or American spelling, and separators."""
 
 from __future__ import annotations
 
 import re
 
 _END = "(?![a-z])"
-# What is spelt in two ways, and one of them. Both sides of a comparison go through this, so that what it does to a
-# word that has one spelling only ("noise") does no harm.
+# Two spellings, and the common form. Both sides of a comparison are converted, so changes to words
+# with one spelling only ("noise") do no harm.
 _SPELLINGS = tuple(
     (re.compile(pattern), one)
     for pattern, one in (

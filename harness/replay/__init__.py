@@ -1,4 +1,4 @@
-"""A run to watch: one page with the network, its links, queues and flows over time."""
+"""Replay of a run: one page with the network, its links, queues and flows over time."""
 
 from harness.replay.page import recorded_page, shell, small_data
 from harness.replay.recorded import choose

@@ -1,4 +1,4 @@
-"""The page of a run that goes on: a server on loopback, whose address has a token, and what switches tell meanwhile."""
+"""Page of a run in progress: a server on loopback, whose address has a token, and counters of switches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from harness.replay.page import shell
 
 MOST_SAMPLES = 512
 _LOOPBACK = "127.0.0.1"
-MOST_CONNECTIONS = 16  # at a time; a browser has six
-_REQUEST_S = 5.0  # for a whole request: from the connection to the last byte of the answer
-_LOOK_S = 0.25  # how often it is seen whose time is over
+MOST_CONNECTIONS = 16  # at a time; a browser uses six
+_REQUEST_S = 5.0  # for a whole request, from the connection to the last byte of the answer
+_LOOK_S = 0.25  # interval at which time-outs of connections are checked
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
-Files = dict[str, tuple[str, bytes]]  # type and content by path; without content: there is none yet
+Files = dict[str, tuple[str, bytes]]  # type and content by path; empty content means that there is none yet
 
 
-# What a switch process tells of a port: from what `Live.stats` has of it, and the dilation.
+# Columns that a switch process reports for a port, as functions of `Live.stats` and the dilation.
 _OF_PORTS: dict[str, Callable[[Mapping[str, Any], int], int]] = {
     "tx_bytes": lambda port, _: port["tx_bytes"],
     "busy_ns": lambda port, dilation: port["busy_ns"] // dilation,
@@ -46,12 +46,12 @@ _OF_PORTS: dict[str, Callable[[Mapping[str, Any], int], int]] = {
 
 
 def _read_columns() -> list[tuple[Column, PortCounter]]:
-    """Return the columns of `links` that switch processes tell."""
+    """Return the columns of `links` that switch processes report."""
     return [(column, source) for column, source in counted() if source.name in _OF_PORTS]
 
 
 class Watch:
-    """Serves the page while the block lasts; nothing of it is left afterwards, however the process ends."""
+    """Server of the page during the block; it leaves nothing behind, however the process ends."""
 
     def __init__(self) -> None:
         token = secrets.token_urlsafe(24)
@@ -72,7 +72,7 @@ class Watch:
         self._server.server_close()
 
     def begin(self, run: Run) -> None:
-        """Show another run from here on."""
+        """Show another run from now on."""
         self._run, self._network = run, Network(run.topology)
         self._times_ns: list[int] = []
         self._counted: list[Array] = []
@@ -84,10 +84,10 @@ class Watch:
     def look(
         self, times_ns: Mapping[str, int], counters: Counters, dilation: int, records: Sequence[FlowRecord]
     ) -> None:
-        """Show the counters of each switch, at its own model time, and the progress of flows.
+        """Show the counters of each switch at its own model time, and the progress of flows.
 
-        All times are after all those of the look before. What is shown is of the first of them: counters have grown
-        evenly since a switch told them before.
+        All times are later than those of the previous call. The counters are shown for the earliest
+        of these times, by linear interpolation since a switch's previous report.
         """
         now_ns = min(times_ns.values())
         if self._times_ns and now_ns <= self._times_ns[-1]:
@@ -107,7 +107,7 @@ class Watch:
     def _directions(self, times_ns: Mapping[str, int], counters: Counters, dilation: int) -> tuple[Array, Array]:
         """Return the times, and a row of `_read_columns` for each direction.
 
-        Hosts report nothing: switches count for them.
+        Hosts report nothing, so the switches' counters are used for their links.
         """
         topology = self._network.topology
         columns = _read_columns()
@@ -181,15 +181,15 @@ def _flows(records: Sequence[FlowRecord]) -> dict[str, Array]:
 
 
 class _Server(ThreadingHTTPServer):
-    """Everybody on the machine can connect, so connections are few and short, whatever is sent on them.
+    """Server with few and short connections, since anybody on the machine can connect.
 
-    Each has a thread and a file descriptor, of which the run needs its own.
+    Each connection has a thread and a file descriptor, which the run also needs.
     """
 
     daemon_threads = True
 
     def __init__(self, *arguments: Any) -> None:
-        self._open: dict[socket.socket, float] = {}  # until when
+        self._open: dict[socket.socket, float] = {}  # deadline by connection
         self._lock = Lock()
         super().__init__(*arguments)
 
@@ -210,7 +210,7 @@ class _Server(ThreadingHTTPServer):
         super().close_request(request)
 
     def service_actions(self) -> None:
-        """End the connections whose time is over; the threads that serve them find them closed."""
+        """End connections whose time is over; their threads then find them closed."""
         now_s = time.monotonic()
         with self._lock:
             for request in [request for request, until_s in self._open.items() if until_s < now_s]:
@@ -218,17 +218,17 @@ class _Server(ThreadingHTTPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore errors: the terminal shows the run's progress, and anybody on the machine can send requests."""
+        """Ignore errors, because the terminal shows the run's progress and anybody can send requests."""
 
 
 def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
-    """Return a handler that answers for these paths only; they contain the token."""
+    """Return a handler that serves only these paths, which contain the token."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _REQUEST_S
 
         def do_GET(self) -> None:
-            with suppress(OSError):  # who asked is gone
+            with suppress(OSError):  # the client has disconnected
                 self._answer()
 
         def _answer(self) -> None:
@@ -251,6 +251,6 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the terminal shows the run's progress."""
+            """Log nothing, because the terminal shows the run's progress."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""A topology as the page draws it: nodes by tiers, in pods and planes where it has some."""
+"""Topology in the form that the page draws: nodes by tiers, and by pods and planes if it has them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ NO_PART = -1
 
 
 class Network:
-    """Nodes by number, hosts first, and directions of links by number: 2 i is link i's from a to b, 2 i + 1 back."""
+    """Nodes and directions of links by number.
+
+    Hosts are the first nodes. Direction 2 i is link i's from a to b, and 2 i + 1 is the other one.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -28,13 +31,13 @@ class Network:
         }
 
     def direction(self, node: str, port: int) -> int:
-        """Return the direction that begins at a port; in tables a host's port is 0."""
+        """Return the direction that begins at a port; in tables a host's port has number 0."""
         return self._direction[node, port or 1]
 
     def drawn(self) -> dict[str, Any]:
-        """Return nodes as [name, tier, part], tier 0 the hosts'; links as [a, b, rate_bps, delay_ns, a_port, b_port].
+        """Return nodes as [name, tier, part], links as [a, b, rate_bps, delay_ns, a_port, b_port].
 
-        Parts are pods, and behind them planes; `pods` says how many pods there are.
+        Hosts have tier 0. Parts are pods, followed by planes; `pods` is the number of pods.
         """
         pods = self._pods()
         parts = {name: number for number, part in enumerate([*pods, *self._planes(pods)]) for name in part}
@@ -70,7 +73,7 @@ class Network:
         return parts if 2 <= len(parts) <= len(self.topology.hosts) // 2 else []
 
     def _planes(self, pods: Sequence[set[str]]) -> Iterator[list[str]]:
-        """Yield planes above pods: several switches with links to the same ones."""
+        """Yield the planes above pods: groups of switches with links to the same switches."""
         inside = set().union(*pods)
         alike: dict[frozenset[str], list[str]] = defaultdict(list)
         for name in self.names if pods else ():

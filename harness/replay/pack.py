@@ -1,4 +1,4 @@
-"""Arrays and what is said of them, in one piece that a browser takes apart without copying.
+"""Arrays and their description in one buffer, from which a browser reads without copying.
 
     u32 length of the head | head (JSON) | spaces up to a multiple of 8 | arrays, each at a multiple of 8
 
@@ -21,7 +21,10 @@ _WHOLE = ((np.uint8, "u1"), (np.uint16, "u2"), (np.uint32, "u4"))
 
 
 def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """Return the packed arrays; whole non-negative numbers take as few bytes as they need, all others 8 or 4."""
+    """Return the packed arrays.
+
+    Non-negative integers take as few bytes as they need, all others 8 or 4.
+    """
     index: dict[str, tuple[str, int, int]] = {}
     body = bytearray()
     for name, values in arrays.items():
@@ -35,7 +38,7 @@ def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the unpacked arrays, as the browser does."""
+    """Return the unpacked arrays in the same way as the browser."""
     raw = gzip.decompress(content)
     length = int.from_bytes(raw[:4], "little")
     head: dict[str, Any] = json.loads(raw[4 : 4 + length])

@@ -1,4 +1,7 @@
-"""A traced flow's packets, each through its hops: `trace.jsonl` has what happened at each node, in order of time."""
+"""Packets of a traced flow, each with its hops.
+
+`trace.jsonl` has the events at each node, in order of time.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from harness.replay.pack import Array
 from p4switch.errors import UserError
 from p4switch.regular_file import open_regular
 
-MOST_EVENTS = 400_000  # of more, later packets are left out
+MOST_EVENTS = 400_000  # later packets are left out if there are more events
 HOPS = ("send", "receive", "enqueue", "transmit", "drop")
-TOLD = len(HOPS)  # the kind of what a pipeline did
+TOLD = len(HOPS)  # kind of events of a pipeline
 _NO_NUMBER = -1
 
 
 @dataclass
 class Packet:
-    """`events`: (time_ns, node, kind, port, depth_bytes, text), by time."""
+    """Packet with its `events`: (time_ns, node, kind, port, depth_bytes, text), by time."""
 
     number: int
     wire_bytes: int
@@ -35,14 +38,14 @@ class Packet:
 
 @dataclass(frozen=True)
 class Trace:
-    """Texts are told once, and named by number."""
+    """Trace of a flow; texts are stored once and referenced by number."""
 
     packets: list[Packet]
     texts: list[str]
     left_out: int
 
     def cut(self, count: int) -> Trace:
-        """Return the trace without packets from the `count`th on, and without their texts."""
+        """Return the trace without packets from number `count` on, and without their texts."""
         packets = self.packets[:count]
         used = {text for packet in packets for *_, text in packet.events}
         texts = [text if i in used else "" for i, text in enumerate(self.texts)]
@@ -63,7 +66,7 @@ class Trace:
 
 
 def packets(path: Path, network: Network) -> Trace | None:
-    """Return the traced packets; None: nothing was traced.
+    """Return the traced packets; None if nothing was traced.
 
     Raises UserError for a damaged file.
     """
@@ -85,7 +88,7 @@ class _Follower:
         self._network = network
         self._packets: dict[int, Packet] = {}  # by id
         self._texts: dict[str, int] = {"": 0}
-        self._tables: dict[int, dict[str, Any]] = {}  # by node: the lookup whose action comes next
+        self._tables: dict[int, dict[str, Any]] = {}  # by node: the table lookup whose action comes next
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Add one line of the trace."""
@@ -118,7 +121,7 @@ class _Follower:
         packet.events.append((int(event["time_ns"]), node, kind, port, depth, number))
 
     def _told(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what tables did, what changed, and what became of the packet."""
+        """Yield the actions of tables, changes of fields, and the fate of the packet."""
         if kind == "PipelineEntered":
             yield event["pipeline"]
         elif kind == "TableApplied":
@@ -141,7 +144,7 @@ class _Follower:
 
 
 def _short(name: str) -> str:
-    """Return a name without the blocks around it."""
+    """Return a name without the names of enclosing blocks."""
     return ".".join(name.split(".")[-2:])
 
 

@@ -1,4 +1,4 @@
-"""The page: everything in one file, which loads nothing from elsewhere."""
+"""Page of a replay in one file, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from harness.replay.recorded import Recorded, cells, is_recorded
 from p4switch.errors import UserError
 
 MOST_BYTES = 20_000_000
-_MOST_CELLS = 8_000_000  # numbers over time, before they are compressed
+_MOST_CELLS = 8_000_000  # numbers over time, before compression
 _SMALL_CELLS = 400_000
 _SMALL_BYTES = 500_000
 _SMALL_TRACE_BYTES = 10_000_000
-_MOST_OF_TRACE = 0.75  # of a page's bytes, flows included
+_MOST_OF_TRACE = 0.75  # share of a page's bytes, including flows
 _HERE = Path(__file__).parent
-_CARRIER = "mpld3"  # the package that has d3's file
+_CARRIER = "mpld3"  # the package that contains d3's file
 _D3 = Path("js/d3.v5.min.js")
 
 
 def recorded_page(result: Result) -> bytes:
-    """Return the page of one run, of at most 20 MB: later packets are left out first, then intervals joined.
+    """Return the page of one run, of at most 20 MB.
 
-    Raises UserError, too, where flows alone take more.
+    If it is larger, later packets are left out first, then intervals are joined. Raises UserError,
+    also if flows alone take more.
     """
     recorded = Recorded(result)
     title = recorded.head(1)["title"]
-    room = (MOST_BYTES - len(shell(b"", title))) * 3 // 4 - 4  # base64 makes four bytes of three
+    room = (MOST_BYTES - len(shell(b"", title))) * 3 // 4 - 4  # base64 encodes three bytes as four
     if len(packed({}, recorded.flows())) > room:
         raise UserError(f"{str(result.folder)!r}: its flows alone take over {MOST_BYTES / 1e6:.0f} MB; expected fewer")
     while recorded.trace is not None and recorded.trace.packets:
@@ -59,7 +60,7 @@ def recorded_page(result: Result) -> bytes:
 class Small:
     """Part of a report's page that shows a run.
 
-    `remark`: what is missing, and why; empty: nothing.
+    `remark` says which data are missing and why; it is empty if all are there.
     """
 
     data: bytes
@@ -67,9 +68,9 @@ class Small:
 
 
 def small_data(result: Result) -> Small | None:
-    """Return the data of a small page; None: it is not small, nothing was recorded, or d3 is not installed.
+    """Return the data of a small page; None if it is too large, nothing was recorded, or d3 is missing.
 
-    Raises UserError for a network that cannot be made any more, and for a trace that is damaged.
+    Raises UserError for a network that cannot be built any more, and for a damaged trace.
     """
     if importlib.util.find_spec(_CARRIER) is None or not is_recorded(result) or cells(result) > _SMALL_CELLS:
         return None
@@ -89,7 +90,8 @@ def small_data(result: Result) -> Small | None:
 def shell(data: bytes, title: str) -> bytes:
     """Return the page.
 
-    `data`: what `packed` returns; empty: the page requests it repeatedly from its server.
+    `data` is the output of `packed`. If it is empty, the page requests data repeatedly from its
+    server.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([_HERE, _HERE.parent / "report"]),
@@ -104,7 +106,7 @@ def shell(data: bytes, title: str) -> bytes:
 def _d3() -> str:
     """Return the drawing library.
 
-    Raises ModuleNotFoundError, which names what provides it, and UserError.
+    Raises UserError, and ModuleNotFoundError that names the package with the library.
     """
     found = importlib.util.find_spec(_CARRIER)
     if found is None or not found.submodule_search_locations:

@@ -1,7 +1,7 @@
 """Recorded network over time, as arrays for the page.
 
-A direction of a link is a number (`Network.direction`), and so is a node. A table over time becomes a matrix for each
-of its quantities: a row is a direction in use, a column a time.
+A direction of a link is a number (`Network.direction`), and so is a node. A table over time becomes
+a matrix for each quantity, with a row for each used direction and a column for each time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.replay.packets import Trace, packets
 from p4switch.errors import UserError
 
 Integers = NDArray[np.int64]
-_MOST_RATES = 1_000_000  # rows: of more, intervals are joined
+_MOST_RATES = 1_000_000  # rows: intervals are joined if there are more
 _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
 
 
@@ -36,7 +36,7 @@ def is_recorded(result: Result) -> bool:
 
 
 def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
-    """Return the run called `name`; None: the only one.
+    """Return the run called `name`; with None, the only one.
 
     Raises UserError, also for a run without recordings.
     """
@@ -60,13 +60,13 @@ def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
 
 
 def cells(result: Result) -> int:
-    """Return how many numbers over time there are, at full resolution."""
+    """Return the number of values over time at full resolution."""
     tables = [result.table(name) for name in ("links", "queues", "rates") if name in result.tables]
     return sum(len(table) * (len(table.columns) - 3) for table in tables)
 
 
 class Recorded:
-    """A run, read once; `head` and `arrays` are made of it at one resolution or another."""
+    """Recorded run, read once; `head` and `arrays` are computed for a given resolution."""
 
     def __init__(self, result: Result, traced: bool = True) -> None:
         """Read a run; without `traced`, packets are left out.
@@ -76,7 +76,7 @@ class Recorded:
         self.network = Network(result.topology)
         self.trace: Trace | None = packets(result.folder / TRACE_LINES, self.network) if traced else None
         self._result = result
-        # Results of before may lack one.
+        # Older results may lack one of the tables.
         self._counts = [column for column in replayed() if column.name in result.messages.columns]
 
     def head(self, joined: int) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Recorded:
         }
 
     def arrays(self, joined: int) -> dict[str, Array]:
-        """Return arrays in which `joined` intervals become one: counts are summed, depths take the maximum."""
+        """Return arrays with `joined` intervals combined into one: sums of counts, maxima of depths."""
         found = {**self.flows(), **({} if self.trace is None else self.trace.arrays)}
         if "links" in self._result.tables:
             found |= self._links(joined)
@@ -139,14 +139,14 @@ class Recorded:
         }
         for each, source in counted():
             if each.name not in table.columns:
-                continue  # results of before
+                continue  # older results do not have it
             matrix = _matrix(self._result, len(used), len(times))
             matrix[row, column] = table[each.name].to_numpy()
             found[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
         return found
 
     def _queues(self, joined: int) -> dict[str, Array]:
-        """Return the queues; a joined sample holds from the first of its times on."""
+        """Return the queues; a joined sample is shown from the first of its times on."""
         table = self._result.queues
         rows = self._directions("queues", "switch")
         used, row = np.unique(rows, return_inverse=True)
@@ -157,13 +157,17 @@ class Recorded:
         return {"queue": used, "queue_time": times[starts], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
 
     def _joined_rates(self, joined: int) -> int:
-        """Return how many intervals of rates are joined where `joined` of links are: few rates stay as they are."""
+        """Return the number of rate intervals to join if `joined` intervals of links are.
+
+        Tables of rates with few rows stay as they are.
+        """
         return joined if len(self._result.rates) > _MOST_RATES // joined else 1
 
     def _rates(self, joined: int) -> dict[str, Array]:
-        """Return rows by queue pair and time, of the last of the joined intervals; throughput is their mean.
+        """Return rows by queue pair and time, with the values of the last joined interval.
 
-        The last of them ends with the last interval, and so may be shorter.
+        Throughput is the mean over the joined intervals. The last group ends with the last
+        interval, and so may be shorter.
         """
         table = self._result.rates
         if (joined := self._joined_rates(joined)) > 1:
@@ -181,7 +185,8 @@ class Recorded:
         found: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
         found["rate_time"] = table["time_ns"].to_numpy()
         for column in RATES.columns:
-            if column.name in table.columns and column.name not in ("qp", "time_ns"):  # results of before may lack one
+            # Older results may lack a column.
+            if column.name in table.columns and column.name not in ("qp", "time_ns"):
                 values = table[column.name].to_numpy()
                 found[f"rate_{column.name}"] = values.astype(np.float32) if column.type == "float64" else values
         return found
@@ -199,9 +204,9 @@ class Recorded:
 
 
 def _matrix(result: Result, rows: int, columns: int) -> Integers:
-    """Return zeros for each direction at each time.
+    """Return a matrix of zeros with a row for each direction and a column for each time.
 
-    Raises UserError if these exceed the limit of a table.
+    Raises UserError if its size exceeds the limit of a table.
     """
     size_bytes = rows * columns * 8
     if size_bytes > (most := most_bytes()):
@@ -213,13 +218,13 @@ def _matrix(result: Result, rows: int, columns: int) -> Integers:
 
 
 def _bins(count: int, joined: int) -> tuple[Integers, Integers]:
-    """Return indices of the last and of the first of each `joined`."""
+    """Return the indices of the last and of the first of each group of `joined` intervals."""
     starts = np.arange(0, count, joined)
     return np.append(starts[1:], count)[: len(starts)] - 1, starts
 
 
 def _reduced(matrix: Integers, starts: Integers, how: np.ufunc | None, ends: Integers) -> Array:
-    """Return the matrix reduced by `how` over the joined intervals; None: the last of them."""
+    """Return the matrix reduced by `how` over the joined intervals; with None, the last of each."""
     if how is None or not matrix.size:
         return matrix[:, ends]
     reduced: Array = how.reduceat(matrix, starts, axis=1)

@@ -15,7 +15,7 @@ def agreement_lines(results: Sequence[Result]) -> list[str]:
 
 
 def agreement_line(variant: Variant) -> str | None:
-    """Return how far a variant is from the virtual world's runs of the same seeds; None: they were not compared."""
+    """Return the difference of a variant from virtual runs of the same seeds; None if none was compared."""
     compared = [result.summary["agreement"] for result in variant.results if result.summary.get("agreement")]
     mean = over_seeds(variant, lambda summary: (summary.get("agreement") or {}).get("difference"))
     if mean is None:

@@ -1,4 +1,4 @@
-"""Claims of the papers, by the name that a scenario's `claims` has for them: each `papers/*/paper.toml`."""
+"""Claims of the papers, by the id that a scenario's `claims` use: each `papers/*/paper.toml`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from harness.plan.scenario import read
 
 
 class Number(NamedTuple):
-    """Range of a paper's figure, in the unit of the summary's key; None: not bounded."""
+    """Range of a paper's figure, in the unit of the summary's key; None: unbounded on that side."""
 
     least: float | None
     most: float | None
 
     def joined(self, other: Number) -> Number:
-        """Return the range from the least to the most of two."""
+        """Return the range from the smaller minimum to the larger maximum of two ranges."""
         least = None if self.least is None or other.least is None else min(self.least, other.least)
         most = None if self.most is None or other.most is None else max(self.most, other.most)
         return Number(least, most)
 
     def written(self, scale: float = 1) -> str:
-        """Return the range as text, times `scale`."""
+        """Return the range as text, multiplied by `scale`."""
         least, most = (None if bound is None else f"{bound * scale:,g}" for bound in self)
         if least is None or most is None:
             return f"over {least}" if most is None else f"under {most}"
@@ -56,14 +56,14 @@ def _claim(source: str, text: str, paper: Mapping[str, Mapping[str, Any]] | None
 
 
 def _number(value: Any) -> Number:
-    """Return the range of a number, a list of least and most, or a table with one of these."""
+    """Return the range of a number, a list of minimum and maximum, or a table with one of these."""
     if isinstance(value, list):
         return Number(*value)
     return Number(**{"least": None, "most": None, **value}) if isinstance(value, dict) else Number(value, value)
 
 
 def papers_numbers(names: Iterable[str]) -> Numbers:
-    """Return the papers' numbers of all known claims of these names."""
+    """Return the papers' numbers for those of the named claims that are known."""
     found: dict[str, dict[str, Number]] = {}
     for name in names:
         for variant, numbers in claims()[name].paper.items() if name in claims() else ():

@@ -1,4 +1,4 @@
-"""Figures for a paper: one file each, as wide as a column, with the fonts in it, and the numbers behind it as CSV."""
+"""Figures for a paper: one file each, as wide as a column, with embedded fonts and data as CSV."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from harness.report.groups import compare
 from harness.report.plots import STYLE, for_paper
 from p4switch.errors import UserError
 
-_COLUMN_IN = 6.0  # a figure that p4cc draws wider than this needs the page's width
-_DPI = 600  # of PNGs, and of what is rasterized in others
+_COLUMN_IN = 6.0  # figures that p4cc draws wider than this take the page's width
+_DPI = 600  # of PNGs, and of rasterized parts of other formats
 _NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
 
 
 @dataclass(frozen=True)
 class PaperStyle:
-    """Publisher's style of figures: a matplotlib style beside this file, and the widths of column and page."""
+    """Publisher's style of figures: a matplotlib style in this folder, and the widths of column and page."""
 
     name: str
     width_in: float
@@ -39,7 +39,7 @@ STYLES = {style.name: style for style in (PaperStyle("ieee", 3.5, 7.16), PaperSt
 def write_figures(
     results: Sequence[Result], folder: Path, extension: str, style: PaperStyle, width_in: float | None = None
 ) -> Iterator[Path]:
-    """Write SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`, and yield the former's paths.
+    """Write SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; yield the figures' paths.
 
     A figure is as wide as a column, and a heat map of links as wide as the page; `width_in` in inches overrides both.
     Figures keep their proportions, except that a heat map keeps its height when it is narrower than the page. Raises

@@ -1,4 +1,4 @@
-"""Data of a figure as a table, read off the drawn figure."""
+"""Data of a figure as a table, read from the drawn figure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ COLUMNS = ("panel", "series", "x", "y", "x_axis", "y_axis")
 def figure_table(figure: Figure) -> pd.DataFrame:
     """Return a row for each point, bar or cell: panel, series, and x and y in the units of the axes.
 
-    Bars give their height at their middle; a band is the outline that it has; of a heat map `y` is the value of the
-    cell in column `x`, and the row is the series. Where the ticks of the x axis have names, x is the nearest one's.
+    A bar gives its height at its middle, and a band gives its outline. For a heat map `y` is the
+    value of the cell in column `x`, and the row is the series. If the ticks of the x axis have
+    names, x is the nearest name.
     """
     rows = [row for axes in figure.axes if axes.get_label() != "<colorbar>" for row in _rows(axes)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -49,9 +50,9 @@ def _rows(axes: Axes) -> Iterator[Row]:
 
 
 def _named(axes: Axes, x: Any) -> Any:
-    """Return `x`, or its tick's name: bars of several series stand beside each other around one."""
+    """Return `x`, or the name of its tick, around which the bars of several series stand."""
     formatter, fixed = axes.xaxis.get_major_formatter(), isinstance(axes.xaxis.get_major_locator(), FixedLocator)
-    # What `set_xticks` makes of names.
+    # The locator and formatter that `set_xticks` makes from names.
     if not isinstance(formatter, FuncFormatter) or not fixed:
         return x
     places = axes.get_xticks()

@@ -1,4 +1,4 @@
-"""Findings of a comparison in sentences made from its numbers, and what cannot be concluded from them."""
+"""Findings of a comparison, in sentences made from its numbers, and limits of the conclusions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.measure.summary import unfinished
 from harness.report.groups import CONFIDENCE, Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.quantities import At, Quantity, worst_queue
 
-_EQUAL = 0.01  # differences below this share are not told
+_EQUAL = 0.01  # relative differences below this are not reported
 _UNITS_OF_BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
 
 
@@ -54,7 +54,10 @@ def findings(comparison: Comparison) -> list[str]:
 
 
 def findings_of(results: Sequence[Result]) -> list[str]:
-    """Return the findings of all scenarios of these results; where there are several, each after its name."""
+    """Return the findings of all scenarios of these results.
+
+    If there are several scenarios, each finding is preceded by its scenario.
+    """
     comparisons = compare(results)
     if len(comparisons) == 1:
         return findings(comparisons[0])
@@ -62,7 +65,7 @@ def findings_of(results: Sequence[Result]) -> list[str]:
 
 
 def _measure(comparison: Comparison) -> _Measure:
-    """Return the measure: job completion, else slowdown where sizes differ, else FCT."""
+    """Return the measure: job completion, else slowdown if sizes differ, else FCT."""
     for measure in _COMPLETION:
         if all(measure.value(result.summary) is not None for result in comparison.results):
             return measure
@@ -82,7 +85,7 @@ def _more(ratio: float) -> str:
 
 
 def _completion(comparison: Comparison) -> str | None:
-    """Return how the variants compare by the scenario's measure; None: no run has a value of it."""
+    """Return how the variants compare by the scenario's measure; None if no run has a value."""
     measure = _measure(comparison)
     values = [(variant, over_seeds(variant, measure.value)) for variant in comparison.variants]
     known = [(variant, value) for variant, value in values if value is not None and value.partly is None]
@@ -133,7 +136,7 @@ def _bytes(value: float) -> str:
 
 
 def _queues(variants: Sequence[Variant]) -> str | None:
-    """Return the largest queue of each variant over all seeds, or where there are many, the range."""
+    """Return the largest queue of each variant over all seeds, or the range for many variants."""
     largest = {}
     for variant in variants:
         depths = [depth for result in variant.results if (depth := _QUEUE(result.summary)) is not None]
@@ -151,7 +154,7 @@ def _queues(variants: Sequence[Variant]) -> str | None:
 
 
 def _losses(variants: Sequence[Variant]) -> str:
-    """Return which variants dropped packets or paused links, counted over all seeds."""
+    """Return which variants dropped packets or paused links, with counts over all seeds."""
     counts = []
     all_drops = 0
     for variant in variants:

@@ -1,4 +1,4 @@
-"""Runs by scenario and variant; means over seeds with confidence intervals."""
+"""Runs by scenario and variant, and means over seeds with confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Variant:
-    """Runs of one scenario that differ by their seeds only; `number` is its place on the page, from 0."""
+    """Runs of one scenario that differ by their seeds only.
+
+    `number` is its place on the page, from 0.
+    """
 
     name: str
     results: tuple[Result, ...]
@@ -39,7 +42,7 @@ class Comparison:
 
     @cached_property
     def claims(self) -> list[str]:
-        """Claims of papers that the scenario is about."""
+        """Claims of papers that the scenario belongs to."""
         return list(dict.fromkeys(claim for result in self.results for claim in result.claims))
 
     @cached_property
@@ -54,7 +57,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Part:
-    """The flows of a variant over all seeds, or those of one of its groups of traffic; `group` is its number."""
+    """Flows of a variant over all seeds, or those of one of its groups of traffic.
+
+    `group` is the number of the group.
+    """
 
     name: str
     flows: pd.DataFrame
@@ -63,7 +69,7 @@ class Part:
 
 
 def parts(variants: Sequence[Variant]) -> list[Part]:
-    """Return the flows of each variant; of one with groups of traffic, those of each group."""
+    """Return the flows of each variant; a variant with groups has a part for each group."""
     found = []
     for variant in variants:
         flows = pd.concat([result.flows for result in variant.results])
@@ -78,13 +84,13 @@ def parts(variants: Sequence[Variant]) -> list[Part]:
 
 
 def by_size(flows: pd.DataFrame, most: int) -> Any:
-    """Return flows grouped by size: each size separately, or at most `most` bins with similar numbers of flows."""
+    """Return flows by size: each size separately, or at most `most` bins with similar numbers of flows."""
     sizes = flows["size_bytes"]
     return flows.groupby(sizes if sizes.nunique() <= most else pd.qcut(sizes, most, duplicates="drop"), observed=True)
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:
-    """Group runs by scenario and variant, in the order in which they come."""
+    """Return runs grouped by scenario and variant, in their order of appearance."""
     scenarios: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         variants = scenarios.setdefault(result.summary["scenario"], {})
@@ -101,10 +107,11 @@ def compare(results: Sequence[Result]) -> list[Comparison]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds. `half_width` is that of its confidence interval (Student's t); None for fewer than two.
+    """Mean over seeds.
 
-    `partly` is how many seeds have a value, of how many, where some have none. Such a mean is no
-    mean over the seeds: those without a value may be the worst.
+    `half_width` is that of its confidence interval (Student's t), or None for fewer than two seeds.
+    `partly` is the number of seeds with a value and the number of all seeds, if some have no value.
+    Such a mean does not represent all seeds, because those without a value may be the worst.
     """
 
     mean: float
@@ -117,12 +124,12 @@ class Estimate:
 
 
 def estimate(values: Sequence[float], missing: int = 0) -> Estimate:
-    """Return the mean of these values, where `missing` seeds more have none."""
+    """Return the mean of these values; `missing` further seeds have no value."""
     mean = float(np.mean(values))
     partly = (len(values), len(values) + missing) if missing else None
     if len(values) < 2:
         return Estimate(mean, None, partly)
-    from scipy.special import stdtrit  # it takes long to load, and most reports are of one seed
+    from scipy.special import stdtrit  # loading it takes long, and most reports have one seed
 
     degrees = len(values) - 1
     standard_error = np.std(values, ddof=1) / np.sqrt(len(values))
@@ -130,6 +137,6 @@ def estimate(values: Sequence[float], missing: int = 0) -> Estimate:
 
 
 def over_seeds(variant: Variant, figure: Callable[[dict[str, Any]], float | None]) -> Estimate | None:
-    """Return the estimate of a figure over the seeds for which it exists."""
+    """Return the mean of a figure over the seeds that have it."""
     values = [value for value in (figure(result.summary) for result in variant.results) if value is not None]
     return estimate(values, len(variant.results) - len(values)) if values else None

@@ -1,6 +1,6 @@
-"""A network as a figure: switches in layers by their tiers, hosts below them, links by their rates.
+"""Drawing of a network: switches in layers by tier, hosts below them, links by rate.
 
-Where there are many hosts, those of a switch are one mark, with their number.
+If there are many hosts, the hosts of a switch are drawn as one mark with their number.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from harness.report.plots import STYLE, colour, plain
 from topologies import Topology
 
-_MOST_HOSTS = 200  # that are drawn one by one
-_MOST_NAMES = 120  # of nodes
-_HOSTS = -1  # their layer
+_MOST_HOSTS = 200  # largest number of hosts that are drawn individually
+_MOST_NAMES = 120  # largest number of nodes with names
+_HOSTS = -1  # layer of hosts
 
 
 def drawn(topology: Topology, extension: str) -> bytes:
-    """Return a figure of a network, as a file of this kind (svg, pdf, png)."""
+    """Return a drawing of a network, as a file of this kind (svg, pdf, png)."""
     graph, sizes = _graph(topology)
     rates = sorted({values["rate_bps"] for _, _, values in graph.edges(data=True)})
     layers: defaultdict[int, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""The page: figures and plots of all runs, without anything to load from elsewhere."""
+"""Page of a report: figures and plots of all runs, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MOST_REPLAYS = 12
 
 @dataclass(frozen=True)
 class _Row:
-    """A line of the table: what it is called, where it is in a summary, and how it is written."""
+    """Row of the table: its name, the place of its value in a summary, and its format."""
 
     name: str
     figure: Quantity
     scale: float = 1
     digits: int = 1
-    best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
-    least: float | None = 0.0  # that the quantity can be, before it is scaled; None: there is no least
+    best: Callable[[list[float]], float] | None = None  # selects the variants' figure that is printed in bold
+    least: float | None = 0.0  # lower bound of the quantity before scaling; None: unbounded
     most: float | None = None
 
 
@@ -51,7 +51,7 @@ def _late(who: str) -> Quantity:
 
 
 def _difference(summary: dict[str, Any]) -> float | None:
-    """Return how far the mean FCT is from the virtual world's."""
+    """Return the relative difference of the mean FCT from the virtual world's."""
     agreement = summary.get("agreement")
     return agreement["difference"] if agreement and agreement["quantity"] == "mean FCT" else None
 
@@ -98,8 +98,9 @@ _ROWS = (
 )
 
 
-_PARTS = ("groups", "sizes")  # of summaries: figures of parts of the flows, by name
-# The same of each group of flows and each class by size, whose name comes before: words, key in there, and so on.
+_PARTS = ("groups", "sizes")  # keys of summaries with figures of parts of the flows, by name
+# Rows of each group of flows and each class by size; each name begins with that of the group or
+# class. A row has name, key in the part, and so on.
 _ROWS_OF_PARTS = (
     ("flows delivered", "flows_delivered", 1, 0, None),
     ("FCT p99 (µs)", "fct_ns.p99", 1e-3, 1, min),
@@ -117,7 +118,7 @@ _MOST_DIGITS = 4
 
 
 def _rows(variants: Sequence[Variant]) -> list[_Row]:
-    """Return the rows of every run, then those of the groups of flows and classes by size that any run has."""
+    """Return the rows of every run, followed by those of groups and classes that any run has."""
     summaries = [result.summary for variant in variants for result in variant.results]
     parts = dict.fromkeys((kind, name) for kind in _PARTS for summary in summaries for name in summary.get(kind, {}))
     return [*_ROWS, *(row for kind, name in parts for row in _rows_of_part(kind, name))]
@@ -129,10 +130,11 @@ def _rows_of_part(kind: str, name: str) -> list[_Row]:
 
 
 def _written(row: _Row, value: Estimate | None) -> str:
-    """Return mean and half width with as many digits; more where the half width would be lost, none where it is 0.
+    """Return mean and half width with the same number of decimal places.
 
-    An interval beyond the quantity's range is written by its ends within the range. A mean over some of the seeds says
-    over how many.
+    There are more places if the half width would be lost, and no half width if it is 0. An interval
+    beyond the quantity's range is written as its ends, limited to the range. A mean over some of
+    the seeds mentions their number.
     """
     if value is None:
         return "–"
@@ -154,7 +156,7 @@ def _written(row: _Row, value: Estimate | None) -> str:
 
 
 def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
-    """Return the best value, if its confidence interval overlaps no other's, and all are means over all seeds."""
+    """Return the best value if its confidence interval overlaps no other and all are means over all seeds."""
     known = [value for value in values if value is not None and value.half_width is not None]
     if any(value.partly for value in known):
         return None
@@ -166,7 +168,7 @@ def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
 
 @dataclass(frozen=True)
 class Cell:
-    """Cell of the table: the measurement, whether it leads, and the paper's number, if there is one."""
+    """Cell of the table: the measurement, whether it is the best, and the paper's number, if any."""
 
     text: str
     leads: bool
@@ -191,7 +193,7 @@ def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[C
 
 
 def _queues(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the worst few queues of each variant, of its first seed, without empty ones."""
+    """Return the longest queues of each variant in its first seed, without empty ones."""
     found = []
     for variant in comparison.variants:
         result = variant.results[0]
@@ -204,7 +206,7 @@ def _queues(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _marks(result: Result) -> dict[tuple[str, int], int]:
-    """Return the marks by switch and port, if links were recorded."""
+    """Return the number of marks by switch and port, if links were recorded."""
     if "links" not in result.tables:
         return {}
     total = result.table("links").groupby(["node", "port"], observed=True)["marked"].sum()
@@ -212,14 +214,17 @@ def _marks(result: Result) -> dict[tuple[str, int], int]:
 
 
 def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return (name, data in base64) of small runs, the first seed of each variant, and (name, why not) of others."""
+    """Return (name, data in base64) of small runs, and (name, reason) of runs that are not shown.
+
+    They are the first seed of each variant.
+    """
     found, left_out = [], []
     for variant in comparison.variants[:_MOST_REPLAYS]:
         result = variant.results[0]
         name = f"{variant.name}, seed {result.summary['seed']}"
         try:
             small = small_data(result)
-        except UserError as error:  # a topology of the user's own may be gone, and the rest of the report stands
+        except UserError as error:  # the user's own topology may be missing; the rest of the report is still valid
             left_out.append((name, str(error)))
             continue
         if small is not None:
@@ -284,7 +289,7 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
 
 @contextmanager
 def damage_named(results: Sequence[Result]) -> Iterator[None]:
-    """Raise UserError, if the block fails, for the first result whose files are damaged."""
+    """Raise UserError for the first result with damaged files if the block fails."""
     try:
         yield
     except UserError:

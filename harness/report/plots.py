@@ -1,4 +1,4 @@
-"""Style of all plots, and how they are written.
+"""Style and output of all plots.
 
 A colour has one meaning on a page. A variant has a colour of `COLOURS` in every figure. Parts of a
 variant (flows, places, groups of traffic, kinds of ports) have colours of `part_colours`, or their
@@ -26,11 +26,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from harness.report.figure_data import figure_table
 
-# Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is hard to see on white.
+# Okabe and Ito's palette, distinguishable with any colour vision. Its yellow is left out, because
+# it is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", "--", ":", "-.")  # for the second seven, and so on
+DASHES = ("-", "--", ":", "-.")  # each for seven variants
 MARKERS = ("o", "^", "s", "D")
-MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
+MAX_POINTS = 1500  # of a line; more are not visible, but an SVG would contain each of them
 STYLE = Path(__file__).with_name("report.mplstyle")
 
 _styles: ContextVar[tuple[Path, ...]] = ContextVar("_styles", default=(STYLE,))
@@ -40,7 +41,7 @@ _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
 def plain(name: str) -> str:
-    """Return a user's name for matplotlib, in which a dollar sign begins no formula."""
+    """Return a user's name for matplotlib, in which a dollar sign starts no formula."""
     return name.replace("$", r"\$")
 
 
@@ -63,7 +64,7 @@ def marker(index: int) -> str:
 
 
 def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
-    """Return at most MAX_POINTS points: the largest of each stretch, so that no peak is lost."""
+    """Return at most MAX_POINTS points: the largest of each interval, so that peaks are kept."""
     step = -(-len(times) // MAX_POINTS)
     if step <= 1:
         return times, values
@@ -75,7 +76,7 @@ def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
 def for_paper(file: Path) -> Iterator[None]:
     """Style figures for a column of a paper during the block.
 
-    They have this matplotlib style on top of p4cc's own, and their panels stand below each other.
+    This matplotlib style is applied on top of p4cc's own, and panels are below each other.
     """
     style, panels = _styles.set((*_styles.get(), file)), _side_by_side.set(1)
     try:
@@ -109,7 +110,7 @@ def plain_logarithmic(axis: Axis) -> None:
 
 
 def name_scales(axes: Axes) -> None:
-    """Say in an axis' label that its scale is logarithmic, which a reader may overlook."""
+    """Add a note to the label of a logarithmic axis, since readers may overlook the scale."""
     for axis in (axes.xaxis, axes.yaxis):
         label = axis.get_label_text()
         if axis.get_scale() in ("log", "symlog") and label:
@@ -119,11 +120,11 @@ def name_scales(axes: Axes) -> None:
 def svg(figure: Figure, file: Path | None = None) -> str:
     """Return the figure as an SVG element for a page, drawn once.
 
-    `file` is written with the whole document, and one beside it with the numbers, as CSV.
+    The complete document is written to `file`, and the numbers are written as CSV beside it.
     """
     text = io.StringIO()
     with styled(), warnings.catch_warnings():
-        # The text is drawn by what shows the SVG, with fonts of its own.
+        # The viewer of the SVG renders text with its own fonts.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
     document = text.getvalue()

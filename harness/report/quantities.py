@@ -11,7 +11,7 @@ Quantity = Callable[[dict[str, Any]], float | None]
 
 @dataclass(frozen=True)
 class At:
-    """The value under a key of a summary; a dot separates the key's parts. None where there is none."""
+    """Value under a key of a summary, whose parts are separated by dots; None if it is absent."""
 
     key: str
 
@@ -24,7 +24,7 @@ class At:
 
 @dataclass(frozen=True)
 class OfFlows(At):
-    """Count of queue pairs, as `At`; None for a run of collectives alone, which has no queue pairs."""
+    """Count of queue pairs, like `At`; None for a run with collectives alone."""
 
     def __call__(self, summary: dict[str, Any]) -> float | None:
         return super().__call__(summary) if summary["flows"] else None
@@ -32,7 +32,7 @@ class OfFlows(At):
 
 @dataclass(frozen=True)
 class AllDone(At):
-    """Figure of a run in which all flows were done at its end, as `At`; None for others."""
+    """Figure of a run in which all flows were done at its end, like `At`; None for others."""
 
     def __call__(self, summary: dict[str, Any]) -> float | None:
         """Return the value in this summary."""
@@ -40,7 +40,7 @@ class AllDone(At):
 
 
 def worst_queue(key: str) -> Quantity:
-    """Return how to read this value of the queue that held most."""
+    """Return a function that reads this value for the longest queue."""
 
     def find(summary: dict[str, Any]) -> float | None:
         worst = summary.get("queues", {}).get("worst", [])

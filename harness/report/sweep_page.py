@@ -1,6 +1,6 @@
 """Page of a sweep: tables of all runs, and plots of completion times over the values of its first axis.
 
-Where runs have collectives and no flows, effective bandwidth and latencies take the place of completion times.
+If runs have collectives and no flows, effective bandwidth and latencies replace completion times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.report.groups import Comparison, Estimate, Variant, estimate
 from harness.report.plots import line, plain, plain_logarithmic, styled, svg
 
 ALL = "all flows"
-_MAX_CLASSES = 4  # flows of more sizes are not told apart
+_MAX_CLASSES = 4  # largest number of flow sizes that have a class each
 _FIGURES = ("flows", "flows_delivered", "last_delivery_ns", "goodput_bps")
 _COLLECTIVES = ("operations", "unanswered", "repeats", "cycles", "effective_bandwidth")
 
@@ -43,7 +43,7 @@ class Entry:
 
 
 def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Return a row for each run: variant, values, seed, folder, end, figures of its summary."""
+    """Return a row for each run: variant, values, seed, folder, reason of the end, figures of its summary."""
     rows = []
     for entry in entries:
         summary = entry.result.summary
@@ -74,7 +74,10 @@ def _of_collectives(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Return a row for each run and class of flows (all, and each size if there are few): number, FCTs in ns."""
+    """Return a row for each run and class of flows: number of flows, and FCTs in ns.
+
+    Classes are all flows, and each size if there are few sizes.
+    """
     rows = []
     for entry in entries:
         flows = entry.result.flows
@@ -85,14 +88,14 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
         for name, members in classes.items():
             row = {"variant": entry.variant, **entry.values, "seed": entry.result.summary["seed"], "class": name}
             row["flows"] = int(members["fct_ns"].notna().sum())
-            # NaN where no flow was done: there is no mean over seeds then.
+            # NaN if no flow finished; then there is no mean over seeds.
             found = {f"fct_{k}_ns": math.nan if v is None else v for k, v in distribution(members["fct_ns"]).items()}
             rows.append({**row, **found})
     return pd.DataFrame(rows)
 
 
 def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], column: str) -> None:
-    """Draw a line for each variant and each combination of the other axes' values; means over seeds."""
+    """Draw a line for each variant and each combination of other axes' values: means over seeds."""
     for i, (key, rows) in enumerate(fct.groupby(["variant", *others], sort=False)):
         label = ", ".join([str(key[0]), *(f"{name} {value}" for name, value in zip(others, key[1:], strict=True))])
         x: list[Any] = list(rows[axis].unique())
@@ -108,12 +111,12 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
 
 
 def _estimate(values: list[float]) -> Estimate:
-    """Return the mean over seeds; NaN where one of them has no flow that was done."""
+    """Return the mean over seeds; NaN if a seed has no finished flow."""
     return Estimate(math.nan, None) if not values or any(map(math.isnan, values)) else estimate(values)
 
 
 def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str, Figure]]:
-    """Name -> (caption, figure): mean, 99% and 99.9% FCT of each class over the first axis."""
+    """Return captions and figures by name: mean, 99% and 99.9% FCT of each class over the first axis."""
     axis, *others = axes_names
     found = {}
     for name in fct["class"].unique():
@@ -129,9 +132,10 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
 
 
 def _together(entries: Sequence[Entry]) -> Comparison:
-    """Return a comparison of all runs; those that differ only by seed are one variant.
+    """Return a comparison of all runs; runs that differ only by seed are one variant.
 
-    It is named by protocol and values, and by the variant too where a protocol has several of the same values.
+    A variant is named by protocol and values, and also by the sweep's variant if a protocol has
+    several with the same values.
     """
     varied = [axis for axis in entries[0].values if len({str(entry.values[axis]) for entry in entries}) > 1]
     places = []
@@ -176,7 +180,7 @@ def write_sweep(
 ) -> None:
     """Write runs.csv, fct.csv, sweep.html and plots/ into a folder.
 
-    `named_claims`: the papers' that it is about.
+    `named_claims` are the claims of papers that the sweep belongs to.
     """
     runs, fct = runs_table(entries), fct_table(entries)
     runs.to_csv(folder / "runs.csv", index=False)

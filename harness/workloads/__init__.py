@@ -1,4 +1,7 @@
-"""Traffic: which host sends how much to which, and when. One file a workload here, found and registered by name."""
+"""Traffic: who sends how much to whom, and when.
+
+Each workload is a file in this package, found and registered by name.
+"""
 
 from harness.workloads.base import Flow, Traffic, WorkloadParameters, build, collectives, groups, names, parameters
 

@@ -19,14 +19,16 @@ from topologies import Host
 class RingAllReduce(WorkloadParameters):
     """Ring all-reduce.
 
-    `size_bytes` is the vector that every host contributes. The ring's order is that of the addresses, random,
-    or a host of each rack in turn. Several rings have the same order, and queue pairs of their own.
+    `size_bytes` is the vector that every host contributes. The ring's order is that of the
+    addresses, random, or a host of each rack in turn. Several rings have the same order, but
+    separate queue pairs.
     """
 
-    hosts: Annotated[int, Field(ge=2)] | None = None  # how many take part; none: all
+    hosts: Annotated[int, Field(ge=2)] | None = None  # number of hosts that take part; none: all
     size_bytes: Size = 4_000_000  # the vector of each host
-    order: Literal["addresses", "random", "racks in turn"] = "addresses"  # of the ring
-    # Each has as much of the vector; on servers with several NICs each takes another one.
+    order: Literal["addresses", "random", "racks in turn"] = "addresses"  # order of the ring
+    # Number of rings. Each has an equal part of the vector; on servers with several NICs each takes
+    # another NIC.
     rings: Annotated[int, Field(ge=1, le=256)] = 1
 
     def generate(self, setting: Setting) -> Traffic:
@@ -60,7 +62,7 @@ class _Ring(Traffic):
         self._place = {host: i for i, host in enumerate(ring)}
         self._chunk_bytes = chunk_bytes
         self._steps = 2 * (len(ring) - 1)
-        self._sent = dict.fromkeys(ring, 0)  # steps that a host has sent and seen acknowledged
+        self._sent = dict.fromkeys(ring, 0)  # steps of a host that were sent and acknowledged
         self._received = dict.fromkeys(ring, 0)
         self._started = dict.fromkeys(ring, 1)
         self._end_ns: int | None = None
@@ -100,7 +102,7 @@ class _Ring(Traffic):
 
 
 class _Rings(Traffic):
-    """Several rings at once. Each is told of its own flows, which it knows by their queue pairs."""
+    """Several rings at once; each gets the events of its own flows, by their queue pairs."""
 
     def __init__(self, rings: Sequence[_Ring]) -> None:
         self._rings = rings

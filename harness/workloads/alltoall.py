@@ -14,9 +14,9 @@ from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParamet
 class AllToAll(WorkloadParameters):
     """Host i sends to i+1, i+2, ... (modulo `hosts`), with `window` transfers unacknowledged at any time."""
 
-    hosts: Annotated[int, Field(ge=2)] | None = None  # how many take part; none: all
-    size_bytes: Size = 100_000  # what each host sends to each other one
-    window: Annotated[int, Field(ge=1)] = 4  # transfers that a host has unacknowledged at a time
+    hosts: Annotated[int, Field(ge=2)] | None = None  # number of hosts that take part; none: all
+    size_bytes: Size = 100_000  # bytes that each host sends to each other host
+    window: Annotated[int, Field(ge=1)] = 4  # unacknowledged transfers of a host at a time
 
     def generate(self, setting: Setting) -> Traffic:
         hosts = setting.hosts if self.hosts is None else self.hosts

@@ -1,11 +1,13 @@
-"""Attacks on performance isolation: flows broken up so that congestion control never gets hold of them.
+"""Attacks on performance isolation: flows are broken up to evade congestion control.
 
 A user who may open queue pairs at will can have one message sent by several of them (thesis, chapter 3):
 
-parallel    all pieces start with the flow: per-QP fairness counts each of them (3.5.1)
-staggered   a piece starts every `gap_ns`: each is sent at line rate before there is word of congestion (3.5.2)
+parallel    all pieces start with the flow: per-QP fairness counts each of them (3.5.1) staggered
+a piece starts every `gap_ns`: each is sent at line rate before there is feedback on congestion
+(3.5.2)
 
-An attack rewrites any workload's flows. The world knows pieces only; a flow is over when its last piece is.
+An attack rewrites any workload's flows. The world only has pieces; a flow ends when its last piece
+ends.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 class Attack:
     """Attack: flows of at least `over_bytes` from these hosts, by index, are broken into pieces.
 
-    They have `piece_bytes` each, or there are `pieces` of them. With the kind `none` they are called
-    attackers' all the same.
+    Either each piece has `piece_bytes`, or there are `pieces` of them. With kind `none` flows stay
+    as they are, but are attributed to attackers and victims.
     """
 
     kind: Literal["none", "parallel", "staggered"]
@@ -38,7 +40,7 @@ class Attack:
     gap_ns: int
 
     def resolved(self) -> dict[str, Any]:
-        """Return the values that a scenario may omit."""
+        """Return the attack with values for keys that a scenario may omit."""
         return {"over_bytes": self.over_bytes, "piece_bytes": self.piece_bytes, "gap_ns": self.gap_ns}
 
     def aims_at(self, flow: Flow) -> bool:
@@ -57,7 +59,7 @@ class Attack:
     def pieces_of(self, flow: Flow) -> int:
         """Return the number of pieces of a flow.
 
-        Raises UserError for more than can be held.
+        Raises UserError if there are too many.
         """
         count, _, _ = self._cut(flow)
         if count > MAX_FLOWS:
@@ -67,8 +69,8 @@ class Attack:
     def broken_up(self, flow: Flow) -> Iterator[Flow]:
         """Yield the pieces of a flow, each on a queue pair of its own.
 
-        Of a flow that stops at a time none starts later, and in a staggered attack each stops when the next one starts:
-        there is always more to send, by one queue pair at a time.
+        If a flow stops at a given time, no piece starts later. In a staggered attack on such a flow
+        each piece stops when the next one starts, so there is always one queue pair that sends.
         """
         count, size_bytes, gap_ns = self._cut(flow)
         for i in range(count):
@@ -77,7 +79,7 @@ class Attack:
             stop_ns = flow.stop_ns
             if stop_ns is not None and gap_ns:
                 stop_ns = min(stop_ns, start_ns + gap_ns)
-            incast = flow.incast if i == 0 else None  # one message of the host announces the group
+            incast = flow.incast if i == 0 else None  # the host announces the group with one message only
             piece = copy(flow)
             piece.size_bytes, piece.start_ns, piece.stop_ns = own_bytes, start_ns, stop_ns
             piece.qp, piece.incast = None, incast
@@ -87,22 +89,22 @@ class Attack:
 def attacked(traffic: Traffic, attack: Attack) -> Traffic:
     """Return the traffic under an attack.
 
-    Raises UserError for more pieces than can be held.
+    Raises UserError if there are too many pieces.
     """
     broken = _Attacked(traffic, attack)
-    # A fixed list of flows stays one: worlds know that nothing comes of a delivery.
+    # A fixed list of flows remains one, so that worlds know that deliveries have no consequences.
     made = Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
     made.failed_links = traffic.failed_links
     return made
 
 
 class _Attacked(Traffic):
-    """Tells the workload of its flows when all of their pieces are there."""
+    """Traffic that reports a flow to its workload when all of the flow's pieces are there."""
 
     def __init__(self, traffic: Traffic, attack: Attack) -> None:
         self._traffic = traffic
         self._attack = attack
-        self._known = 0  # flows
+        self._known = 0  # number of flows
         self._undelivered: dict[int, int] = {}  # pieces, by flow
         self._uncompleted: dict[int, int] = {}
         self._sent_bytes: dict[int, int] = {}
@@ -157,7 +159,7 @@ class _Attacked(Traffic):
             return ()
         del self._uncompleted[flow.number]
         whole = _whole(flow)
-        whole.size_bytes = self._sent_bytes.pop(flow.number)  # less than was asked for if it was stopped
+        whole.size_bytes = self._sent_bytes.pop(flow.number)  # less than the requested size if it was stopped
         return self._pieces_of(self._traffic.on_completed(whole, now_ns))
 
     def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 MAX_SIZE_BYTES = 2**40
 MAX_TIME_NS = 2**61
-ENDLESS_BYTES = 2**39  # of a flow that ends with the run, or is stopped: at 100 Gb/s more than ten seconds
+ENDLESS_BYTES = 2**39  # size of a flow that runs to the end or is stopped: over ten seconds at 100 Gb/s
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=MAX_TIME_NS)]
 
 Role = Literal["attacker", "victim"]
 
-NONE = "none"  # the workload of a scenario whose flows are those of its groups
+NONE = "none"  # the workload of a scenario that has only flows of groups
 
-MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
+MAX_FLOWS = 2_000_000  # limit at the start of a run; a flow takes some 500 bytes
 
 
 @dataclass(slots=True)
@@ -43,10 +43,11 @@ class Flow:
 
     `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
 
-    With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
-    A flow with further destinations is over when each of them has all of it (a multicast); one with further sources is
-    sent by each of them (a reduction). Under an attack (`harness/workloads/attack.py`) what is handed to the world are
-    pieces of flows, each a flow that says what it is a part of.
+    With `stop_ns` a flow sends until then, and `size_bytes` is only an upper bound; afterwards it
+    is the number of bytes sent. A flow with further destinations is a multicast, which ends when
+    each of them has all of it. A flow with further sources is a reduction, which each of them
+    sends. Under an attack (`harness/workloads/attack.py`) what is handed to the world are pieces of
+    flows, each a flow that says what it is a part of.
     """
 
     source: int
@@ -56,19 +57,22 @@ class Flow:
     group: str = ""
     qp: str | None = None
     stop_ns: int | None = None
-    index: int = -1  # given when the flow is handed to the world, from 0
-    # Of an incast that is announced: its number, and the hosts that send in it.
+    index: int = -1  # number from 0, set when the world gets the flow
+    # Number and senders of an announced incast that the flow is a part of.
     incast: tuple[int, tuple[int, ...]] | None = None
-    priority: int | None = None  # the class of its queue pair's data; None: the scenario's
+    priority: int | None = None  # class of its queue pair's data; None: the scenario's
     further_sources: tuple[int, ...] = ()
     further_destinations: tuple[int, ...] = ()
-    role: Role | None = None  # where the scenario tells attackers from victims
-    whole: Flow | None = None  # what this is a piece of
-    pieces: int = 1  # of which this flow consists
-    part: str = ""  # the scenario's group that it is of; "": the scenario's own workload
+    role: Role | None = None  # set if the scenario distinguishes attackers and victims
+    whole: Flow | None = None  # the flow that this one is a piece of
+    pieces: int = 1  # number of pieces of this flow
+    part: str = ""  # the scenario's group that it belongs to; "": the scenario's own workload
 
     def __copy__(self) -> Flow:
-        """Return a copy in a tenth of the default's time: an attack copies each of a workload's flows."""
+        """Return a copy.
+
+        This takes a tenth of the default's time, and an attack copies each of a workload's flows.
+        """
         made = object.__new__(type(self))
         for name in self.__slots__:
             setattr(made, name, getattr(self, name))
@@ -76,7 +80,7 @@ class Flow:
 
     @property
     def number(self) -> int:
-        """Number from 0, in the order in which the workload makes flows, in one piece or not."""
+        """Number from 0, in the order in which the workload makes flows, whether broken up or not."""
         return self.index if self.whole is None else self.whole.index
 
     @property
@@ -91,8 +95,9 @@ class Flow:
 class Traffic:
     """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done.
 
-    `assignments` are what hosts do beyond flows, by host: their collectives. `failed_links` are down from the
-    beginning, by the names of the nodes at their ends: files of other simulators say so beside their flows.
+    `assignments` are the collectives of hosts, by host. `failed_links` are down from the beginning;
+    they are named by the nodes at their ends. Traffic files of other simulators may declare such
+    links.
     """
 
     failed_links: Sequence[tuple[str, str]] = ()
@@ -103,41 +108,42 @@ class Traffic:
 
     @property
     def follows_deliveries(self) -> bool:
-        """True if flows may start because others are delivered."""
+        """True if flows may start because other flows are delivered."""
         return type(self).on_delivered is not Traffic.on_delivered
 
     @property
     def follows_completions(self) -> bool:
-        """True if flows may start because others are acknowledged."""
+        """True if flows may start because other flows are acknowledged."""
         return type(self).on_completed is not Traffic.on_completed
 
     @property
     def independent(self) -> bool:
-        """Hosts meet in frames only: nothing starts at one because of what was done at another."""
+        """True if hosts interact through frames only, so that events at a host start no flow at another one."""
         return not self.follows_deliveries and not self.follows_completions
 
     @property
     def local(self) -> bool:
-        """True if a host's reports make flows start at that host only.
+        """True if events at a host start flows at that host only.
 
-        Then `on_delivered` answers with flows from the destination, and `on_completed` with flows from the source.
+        Then `on_delivered` returns flows from the destination, and `on_completed` returns flows
+        from the source.
         """
         return self.independent
 
     @property
     def flow_bytes(self) -> int | None:
-        """Bytes that all flows' senders send, including later flows; None: unknown before the run.
+        """Bytes that the senders of all flows send, including later flows; None if unknown before the run.
 
-        It is asked for before the first flow is done.
+        It is read before the first flow is done.
         """
         return _sent_bytes(self.flows) if self.independent else None
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """Return the flows that start, not before `now_ns`, because every receiver has all of `flow`."""
+        """Return the flows that start, not before `now_ns`, after every receiver has all of `flow`."""
         return ()
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """Return the flows that start because every sender has the acknowledgement of all of `flow`."""
+        """Return the flows that start after every sender has the acknowledgement of all of `flow`."""
         return ()
 
     def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
@@ -146,13 +152,13 @@ class Traffic:
     def summary(self) -> dict[str, Any]:
         """Return the workload's measurements beyond flows, after the run.
 
-        A run fails for each line in a list of `mistakes`: what came out otherwise than it had to.
+        A run fails if there is a list of `mistakes` with wrong results.
         """
         return {}
 
 
 def _sent_bytes(flows: Iterable[Flow]) -> int | None:
-    """Return the total bytes that flows send; None if a flow ends by the clock."""
+    """Return the total bytes that flows send; None if a flow ends at a given time."""
     total = 0
     for flow in flows:
         if flow.stop_ns is not None:
@@ -163,7 +169,7 @@ def _sent_bytes(flows: Iterable[Flow]) -> int | None:
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of a workload: network, its own random numbers, and the folder of relative paths."""
+    """Context of a workload: network, random numbers of its own, and the base folder of relative paths."""
 
     topology: Topology
     rng: random.Random
@@ -181,18 +187,18 @@ class WorkloadParameters(Table):
     def generate(self, setting: Setting) -> Traffic: ...
 
     def groups(self, setting: Setting) -> Sequence[tuple[int, tuple[int, ...]]]:
-        """Return source and destinations of every flow that has several, which switches learn before the run."""
+        """Return the source and destinations of every flow with several of them, for the switches' entries."""
         return ()
 
     def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
-        """Return the groups whose writes the switches replicate and whose reads they combine, numbered."""
+        """Return the groups whose operations the switches replicate and combine, numbered."""
         return ()
 
 
 class TimedParameters(WorkloadParameters):
-    """Parameters of a workload whose flows start at times that are given, by the scenario or a file."""
+    """Parameters of a workload whose flows start at times given by the scenario or a file."""
 
-    start_at_zero: bool = False  # the first flow starts at 0, and all others are as much earlier
+    start_at_zero: bool = False  # shift all start times so that the first flow starts at 0
 
 
 def _moved_to_zero(traffic: Traffic) -> None:
@@ -214,11 +220,12 @@ parameters = REGISTRY.find
 def build(
     name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path, group: str = ""
 ) -> Traffic:
-    """Return the traffic of one run: the same for the same seed, whatever else differs.
+    """Return the traffic of one run, which depends only on the workload, the network and the seed.
 
     Raises UserError.
 
-    That of a `group` of the scenario has random numbers of its own. Workload `none` alone may have no flows.
+    The traffic of a `group` of the scenario has random numbers of its own. Only workload `none` may
+    have no flows.
     """
     model = validate(parameters(name), values, f"groups.{group}.workload" if group else "workload")
     rng = random.Random(f"workload {seed} {group}" if group else f"workload {seed}")
@@ -233,7 +240,7 @@ def build(
 def groups(
     name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the multicast groups of the same traffic, each once.
+    """Return the distinct multicast groups of the same traffic.
 
     Raises UserError.
     """
@@ -249,7 +256,7 @@ def collectives(
 ) -> list[CollectiveGroup]:
     """Return the groups of the same traffic's collectives.
 
-    Raises UserError for what this network cannot serve.
+    Raises UserError for groups that this network cannot serve.
     """
     model = validate(parameters(name), values, "workload")
     wanted = list(model.collectives(Setting(topology, random.Random(f"workload {seed}"), folder)))
@@ -263,7 +270,7 @@ def collectives(
 
 
 def expect_flows(key: str, count: int) -> None:
-    """Raise UserError if a workload would make more flows than can be held."""
+    """Raise UserError if a workload would make too many flows for the memory."""
     if count > MAX_FLOWS:
         raise UserError(f"workload.{key}: makes about {count:.2g} flows; expected at most {MAX_FLOWS}")
 

@@ -1,13 +1,15 @@
-"""Chakra execution traces (MLCommons): a file a rank, of nodes that compute, send, receive or take part in collectives.
+"""Chakra execution traces (MLCommons): a file for each rank, with nodes that compute, send or receive.
 
-A file is a row of protobuf messages, each behind its length: the trace's metadata, then the nodes; it may be packed by
-gzip. What is read of them is declared below; all else is passed over. Nodes wait for their data dependencies, and those
-that have none for their control dependencies. Those with `is_cpu_op` compute on the host's processor, others on its
-accelerator, one at a time on each; loads and stores take their time on a third. What PyTorch calls a collective on the
-processor computes, too: it launches the accelerator's, which is a node of its own. The collectives of a group are the
-same for all its members, in the order of their files; `comm_size` is what a rank puts in, in bytes: all that is reduced
-or sent to others, of an all-gather or a gather its own part. PyTorch's traces list the ranks of each group in a node
-`process_group:init`.
+Nodes may also take part in collectives. A file is a sequence of protobuf messages, each preceded by
+its length: the trace's metadata, then the nodes. It may be compressed by gzip. The fields that are
+read are declared below; all others are skipped. Nodes wait for their data dependencies, and nodes
+without these for their control dependencies. Those with `is_cpu_op` compute on the host's
+processor, others on its accelerator, one at a time on each; loads and stores take their time on a
+third. A collective of PyTorch on the processor counts as computing: it launches the accelerator's
+collective, which is a node of its own. All members of a group have the same collectives, in the
+order of their files. `comm_size` is the input of a rank in bytes: everything that is reduced or
+sent to others, or for an all-gather or a gather the rank's own part. PyTorch's traces list the
+ranks of each group in a node `process_group:init`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
 _BUFFER_BYTES = 1 << 20
-_MOST_OF_VARINT = 10  # bytes
+_MOST_OF_VARINT = 10  # of the length in front of a message
 _METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 4, 5, 6, 7  # types of nodes
 _COLLECTIVES: Mapping[int, Collective] = {
     0: "all-reduce",
@@ -57,16 +59,16 @@ _COLLECTIVES: Mapping[int, Collective] = {
     6: "all-to-all",
     7: "reduce-scatter",
     8: "reduce-scatter",
-    9: "all-reduce",  # a barrier, of a byte
+    9: "all-reduce",  # a barrier, as an all-reduce of a byte
 }
 _BARRIER = 9
-_OF_EACH = ("all-gather", "gather")  # `comm_size` is a rank's part of what these make
-_GROUPS_OF_PYTORCH = "process_group:init"  # in the name of the node that lists them
-_GZIP = b"\x1f\x8b"  # how such files begin
-_FIRST_TAG = 1 << 64  # of a collective's messages; those of a trace are below
+_OF_EACH = ("all-gather", "gather")  # collectives whose `comm_size` is a rank's part of the result
+_GROUPS_OF_PYTORCH = "process_group:init"  # name of the node that lists the groups
+_GZIP = b"\x1f\x8b"  # beginning of compressed files
+_FIRST_TAG = 1 << 64  # of collectives' messages; the tags of a trace are smaller
 
 _Field = descriptor_pb2.FieldDescriptorProto
-# (name, number, type) of what is read; a type in a list is repeated.
+# (name, number, type) of the fields that are read; a type in a list is repeated.
 _FIELDS: Mapping[str, tuple[tuple[str, int, Any], ...]] = {
     "Metadata": (("version", 1, _Field.TYPE_STRING),),
     "Inputs": (("values", 1, _Field.TYPE_STRING),),
@@ -130,12 +132,16 @@ def message_class(name: str) -> type[Message]:
 
 @register("chakra")
 class ChakraTrace(WorkloadParameters):
-    """Rank r is host r. The step time is that of the whole trace."""
+    """Trace whose rank r is host r.
+
+    The step time is that of the whole trace.
+    """
 
     file: str  # relative to the scenario; `{rank}` stands for the number of each rank, from 0
-    # A JSON file with the ranks of each process group by name; none: what the trace says, or all are in every group.
+    # JSON file with the ranks of each process group by name; none: the groups of the trace, or all
+    # ranks are in every group.
     process_groups: str | None = None
-    algorithm: Algorithm = "ring"  # of the collectives
+    algorithm: Algorithm = "ring"  # of collectives
 
     def generate(self, setting: Setting) -> Traffic:
         if "{rank}" not in self.file:
@@ -158,7 +164,8 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 def _groups(path: Path) -> dict[str, list[int]]:
     try:
         found = json.loads(read_text(path))
-    except (UserError, ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of 5,000 digits
+    # ValueError is raised for invalid JSON and for a number of 5,000 digits.
+    except (UserError, ValueError, RecursionError) as error:
         raise UserError(f"workload.process_groups: {path}: {error}") from None
     if not isinstance(found, dict) or not all(
         isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks) for ranks in found.values()
@@ -168,9 +175,9 @@ def _groups(path: Path) -> dict[str, list[int]]:
 
 
 def nodes(path: Path) -> Iterator[Any]:
-    """Yield the nodes of a trace, as they are read.
+    """Yield the nodes of a trace while it is read.
 
-    Raises UserError for a file that is none.
+    Raises UserError for a file that is no trace.
     """
     try:
         with opened(path) as file, _unpacked(file) as stream:
@@ -199,7 +206,7 @@ def nodes(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
-    """Yield the contents of a trace, packed or not, member after member, without all of it in memory."""
+    """Yield the contents of a trace in parts, decompressed if necessary, member by member."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
@@ -210,7 +217,7 @@ def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def _varint(stream: BinaryIO) -> int | None:
-    """Return a length; None: there is nothing more.
+    """Return a length; None at the end of the file.
 
     Raises DecodeError.
     """
@@ -231,9 +238,9 @@ def _varint(stream: BinaryIO) -> int | None:
 
 
 def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
-    """Return the process groups in a PyTorch node: a Python list with a text of JSON in it.
+    """Return the process groups in a PyTorch node: a Python list with JSON text in it.
 
-    [] is all ranks.
+    [] stands for all ranks.
     """
     try:
         listed = [group for part in ast.literal_eval(text) for group in json.loads(part)]
@@ -246,7 +253,7 @@ def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
 
 
 _Wait = tuple[int, tuple[int, ...], tuple[int, ...]]  # a node, and its data and control dependencies
-# By name and ranks of a group: of each member, each of its collectives' begin, end, and what it is.
+# By name and ranks of a group: begin, end and description of each collective of each member.
 _Collectives = dict[tuple[str, tuple[int, ...]], list[list[tuple[int, int, Any]]]]
 
 
@@ -255,7 +262,7 @@ class _Reader:
         self.schedule = Schedule(len(files))
         self._groups = [dict(groups) for _ in files]  # by rank
         self._given = bool(groups)
-        self._begins: list[dict[int, int]] = [{} for _ in files]  # operation that a node begins with, by rank and id
+        self._begins: list[dict[int, int]] = [{} for _ in files]  # first operation of a node, by rank and id
         self._ends: list[dict[int, int]] = [{} for _ in files]
         collectives: _Collectives = {}
         for rank, path in enumerate(files):
@@ -323,7 +330,10 @@ class _Reader:
         self._ends[rank].setdefault(node.id, made)
 
     def _group(self, where: str, rank: int, attributes: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
-        """Name and ranks of a collective's group: all ranks, if it has no name, or nobody says who is in which."""
+        """Return name and ranks of a collective's group.
+
+        All ranks are in it if it has no name or its ranks are unknown.
+        """
         name = str(attributes.get("pg_name", attributes.get("comm_group", "")))
         known = self._groups[rank]
         if not name or not known:
@@ -337,7 +347,8 @@ class _Reader:
 
     def _connect(self, path: Path, rank: int, waits: Iterable[_Wait]) -> None:
         for node, data_deps, ctrl_deps in waits:
-            # In PyTorch's traces control dependencies are callers: not all are written, and some are the node itself.
+            # In PyTorch's traces control dependencies are callers. Not all are written, and some
+            # are the node itself.
             callers = () if data_deps else [one for one in ctrl_deps if one != node and one in self._ends[rank]]
             for other in dict.fromkeys((*callers, *data_deps)):
                 if other not in self._ends[rank]:
@@ -351,7 +362,7 @@ class _Reader:
         algorithm: Algorithm,
         tags: Iterator[int],
     ) -> None:
-        """Add the collectives of one group: the n-th of each member are one, with a tag of its own in the trace."""
+        """Add the collectives of one group: the n-th of each member are one, with a tag of its own."""
         for number, each in enumerate(zip(*members, strict=False)):
             if len({what for _, _, what in each}) > 1:
                 kinds = "; ".join(
@@ -371,7 +382,7 @@ class _Reader:
 def _number(where: str, attributes: Mapping[str, Any], name: str, allowed: range = range(MAX_SIZE_BYTES)) -> int:
     value = attributes.get(name)
     try:
-        if isinstance(value, str):  # as some tracers write
+        if isinstance(value, str):  # some tracers write text
             number = whole(where, value, most=allowed.stop, least=allowed.start)
         else:
             number = int(value)  # type: ignore[arg-type]  # or nothing

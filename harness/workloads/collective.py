@@ -1,4 +1,7 @@
-"""Collectives in the network: groups of hosts that reduce and replicate vectors by reads and writes to all of them."""
+"""Collectives in the network: groups of hosts that reduce and replicate vectors.
+
+They do so by reads and writes to all members.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ if TYPE_CHECKING:
     from harness.workloads.collective_record import CollectiveReport
 
 PACKET_BYTES = 128
-UNIT_BYTES = 16  # of addresses
+UNIT_BYTES = 16  # addresses count these units
 FLIT_BITS = 128
-MAX_OPERATIONS = 4_000_000  # of a run
-_SEVERAL = (ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER)  # whose initiators divide the vector
+MAX_OPERATIONS = 4_000_000  # limit of a run
+_SEVERAL = (ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER)  # kinds whose initiators divide the vector
 _PAIRWISE = (UNICAST_READ, UNICAST_WRITE)
 Kind = Literal[
     "all_reduce", "reduce", "broadcast", "all_gather", "barrier", "random", "unicast_read", "unicast_write",
@@ -51,31 +54,36 @@ Numbers = NDArray[Any]
 
 
 class Application(Table):
-    """A group of hosts and what they do, all of them the same.
+    """Group of hosts with their common application.
 
-    Either `operations` of each initiator (transactions of an all-reduce: a read and a write), or the `size_bytes` of
-    the whole vector. Of `initiators`, evenly spread over the members, each has a slice; none given: all members, or
-    one for a broadcast. In unicast reads and writes members with even ranks initiate, towards the next rank.
+    Its size is given by the `operations` of each initiator (for an all-reduce, transactions of a
+    read and a write), or by the `size_bytes` of the whole vector. Each of the `initiators`, evenly
+    spread over the members, has a slice. By default all members initiate, or one for a broadcast.
+    In unicast reads and writes members with even ranks initiate operations with the next rank.
 
-    Kind `random` has `sets` of operations, as many as `set_operations` says from least to most, with a pause of
-    `idle_cycles` before each but the first; each operation is a read or a write with equal chance. Every
-    `unicast_every`-th set is of unicast operations, `unicast_factor` times as many, towards one host.
+    Kind `random` has `sets` of operations, each with a number of operations in the range
+    `set_operations`, and with a pause of `idle_cycles` before each but the first. Each operation is
+    a read or a write with equal probability. Every `unicast_every`-th set has unicast operations,
+    `unicast_factor` times as many, towards one host.
     """
 
-    kind: Kind = "all_reduce"  # what they do
-    hosts: Annotated[int, Field(ge=1)] | None = None  # how many take part; none: all that other applications leave
-    members: Annotated[tuple[int, ...], Field(strict=False)] = ()  # or which hosts take part, by index
-    operations: Annotated[int, Field(ge=1, le=1 << 20)] | None = None  # of each initiator
-    size_bytes: Size | None = None  # of the whole vector
-    initiators: Annotated[int, Field(ge=1)] | None = None  # how many members have a slice
-    operator: Literal["sum", "min", "max", "and", "or", "xor"] = "sum"  # what combines contributions
-    window: Annotated[int, Field(ge=1)] = 128  # of sequences that an initiator may have under way, by kind: slots
-    first_sequence: Annotated[int, Field(ge=1, le=1 << 30)] = 1  # of each initiator, from 1
-    sets: Annotated[int, Field(ge=1, le=10_000)] = 10  # of kind random: how many sets of operations
-    set_operations: Range = (64, 256)  # of kind random: the least and the most operations of a set
-    idle_cycles: Range = (5_000, 10_000)  # of kind random: the least and the most before a set
-    unicast_every: Annotated[int, Field(ge=0)] = 0  # of kind random: a unicast set comes once in so many; 0: never
-    unicast_factor: Annotated[int, Field(ge=1)] = 5  # of kind random: so many times the operations, in a unicast set
+    kind: Kind = "all_reduce"  # kind of operation
+    # Number of hosts that take part; none: all that other applications leave.
+    hosts: Annotated[int, Field(ge=1)] | None = None
+    # Instead of hosts: which hosts take part, by index.
+    members: Annotated[tuple[int, ...], Field(strict=False)] = ()
+    operations: Annotated[int, Field(ge=1, le=1 << 20)] | None = None  # number of operations of each initiator
+    size_bytes: Size | None = None  # size of the whole vector
+    initiators: Annotated[int, Field(ge=1)] | None = None  # number of members that have a slice
+    operator: Literal["sum", "min", "max", "and", "or", "xor"] = "sum"  # operator that combines contributions
+    window: Annotated[int, Field(ge=1)] = 128  # sequences in progress of an initiator, by kind of operation: slots
+    first_sequence: Annotated[int, Field(ge=1, le=1 << 30)] = 1  # first sequence number of each initiator, from 1
+    sets: Annotated[int, Field(ge=1, le=10_000)] = 10  # kind random: number of sets of operations
+    set_operations: Range = (64, 256)  # kind random: the least and the most operations of a set
+    idle_cycles: Range = (5_000, 10_000)  # kind random: the least and the most idle cycles before a set
+    unicast_every: Annotated[int, Field(ge=0)] = 0  # kind random: period of unicast sets, in sets; 0: never
+    # Kind random: factor of the number of operations in a unicast set.
+    unicast_factor: Annotated[int, Field(ge=1)] = 5
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
@@ -103,26 +111,27 @@ class Application(Table):
 
 @register("collectives")
 class Collectives(WorkloadParameters):
-    """Applications side by side, on hosts of their own unless they name the same `members`.
+    """Applications side by side, on separate hosts unless they name the same `members`.
 
-    One that names none is given hosts in the order of their addresses, or at random (`placement`).
-
-    Starts are spread evenly over `spread_cycles`. A cycle is 16 bytes at the hosts' link rate. With `payload` "data"
-    memory has random numbers, packets carry them, and every member's memory is compared with what numpy has.
+    An application without `members` gets hosts in the order of their addresses, or at random
+    (`placement`). Starts are spread evenly over `spread_cycles`. A cycle is 16 bytes at the hosts'
+    link rate. With `payload` "data" memory has random numbers, packets carry them, and every
+    member's memory is compared with the result of numpy.
     """
 
-    # Groups of hosts and what they do, side by side.
+    # Groups of hosts and their applications, side by side.
     applications: Annotated[tuple[Application, ...], Field(strict=False, min_length=1)] = (Application(operations=128),)
-    placement: Literal["addresses", "random"] = "addresses"  # which hosts applications get that name none
-    spread_cycles: Annotated[int, Field(ge=0, le=1 << 40)] = 5_000  # over which the applications' starts are spread
-    # "zeros": times alone; "data": packets carry numbers, and results are checked.
+    placement: Literal["addresses", "random"] = "addresses"  # hosts of applications that name none
+    # Time over which the applications' starts are spread.
+    spread_cycles: Annotated[int, Field(ge=0, le=1 << 40)] = 5_000
+    # "zeros": only times are simulated; "data": packets carry numbers, and results are checked.
     payload: Literal["zeros", "data"] = "zeros"
-    numbers: Literal["int32", "float32"] = "int32"  # what memory holds, with payload "data"
-    fraction_bits: Annotated[int, Field(ge=0, le=30)] = 16  # of float32 as fixed point
-    # From a request's arrival until the memory of a host answers.
+    numbers: Literal["int32", "float32"] = "int32"  # type of numbers in memory, with payload "data"
+    fraction_bits: Annotated[int, Field(ge=0, le=30)] = 16  # of float32 values as fixed point
+    # Time from a request's arrival until the memory of a host answers.
     memory_cycles: Annotated[int, Field(ge=0, le=1 << 30)] = 180
-    response_order: Literal["fifo", "random"] = "fifo"  # in which a host sends its answers
-    # How a NIC chooses among its queues of requests and responses.
+    response_order: Literal["fifo", "random"] = "fifo"  # order in which a host sends its answers
+    # Choice of a NIC among its queues of requests and responses.
     arbiter: Literal["least_recent", "round_robin"] = "least_recent"
     injection_queues: Literal["separate", "shared"] = "separate"  # whether reads and writes wait in queues of their own
     request_priority: Annotated[int, Field(ge=0, le=7)] = 3  # the class of requests
@@ -175,7 +184,7 @@ class Collectives(WorkloadParameters):
         return _CollectiveTraffic(setting.topology, assignments, parts, contents, self._scale())
 
     def _scale(self) -> float:
-        """Return the factor of numbers in transit; 0: they are integers."""
+        """Return the factor of fixed-point numbers in transit; 0 for integers."""
         return float(1 << self.fraction_bits) if self.numbers == "float32" else 0.0
 
     def _groups(self, setting: Setting) -> list[CollectiveGroup]:
@@ -194,7 +203,7 @@ class Collectives(WorkloadParameters):
             where = _where(number)
             members = app.members
             if not members:
-                wanted -= app.hosts or 0  # from here on by later ones
+                wanted -= app.hosts or 0  # the rest, without hosts of later applications
                 count = len(free) - wanted if app.hosts is None else app.hosts
                 members, free = tuple(sorted(free[:count])), free[count:]
             if not members:
@@ -241,7 +250,7 @@ class Collectives(WorkloadParameters):
 
 
 def _where(number: int) -> str:
-    """Return the table of a group's application, for messages."""
+    """Return the name of a group's table in the scenario, for messages."""
     return f"workload.applications.{number - 1}"
 
 
@@ -277,7 +286,7 @@ def _packets(application: Application, group: CollectiveGroup) -> int:
 
 
 def _operations(application: Application, group: CollectiveGroup) -> int:
-    """Return the most operations of all hosts; those of a vector count as its packets."""
+    """Return the largest number of operations of all hosts; a vector has one for each packet."""
     if application.kind != RANDOM:
         return _packets(application, group)
     sets, every = application.sets, application.unicast_every
@@ -287,7 +296,7 @@ def _operations(application: Application, group: CollectiveGroup) -> int:
 
 
 def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, rank: int, host: int) -> list[Step]:
-    """Return the random sets of a host, with random numbers of its own, whatever other hosts draw."""
+    """Return the random sets of a host, with random numbers that do not depend on other hosts."""
     rng = random.Random(setting.rng.getrandbits(64))
     steps = []
     for number in range(1, app.sets + 1):
@@ -310,7 +319,7 @@ def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, ran
 
 
 def _peers(setting: Setting, steps: Mapping[int, Sequence[Step]]) -> dict[str, dict[str, None]]:
-    """Return, by address, the addresses of hosts with unicast operations towards it."""
+    """Return, by address of a host, the addresses of hosts with unicast operations towards it."""
     found: dict[str, dict[str, None]] = {}
     for host, of_host in steps.items():
         for step in of_host:
@@ -320,7 +329,7 @@ def _peers(setting: Setting, steps: Mapping[int, Sequence[Step]]) -> dict[str, d
 
 
 class _Part:
-    """An application on its hosts; its vector in each one's memory."""
+    """Application on its hosts, with its vector in the memory of each."""
 
     def __init__(self, application: Application, group: CollectiveGroup, address: int, size_bytes: int) -> None:
         self.application = application
@@ -331,12 +340,12 @@ class _Part:
 
     @property
     def vector(self) -> slice:
-        """Range of the vector, in numbers."""
+        """Range of the vector in memory, in numbers."""
         start = self.address * UNIT_BYTES // 4
         return slice(start, start + self.size_bytes // 4)
 
     def slices(self) -> list[tuple[int, slice]]:
-        """Return (rank, its slice) of each initiator."""
+        """Return (rank, slice) of each initiator."""
         packets = -(-self.size_bytes // PACKET_BYTES)
         each = -(-packets // len(self.initiators)) * PACKET_BYTES // 4
         start, stop = self.vector.start, self.vector.stop
@@ -346,7 +355,7 @@ class _Part:
         ]
 
     def apply(self, memory: dict[int, Numbers], scale: float) -> None:
-        """Apply the application to the hosts' memory."""
+        """Apply the application to a copy of the hosts' memory."""
         kind, members = self.application.kind, self.group.members
         before = {host: memory[host].copy() for host in members}
         if kind in (ALL_REDUCE, PUSHED_ALL_REDUCE, REDUCE):
@@ -368,7 +377,7 @@ class _Part:
 def _reduced(vectors: Sequence[Numbers], operator: str, scale: float) -> Numbers:
     """Return the reduction of vectors by lane; sums wrap.
 
-    With a `scale` numbers are taken as fixed point, to the nearest, halves to even.
+    With a `scale` numbers are fixed point, rounded to the nearest, halves to even.
     """
     lanes = [_fixed(vector, scale) if scale else vector.astype(np.int64) for vector in vectors]
     stacked = np.stack(lanes)
@@ -436,7 +445,7 @@ class _CollectiveTraffic(Traffic):
         }
 
     def _wrong(self) -> list[str]:
-        """Return the hosts whose memory is wrong."""
+        """Return the hosts whose memory has a wrong result."""
         expected = {host: numbers.copy() for host, numbers in self._contents.items()}
         for part in self._parts:
             part.apply(expected, self._scale)

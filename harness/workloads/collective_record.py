@@ -1,4 +1,4 @@
-"""Record of a host's collectives in any world: the table of all operations, and values computed from it."""
+"""Record of a host's collectives in any world: the table of all operations, and derived values."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from harness.columns.collectives import OPERATIONS, PEAKS, recorded_by_hosts
 from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Topology
 
-# Of an operation and member, if unicast did it: requests and responses with their headers, 1 + 9 or 9 + 1.
+# Flits of an operation and member in unicast: requests and responses with their headers, 1 + 9 or 9
+# + 1.
 FLITS = 10
-PUSH_FLITS = 20  # of a pushed operation, by its own member alone: all of them together are a read and a write
-READ_SLOT_BYTES = 140  # of p4src/collective.p4: the state, and 32 lanes
+PUSH_FLITS = 20  # of a pushed operation, counted at its member: together they are a read and a write
+READ_SLOT_BYTES = 140  # in p4src/collective.p4: the state, and 32 lanes
 WRITE_SLOT_BYTES = 12
 
-OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent, done (-1: not), repeats
+OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent, done (-1: never), repeats
 
 
 @dataclass(frozen=True)
 class CollectiveReport:
     """Report of a host at the end of the run."""
 
-    ended_ns: int  # when its program was over; -1: it is not
+    ended_ns: int  # end of its program; -1: it has not ended
     cycle_ns: float
-    operations: list[OperationRow]  # those that were sent
-    counts: dict[str, int]  # of the engine
-    sizes: dict[str, int]  # the most entries that its queues and arrays have held
-    contents: bytes | None  # of its memory
-    clipped: int  # numbers that fixed point could not hold
+    operations: list[OperationRow]  # operations that were sent
+    counts: dict[str, int]  # counts of the engine
+    sizes: dict[str, int]  # largest numbers of entries in its queues and arrays
+    contents: bytes | None  # contents of its memory
+    clipped: int  # number of values that exceed the range of fixed point
 
 
 def collective_tables(reports: Mapping[int, CollectiveReport], names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Return the tables of a run with collectives; `names`: of all hosts."""
+    """Return the tables of a run with collectives; `names` are those of all hosts."""
     return {"operations": operations_table(names, reports), "peaks": peaks_table(names, reports)} if reports else {}
 
 
 def peaks_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
-    """Return the most entries that each queue and array of each NIC has held."""
+    """Return the largest number of entries in each queue and array of each NIC."""
     rows = [(names[host], what, entries) for host in sorted(reports) for what, entries in reports[host].sizes.items()]
     return pd.DataFrame(rows, columns=PEAKS.names)
 
@@ -51,7 +52,7 @@ def peaks_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -
 def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
     """Return a row for each operation that was sent, by initiator, in order of completion.
 
-    Its columns are those of `OPERATIONS`.
+    The columns are those of `OPERATIONS`.
     """
     rows = [(host, *row) for host in sorted(reports) for row in reports[host].operations]
     columns: dict[str, Any] = {"initiator": [names[row[0]] for row in rows]}
@@ -64,7 +65,8 @@ def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveRepor
 def latencies(table: pd.DataFrame, cycle_ns: float) -> dict[str, float | int | None]:
     """Return the latencies of answered operations, from injection to the answer, in cycles.
 
-    `mean_of_hosts` is the mean of the initiators' means, `waited` the mean time before injection.
+    `mean_of_hosts` is the mean of the initiators' means. `waited` is the mean time before
+    injection.
     """
     done = table[table["done_ns"] >= 0]
     if not len(done):
@@ -81,15 +83,16 @@ def latencies(table: pd.DataFrame, cycle_ns: float) -> dict[str, float | int | N
 
 
 def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_ns: float) -> dict[str, Any]:
-    """Return effective bandwidth and latencies of one application; `members`: how many hosts each group has.
+    """Return effective bandwidth and latencies of one application; `members` is the size of each group.
 
-    Effective bandwidth: all flits (headers, requests and responses, too) that unicast would have moved to each member,
-    over members times cycles. An all-reduce has 2 at most, reads or writes alone 10 / 9. A pushed operation counts as
-    its member's share of a read and a write.
+    Effective bandwidth is the number of flits that unicast would have moved for all members,
+    divided by members times cycles. It includes headers, requests and responses. Its maximum is 2
+    for an all-reduce, and 10 / 9 for reads or writes alone. A pushed operation counts as its
+    member's share of a read and a write.
     """
     done = table[table["done_ns"] >= 0]
     pushed = done["kind"] == "push"
-    copies = done["group"].map(members).fillna(1)  # unicast: one
+    copies = done["group"].map(members).fillna(1)  # for unicast it is one
     moved = int(PUSH_FLITS * pushed.sum() + FLITS * copies[~pushed].sum())
     span = (int(done["done_ns"].max()) - int(done["sent_ns"].min())) / cycle_ns if len(done) else 0.0
     return {
@@ -107,11 +110,11 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
 
 
 def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> dict[str, dict[str, Any]]:
-    """Return the bytes of slots by switch: reserved, the peak of operations under way, and the peak by port.
+    """Return the bytes of slots by switch: reserved, the peak in use, and the peak by port.
 
     The keys are `reserved_bytes`, `peak_bytes`, and `ports`, for operations whose tree has that port.
 
-    An operation uses its slot from when its request is sent until it is answered.
+    An operation uses its slot from the sending of its request until it is answered.
     """
     own: dict[str, Counter[int]] = {}
     through: dict[tuple[str, int | None], set[tuple[int, int]]] = {}  # (switch, port or any) -> (group, tree)
@@ -137,10 +140,13 @@ def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[Collect
 
 
 class _Uses:
-    """Bytes of slots that operations take and give back, in order of time; of one time, what is given back is first."""
+    """Bytes of slots that operations take and release, in order of time.
+
+    At equal times, releases come first.
+    """
 
     def __init__(self, trees: Mapping[tuple[int, int], NDArray[np.int64]]) -> None:
-        """Prepare the uses by group and tree: rows of time (ns) and bytes, more or fewer."""
+        """Prepare the uses by group and tree: rows of time (ns) and change in bytes."""
         self._trees = [*trees]
         changes = np.concatenate([np.empty((0, 2), np.int64), *trees.values()])
         order = np.lexsort((changes[:, 1], changes[:, 0]))
@@ -148,13 +154,13 @@ class _Uses:
         self._tree = np.repeat(np.arange(len(trees)), [len(rows) for rows in trees.values()])[order]
 
     def peak(self, trees: Collection[tuple[int, int]]) -> int:
-        """Return the most bytes at any time, in the slots of these trees together."""
+        """Return the largest number of bytes in use in the slots of these trees together."""
         wanted = np.array([tree in trees for tree in self._trees], bool)
         return max(0, int(self._bytes[wanted[self._tree]].cumsum().max(initial=0)))
 
 
 def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> _Uses:
-    """Return the uses of slots; operations are numbered as they are sent."""
+    """Return the uses of slots; operations are numbered in the order of sending."""
     found = {}
     ordered = table.sort_values("sent_ns", kind="stable")
     for group in groups:
@@ -166,7 +172,7 @@ def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGr
         sequence = group.first_sequence + own.groupby(["initiator", "kind"]).cumcount().to_numpy(np.int64)
         tree = 1 + (rank + sequence) % len(trees(topology, group))
         each = np.where(own["kind"] == "write", WRITE_SLOT_BYTES, READ_SLOT_BYTES)
-        if group.push:  # all members' contributions share a slot
+        if group.push:  # the contributions of all members share a slot
             each = np.where(own["initiator"] == topology.hosts[group.members[0]].name, each, 0)
         for number in np.unique(tree):
             here = tree == number

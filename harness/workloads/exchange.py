@@ -1,4 +1,4 @@
-"""Collectives that hosts do by themselves, by algorithm, over any groups: ring, recursive doubling, tree."""
+"""Collectives of hosts by algorithm, over any groups: ring, recursive doubling, tree."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Group = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
 class Exchange(WorkloadParameters):
     """Collective of each group, done `steps` times, each after `compute_ns` of computing."""
 
-    collective: Collective = "all-reduce"  # what each group does
-    algorithm: Algorithm = "ring"  # how
-    # Of each group: hosts by index, in the order of their ranks; none: one group of all hosts.
+    collective: Collective = "all-reduce"  # the collective of each group
+    algorithm: Algorithm = "ring"  # its algorithm
+    # Groups of hosts by index, in the order of their ranks; none: one group of all hosts.
     members: list[Group] | None = None
-    size_bytes: Size = 4_000_000  # the vector of a group
-    compute_ns: Time = 0  # before each step, on each host
-    steps: Annotated[int, Field(ge=1, le=10_000)] = 1  # how often
+    size_bytes: Size = 4_000_000  # size of a group's vector
+    compute_ns: Time = 0  # computing time before each step, on each host
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 1  # number of repetitions
 
     @model_validator(mode="after")
     def _once_each(self) -> Self:

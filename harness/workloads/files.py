@@ -1,6 +1,6 @@
-"""Reading traffic files of other simulators: their lines, numbers and hosts.
+"""Parsing of other simulators' traffic files: their lines, numbers and hosts.
 
-Numbers go through `p4switch.foreign_files`.
+Numbers are parsed by `p4switch.foreign_files`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["Classes", "ends", "host", "opened", "read_lines", "read_text", "real
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers from 1 and the words of each line, as they are read.
+    """Yield the line number, from 1, and the words of each line while reading.
 
-    Raises UserError for what is no text.
+    Raises UserError for a file that is no text.
     """
     try:
         yield from foreign_files.read_words(path)
@@ -35,12 +35,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def whole(where: str, word: str, what: str = "a number", most: int = MAX_SIZE_BYTES, least: int = 0) -> int:
-    """Return the whole number that a word is, below `most`. Raises UserError that begins with `where`."""
+    """Return the integer value of a word, below `most`.
+
+    Raises UserError that begins with `where`.
+    """
     return foreign_files.whole(where, word, what, most, least)
 
 
 def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
-    """Return a time in `unit_ns` as whole nanoseconds, what is beyond them cut off. Raises UserError."""
+    """Return a time in `unit_ns` as whole nanoseconds, rounded down. Raises UserError."""
     value = decimal(word)
     if value is None or (found_ns := value * unit_ns) >= MAX_TIME_NS:
         raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {told(word)}")
@@ -48,7 +51,7 @@ def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
 
 
 def host(where: str, index: int, setting: Setting) -> int:
-    """Return `index`, if the network has such a host.
+    """Return `index` if the network has such a host.
 
     Raises UserError.
     """
@@ -62,7 +65,7 @@ def host(where: str, index: int, setting: Setting) -> int:
 def ends(where: str, source: int, destination: int, setting: Setting) -> tuple[int, int]:
     """Return the two hosts of a flow.
 
-    Raises UserError if the network has no such host, or they are the same.
+    Raises UserError if the network has no such host, or if they are the same.
     """
     found = host(where, source, setting), host(where, destination, setting)
     if source == destination:

@@ -1,4 +1,4 @@
-"""GOAL schedules of LogGOPSim and ATLAHS, as text: what each rank computes, sends and receives, and after what.
+"""GOAL schedules of LogGOPSim and ATLAHS as text: operations of ranks, and their dependencies.
 
     num_ranks 2
     rank 0 {
@@ -10,10 +10,11 @@
     l1: recv 4096b from 0 tag 7 cpu 1
     }
 
-Computing is in ns. `requires` waits for the other's end, `irequires` for its begin. `recv 64b from -1 tag -1` takes the
-first message that comes, whoever sent it with whichever tag. Ranks are hosts, in the order of
-addresses or at random. `cpu` says on which of a rank's processors an operation computes; `nic` is read and not used.
-Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009.
+Computing times are in ns. `requires` waits for the end of the other operation, `irequires` for its
+begin. `recv 64b from -1 tag -1` takes the first message that arrives, from any source and with any
+tag. Ranks are hosts, in the order of addresses or at random. `cpu` says on which of a rank's
+processors an operation computes; `nic` is read and not used. Source: Hoefler, Siebert, Lumsdaine,
+"Group Operation Assembly Language", ICPP 2009.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from harness.workloads.files import read_text, whole
 from harness.workloads.schedule import ANY, Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
-# A comment without an end ends with the file: without that, each of many would be looked for up to there.
+# An unterminated comment extends to the end of the file. Otherwise, each of many would be searched
+# up to the end.
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*|#[^\n]*", re.DOTALL)
 _RANKS = re.compile(r"num_ranks\s+([0-9]+)")
 _RANK = re.compile(r"rank\s+([0-9]+)\s*\{")
@@ -44,10 +46,13 @@ _EXPECTED = "calc NS, send BYTESb to RANK, recv BYTESb from RANK, LABEL requires
 
 @register("goal")
 class GoalSchedule(WorkloadParameters):
-    """`file` is relative to the scenario. The step time is that of the whole schedule."""
+    """Schedule from a `file`, which is relative to the scenario.
+
+    The step time is that of the whole schedule.
+    """
 
     file: str  # a schedule (.goal), relative to the scenario
-    placement: Literal["addresses", "random"] = "addresses"  # which host is which rank
+    placement: Literal["addresses", "random"] = "addresses"  # order in which hosts become ranks
 
     def generate(self, setting: Setting) -> Traffic:
         schedule = read(setting.folder / self.file)
@@ -85,7 +90,8 @@ class _Reader:
         self._schedule: Schedule | None = None
         self._rank: int | None = None
         self._labels: dict[str, int] = {}
-        self._needs: list[tuple[str, str, str, str]] = []  # of the rank: where, label, how, other
+        # Dependencies of the rank: place in the file, label, kind, other label.
+        self._needs: list[tuple[str, str, str, str]] = []
         self._read: set[int] = set()
 
     def line(self, where: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Connection matrices of htsim (.cm): flows with start times, or started by triggers when others are done.
+"""Connection matrices of htsim (.cm): flows with start times, and flows that triggers start.
 
     Nodes 128
     Connections 2
@@ -11,8 +11,9 @@ A flow of size 0 sends as long as the run lasts. A `oneshot` trigger starts its 
 `multishot` starts the next of them each time, a `barrier` with `count n` fires when it has been hit
 n times. Times are picoseconds in current files and were microseconds in older ones.
 
-`failure switch_type AGG switch_id N link_id M` has a link down from the beginning: the M-th upwards of the N-th switch
-of the second tier, both from 0. As in htsim no route uses it, unless the scenario says another `reroute_after_ns`.
+`failure switch_type AGG switch_id N link_id M` takes a link down from the beginning: the M-th
+uplink of the N-th switch of the second tier, both from 0. As in htsim no route uses it, unless the
+scenario sets another `reroute_after_ns`.
 """
 
 from __future__ import annotations
@@ -31,22 +32,25 @@ from p4switch.errors import UserError
 
 _PER_NS = {"ps": Decimal("0.001"), "ns": Decimal(1), "us": Decimal(1000)}
 _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
-_ALONE = "msg"  # the key that may stand without a value
+_ALONE = "msg"  # the key that may have no value
 _HEADER = ("Nodes", "Connections", "Triggers", "Failures")
 _KINDS = ("oneshot", "multishot", "barrier")
 _FAILURE_KEYS = ("switch_type", "switch_id", "link_id")
 _AGG_TIER = 1
-_MOST_NUMBER = 1 << 32  # of hosts, flows and triggers, as htsim has them
+_MOST_NUMBER = 1 << 32  # htsim's limit for hosts, flows and triggers
 
 
 @register("htsim")
 class HtsimMatrix(TimedParameters):
-    """`file` is relative to the scenario. Priorities become classes as `classes` says; else they are not used."""
+    """Flows of a `file`, which is relative to the scenario.
+
+    Priorities become classes according to `classes`; without it they are ignored.
+    """
 
     file: str  # a connection matrix (.cm), relative to the scenario
-    time_unit: Literal["ps", "ns", "us"] = "ps"  # of the file's start times
-    size_bytes: Annotated[int, Field(gt=0)] | None = None  # of every flow; None: what the file says
-    classes: Classes = {}  # the class of data by the file's `prio`, as "3"; those that are not here: the NIC's
+    time_unit: Literal["ps", "ns", "us"] = "ps"  # unit of the file's start times
+    size_bytes: Annotated[int, Field(gt=0)] | None = None  # size of every flow; None: the sizes of the file
+    classes: Classes = {}  # class of data by the file's `prio`, as "3"; others: the NIC's class
 
     def generate(self, setting: Setting) -> Traffic:
         return _Reader(self, setting).read()
@@ -59,7 +63,7 @@ class _Trigger:
     waiting: deque[Flow] = field(default_factory=deque)
 
     def hit(self) -> list[Flow]:
-        """Return the flows that start now."""
+        """Return the flows that the trigger starts now."""
         self.hits_left -= 1
         if self.kind == "multishot":
             return [self.waiting.popleft()] if self.waiting else []
@@ -76,7 +80,7 @@ class _Triggered(Traffic):
     ) -> None:
         super().__init__(flows)
         self._triggers = triggers
-        self._sent = sent  # flow (by identity) -> trigger
+        self._sent = sent  # triggers by flow (by identity)
         self._received = received
 
     @property
@@ -104,7 +108,7 @@ class _Reader:
         self._size_bytes = matrix.size_bytes
         self._setting = setting
         self._classes = matrix.classes
-        self._all: list[Flow] = []  # keeps them alive: they are known by identity
+        self._all: list[Flow] = []  # keeps flows alive, because their identity is used as key
         self._started: list[Flow] = []
         self._triggers: dict[int, _Trigger] = {}
         self._sent: dict[int, int] = {}
@@ -177,7 +181,7 @@ class _Reader:
             trigger.hits_left = whole(where, values.get("count", ""), "a count", _MOST_NUMBER, least=1)
 
     def _failure(self, where: str, words: list[str]) -> tuple[str, str]:
-        """Return the ends of the link that fails by a line."""
+        """Return the ends of the link that a line takes down."""
         values = dict(zip(words[::2], words[1::2], strict=False))
         if len(words) != 2 * len(_FAILURE_KEYS) or set(values) != set(_FAILURE_KEYS):
             raise UserError(f"{where}: expected 'failure switch_type AGG switch_id N link_id N'")

@@ -11,14 +11,18 @@ from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadP
 
 @register("incast")
 class Incast(WorkloadParameters):
-    """Host 0 receives; `senders` others send, in order of their addresses or drawn at random. None: all others."""
+    """Incast from `senders` hosts to host 0.
 
-    senders: Annotated[int, Field(ge=1)] | None = None  # how many; none: all other hosts
-    order: Literal["addresses", "random"] = "addresses"  # in which hosts start
-    size_bytes: Size = 1_000_000  # of each flow
-    starts_together: Annotated[int, Field(ge=1)] = 2  # flows that start at the same time
-    interval_ns: Time = 20_000  # from one start to the next
-    announced: bool = False  # senders know of the incast, and who is in it
+    The senders are taken in the order of their addresses or drawn at random; by default they are
+    all other hosts.
+    """
+
+    senders: Annotated[int, Field(ge=1)] | None = None  # number of senders; none: all other hosts
+    order: Literal["addresses", "random"] = "addresses"  # order in which hosts start
+    size_bytes: Size = 1_000_000  # size of each flow
+    starts_together: Annotated[int, Field(ge=1)] = 2  # number of flows that start at the same time
+    interval_ns: Time = 20_000  # time from one start to the next
+    announced: bool = False  # senders know of the incast and its senders
 
     def generate(self, setting: Setting) -> Traffic:
         senders = setting.hosts - 1 if self.senders is None else self.senders

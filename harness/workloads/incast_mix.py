@@ -27,25 +27,27 @@ LONG = "long"
 
 @register("incast-mix")
 class IncastMix(WorkloadParameters):
-    """`load` is the payload that uses the uplinks of the switches next to the hosts, over what these carry one way.
+    """Incasts and long flows with a given load.
 
-    Of it `short_share` is of incasts: `senders` random hosts send to another one, each a message of one of the sizes
-    `short_bytes`, at once or up to `jitter_ns` later. `announced`: they know of the incast, and who is in it. The rest
-    are flows of `long_bytes`. Short messages are in the class `short_priority`, if one is given. Both arrive until
-    `duration_ns`.
+    `load` is the payload on the uplinks of the switches next to the hosts, relative to the uplinks'
+    capacity in one direction. The share `short_share` of it belongs to incasts: `senders` random
+    hosts send to another one, each a message of one of the sizes `short_bytes`, at once or up to
+    `jitter_ns` later. With `announced` the senders know of the incast and its senders. The rest is
+    flows of `long_bytes`. Short messages have the class `short_priority`, if one is given. Both
+    arrive until `duration_ns`.
     """
 
-    load: Annotated[float, Field(gt=0, lt=1)] = 0.4  # over the uplinks' capacity, one way
-    short_share: Annotated[float, Field(ge=0, le=1)] = 0.4  # of the load, in incasts
-    senders: Annotated[int, Field(ge=1)] = 16  # of each incast
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.4  # relative to the uplinks' capacity, one way
+    short_share: Annotated[float, Field(ge=0, le=1)] = 0.4  # share of incasts in the load
+    senders: Annotated[int, Field(ge=1)] = 16  # number of senders of an incast
     # Sizes of an incast's messages.
     short_bytes: Annotated[tuple[Size, ...], Field(min_length=1, strict=False)] = (2048, 4096, 8192)
-    long_bytes: Size = 1_000_000  # of each long flow
-    jitter_ns: Time = 0  # by how much the starts of an incast differ at most
+    long_bytes: Size = 1_000_000  # size of a long flow
+    jitter_ns: Time = 0  # largest difference of starts within an incast
     announced: bool = True  # whether senders know of the incast
-    # The class of short messages; none: that of all data.
+    # Class of short messages; none: that of all data.
     short_priority: Annotated[int, Field(ge=0, le=7)] | None = None
-    duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000  # until when messages and flows arrive
+    duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000  # end of the arrivals of messages and flows
 
     def generate(self, setting: Setting) -> Traffic:
         expect_hosts("senders", self.senders + 1, setting)
@@ -81,7 +83,7 @@ class IncastMix(WorkloadParameters):
         return Traffic(flows)
 
     def _arrivals(self, setting: Setting, payload_bps: float, mean_bytes: float, flows: int) -> list[int]:
-        """Return times in ns of arrivals of `mean_bytes` each, in `flows` flows."""
+        """Return arrival times in ns, with `mean_bytes` each, of all `flows`."""
         times: list[int] = []
         if payload_bps == 0:
             return times
@@ -95,9 +97,9 @@ class IncastMix(WorkloadParameters):
 
 
 def _uplinks(topology: Topology) -> tuple[int, float]:
-    """Return the one-way rate of all uplinks of switches next to hosts, b/s, and a flow's chance to use one.
+    """Return the one-way rate of all uplinks of switches next to hosts, and a flow's chance to use one.
 
-    Raises UserError where there is none.
+    The rate is in b/s. Raises UserError if there are no uplinks.
     """
     tier_of = {switch.name: switch.tier for switch in topology.switches}
     uplinks_bps = sum(

@@ -22,16 +22,18 @@ from harness.workloads.base import (
 
 @register("incasts")
 class Incasts(WorkloadParameters):
-    """Every `interval_ns` hosts 2, 3 ... send to host 0, each up to `jitter_ns` later, on a queue pair that stays.
+    """Incasts to host 0 every `interval_ns`, by hosts 2, 3 and so on.
 
-    Host 1 sends to it all the time, with `background`. `announced`: the senders know of the incast, and who is in it.
+    Each sender starts up to `jitter_ns` later, always on the same queue pair. With `background`
+    host 1 sends to host 0 all the time. With `announced` the senders know of the incast and its
+    senders.
     """
 
-    senders: Annotated[int, Field(ge=1)] = 16  # of each incast
-    size_bytes: Size = 262_144  # of each message
-    count: Annotated[int, Field(ge=1)] = 100  # how many incasts
-    interval_ns: Annotated[Time, Field(gt=0)] = 5_000_000  # from one incast to the next
-    jitter_ns: Time = 100_000  # by how much the starts of an incast differ at most
+    senders: Annotated[int, Field(ge=1)] = 16  # number of senders of an incast
+    size_bytes: Size = 262_144  # size of each message
+    count: Annotated[int, Field(ge=1)] = 100  # number of incasts
+    interval_ns: Annotated[Time, Field(gt=0)] = 5_000_000  # time from one incast to the next
+    jitter_ns: Time = 100_000  # largest difference of starts within an incast
     background: bool = True  # host 1 sends to host 0 all the time
     announced: bool = False  # whether senders know of the incast
 

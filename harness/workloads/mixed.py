@@ -1,10 +1,10 @@
 """Traffic of several groups in one run: each has hosts, a workload and a start of its own.
 
-A group's workload sees a network of the group's hosts alone, numbered from 0. Its flows carry the
-group's name, and have the run's numbers of hosts.
+A group's workload sees a network of only the group's hosts, numbered from 0. Its flows carry the
+group's name and the run's numbers of hosts.
 
-Where servers have several NICs, workloads see each server as one host whose link has the rate of all.
-A server's flows take its NICs in turn, and arrive at the NIC of the same number.
+If servers have several NICs, workloads see each server as one host whose link has the rate of all
+its NICs. A server's flows take its NICs in turn, and arrive at the NIC of the same number.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from topologies import Topology
 if TYPE_CHECKING:
     from harness.workloads.collective_record import CollectiveReport
 
-_MISTAKES = "mistakes"  # of a workload's summary, for which a run fails
+_MISTAKES = "mistakes"  # key of a workload's summary with mistakes, for which a run fails
 
 
 @dataclass(frozen=True)
 class Part:
-    """A group's traffic, with what the group says of it.
+    """Traffic of a group, with the group's properties.
 
-    `hosts` are the run's numbers of those that the traffic counts from 0, of servers those of all their NICs; None:
-    they are the same.
+    `hosts` are the run's numbers of the hosts that the traffic counts from 0; for servers they are
+    those of all their NICs. None: the numbers are the same.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Part:
     hosts: Sequence[Sequence[int]] | None = None
     start_ns: int = 0
     priority: int | None = None
-    _turns: Counter[object] = field(default_factory=Counter)  # of flows by server, and by queue pair
+    _turns: Counter[object] = field(default_factory=Counter)  # numbers of flows by server and by queue pair
 
     def of_run(self, flow: Flow, moved_ns: int = 0) -> Flow:
-        """Return a flow of the group's as the run has it, `moved_ns` later."""
+        """Return a flow of the group with the run's numbers, `moved_ns` later."""
         made = flow if self.hosts is None else copy(flow)
         if self.hosts is not None:
             turn = self._turn(flow)
@@ -63,19 +63,20 @@ class Part:
 
     @property
     def has_servers(self) -> bool:
-        """Whether a flow that follows another one may start at another NIC of the same server."""
+        """True if a flow that follows another one may start at another NIC of the same server."""
         return self.hosts is not None and any(len(nics) > 1 for nics in self.hosts)
 
     def _nic(self, host: int, turn: int) -> int:
-        """Return the run's number of a host, or of the NIC of a server whose turn it is."""
+        """Return the run's number of a host, or of the next NIC of a server."""
         assert self.hosts is not None
         nics = self.hosts[host]
         return nics[turn % len(nics)]
 
     def _turn(self, flow: Flow) -> int:
-        """Return which NIC of the source a flow takes: messages of one queue pair the same, others the next one.
+        """Return the number of the source's NIC for a flow.
 
-        Each server counts for itself.
+        Messages of one queue pair use the same NIC, and other flows take the NICs in turn. Each
+        server has its own counter.
         """
         assert self.hosts is not None
         ends = flow.source, flow.destination
@@ -93,16 +94,17 @@ class Part:
 
 
 class Mixed(Traffic):
-    """The traffic of all parts. Each part is told of its own flows, as it has made them."""
+    """Traffic of all parts; each part gets the events of its own flows, in its own numbers."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         """Join the parts.
 
-        Raises UserError for a group with collectives: switches know those of the scenario's workload alone.
+        Raises UserError for a group with collectives, because switches support only those of the
+        scenario's workload.
         """
         self._parts = parts
-        self._own: dict[int, tuple[Part, Flow]] = {}  # by what the run has
-        self._kept: list[Flow] = []  # they are known by identity
+        self._own: dict[int, tuple[Part, Flow]] = {}  # by the flow's object in the run
+        self._kept: list[Flow] = []  # keeps flows alive, because their identity is used as key
         assignments: dict[int, Any] = {}
         for part in parts:
             if part.name and part.traffic.assignments:
@@ -162,7 +164,10 @@ class Mixed(Traffic):
 
 
 def as_servers(topology: Topology) -> Topology:
-    """Return the network as workloads see it: each server is a host, whose link has the rate of all of its NICs."""
+    """Return the network in the form that workloads see.
+
+    Each server is a host, whose link has the rate of all its NICs.
+    """
     if not topology.servers:
         return topology
     hosts, links = [], {}
@@ -185,7 +190,10 @@ def as_servers(topology: Topology) -> Topology:
 
 
 def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[int] | None:
-    """Return the numbers of the hosts whose names match; None: all. Raises UserError for fewer than two."""
+    """Return the numbers of the hosts whose names match; None: all.
+
+    Raises UserError if fewer than two match.
+    """
     if not patterns:
         return None
     found = [host.index for host in topology.hosts if any(fnmatchcase(host.name, pattern) for pattern in patterns)]
@@ -200,7 +208,7 @@ def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[
 
 
 def network_of(topology: Topology, hosts: Sequence[int] | None) -> Topology:
-    """Return the network with some of its hosts alone, numbered from 0."""
+    """Return the network with only some of its hosts, numbered from 0."""
     if hosts is None:
         return topology
     kept = tuple(replace(topology.hosts[number], index=index) for index, number in enumerate(hosts))

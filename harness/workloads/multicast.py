@@ -1,4 +1,4 @@
-"""Multicast: one host sends the same bytes to many, which the switches copy."""
+"""Multicast: one host sends the same bytes to many hosts, and switches replicate them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadP
 
 @register("multicast")
 class Multicast(WorkloadParameters):
-    """Hosts 0 to `senders` - 1 send a message to `receivers` hosts each, those after them; None: to all others."""
+    """Multicasts from hosts 0 to `senders` - 1, each a message to the next `receivers` hosts.
 
-    senders: Annotated[int, Field(ge=1)] = 1  # how many hosts send, each to a group of its own
-    receivers: Annotated[int, Field(ge=1)] | None = None  # of each sender; none: all other hosts
-    size_bytes: Size = 1_000_000  # of each message
-    interval_ns: Time = 0  # between the starts of two senders
+    By default the receivers are all other hosts.
+    """
+
+    senders: Annotated[int, Field(ge=1)] = 1  # number of senders, each with a group of its own
+    # Number of receivers of each sender; none: all other hosts.
+    receivers: Annotated[int, Field(ge=1)] | None = None
+    size_bytes: Size = 1_000_000  # size of each message
+    interval_ns: Time = 0  # time between the starts of two senders
 
     def generate(self, setting: Setting) -> Traffic:
         return Traffic(

@@ -1,4 +1,4 @@
-"""No traffic, for scenarios whose flows are those of their groups."""
+"""No traffic, for scenarios that have only flows of groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.workloads.base import Setting, Traffic, WorkloadParameters, registe
 
 @register("none")
 class NoTraffic(WorkloadParameters):
-    """No flows: those of `groups` are all there are."""
+    """Workload without flows; the scenario's `groups` have all flows."""
 
     def generate(self, setting: Setting) -> Traffic:
         return Traffic([])

@@ -1,6 +1,8 @@
-"""Flow files of HPCC's simulator: a count, then `source destination priority port bytes start` a line (seconds).
+"""Flow files of HPCC's simulator, with a line for each flow.
 
-The simulator that it descends from has `source destination priority packets start stop` instead.
+The first line has the number of flows. Each other line has `source destination priority port bytes
+start`, with the time in seconds. The older simulator from which it descends has `source destination
+priority packets start stop` instead.
 """
 
 from __future__ import annotations
@@ -20,29 +22,32 @@ from p4switch.foreign_files import decimal, told
 _EXPECTED = "source destination priority port bytes start"
 _EXPECTED_OF_PACKETS = "source destination priority packets start stop"
 _SECOND_NS = Decimal(10**9)
-_MOST_NUMBER = 1 << 32  # of hosts, priorities and ports, as the simulator has them
+_MOST_NUMBER = 1 << 32  # the simulator's limit for hosts, priorities and ports
 _MOST_COUNT = 1 << 64
 
 
 @register("ns3")
 class Ns3Flows(TimedParameters):
-    """`file` is relative to the scenario. Priorities become classes as `classes` says; else they are not used.
+    """Flows of a `file`, which is relative to the scenario.
 
-    Node n of the file is host n - `first_host`, or, if that is not given, the host that has this number in the file of
-    the topology; where that has none, it is host n.
+    Priorities become classes according to `classes`; without it they are ignored. Node n of the
+    file is host n - `first_host`. If that is not given, it is the host with this number in the file
+    of the topology, or else host n.
     """
 
     file: str  # a flow list, relative to the scenario
-    # The number that the file gives to the first host; none: as the topology's file numbers them, or 0.
+    # Number of the first host in the file; none: the numbers of the topology's file, or 0.
     first_host: Annotated[int, Field(ge=0)] | None = None
-    classes: Classes = {}  # the class of data by the file's priority, as "3"; those that are not here: the NIC's
-    # The payload of a packet, for a list that counts packets, of the simulator before HPCC's; none: a list of bytes.
+    classes: Classes = {}  # class of data by the file's priority, as "3"; others: the NIC's class
+    # Payload of a packet, for lists with packet counts of the simulator before HPCC's; none: the
+    # list has bytes.
     packet_bytes: Annotated[int, Field(ge=1, le=65535)] | None = None
 
     def generate(self, setting: Setting) -> Traffic:
-        """Return the flows as the simulator reads them: as many as the count says, whatever follows.
+        """Return the flows that the simulator would read: as many as the count in the file.
 
-        A list of packets says when applications stop, which is not used: each flow has all that its count says.
+        A list with packet counts also has stop times of applications. They are not used: each flow
+        sends all its packets.
         """
         path = setting.folder / self.file
         lines = ((number, words) for number, words in read_lines(path) if words)
@@ -78,7 +83,10 @@ class Ns3Flows(TimedParameters):
         return Flow(*hosts, size_bytes, start_ns, priority=self.classes.get(str(priority)))
 
     def _host(self, where: str, node: int, setting: Setting) -> int:
-        """Return the index of a host by the file's number; wrong ones are found with the ends of flows."""
+        """Return the index of a host by the file's number.
+
+        Wrong numbers are reported along with the ends of flows.
+        """
         numbers = setting.topology.host_numbers
         if self.first_host is not None or numbers is None:
             return node - (self.first_host or 0)

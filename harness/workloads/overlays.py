@@ -1,7 +1,8 @@
-"""Tenants who talk along overlays: rings over their own hosts (thesis, 3.5.3).
+"""Tenants that communicate along overlays: rings over their own hosts (thesis, 3.5.3).
 
-In overlay s of a tenant of n hosts, host i sends to host i + s mod n. There are n - 1 of them. Who uses several
-at once, or another one every RTT, has pairs of hosts that congestion control does not know yet.
+In overlay s of a tenant of n hosts, host i sends to host i + s mod n. There are n - 1 of them. A
+tenant that uses several at once, or another one every RTT, has new pairs of hosts for which
+congestion control has no state yet.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ from p4switch.tables import Table
 
 
 class Tenant(Table):
-    """Hosts, by index, in the order in which overlays count them.
+    """Tenant with hosts by index, in the order in which overlays count them.
 
-    All `overlays` are used at once, or each for `gap_ns` in turn; always on new queue pairs.
+    All `overlays` are used at once, or each for `gap_ns` in turn, always on new queue pairs.
     """
 
-    name: str  # the group of its flows
-    # By index, in the order in which overlays count them.
+    name: str  # group of its flows
+    # Hosts by index, in the order in which overlays count them.
     hosts: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
-    # By how many places in that order each host sends ahead.
+    # Distances of overlays: each host sends this many places ahead in that order.
     overlays: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [1]
-    gap_ns: Annotated[Time, Field(gt=0)] | None = None  # of one overlay's turn; none: all overlays at once
-    # What each host sends in each overlay, and in each turn of one. None: as much as it can until the turn ends, or
-    # all; what it has not sent by then is never sent.
+    # Duration of one overlay's turn; none: all overlays at once.
+    gap_ns: Annotated[Time, Field(gt=0)] | None = None
+    # Bytes that each host sends in each turn of an overlay. None: as much as possible until the
+    # turn ends, or all. Bytes that are not sent by then are never sent.
     size_bytes: Size | None = None
 
     @model_validator(mode="after")
@@ -53,8 +55,8 @@ class Tenant(Table):
 
 @register("overlays")
 class Overlays(WorkloadParameters):
-    tenants: Annotated[list[Tenant], Field(min_length=1)]  # who shares the network
-    # When flows end that have no size, and turns.
+    tenants: Annotated[list[Tenant], Field(min_length=1)]  # tenants that share the network
+    # End of turns, and of flows without a size.
     duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000
 
     def generate(self, setting: Setting) -> Traffic:
@@ -77,7 +79,7 @@ class Overlays(WorkloadParameters):
         return Traffic(sorted(flows, key=lambda flow: flow.start_ns))
 
     def _turns(self, tenant: Tenant) -> list[tuple[int, int, list[int]]]:
-        """Return (start, end, overlays in use) of a tenant."""
+        """Return (start, end, overlays in use) of each turn of a tenant."""
         if tenant.gap_ns is None:
             return [(0, self.duration_ns, tenant.overlays)]
         starts = range(0, self.duration_ns, tenant.gap_ns)

@@ -1,4 +1,4 @@
-"""Collective communication by algorithm, over any group of ranks: who sends how much to whom, after what.
+"""Collective communication by algorithm, over any group of ranks.
 
 | algorithm | all-reduce | all-gather | reduce-scatter | all-to-all |
 |---|---|---|---|---|
@@ -6,15 +6,18 @@
 | recursive-doubling | log n of all | log n, doubling | log n, halving | log n of a half |
 | tree (binomial) | reduce, broadcast | gather, broadcast | reduce, scatter | |
 
-Those with a root, which is the first of the group (reduce, gather to it; broadcast, scatter from it), go along the ring
-from one to the next, or over the tree, which recursive doubling takes, too.
+Collectives with a root, which is the first rank of the group (reduce and gather to it; broadcast
+and scatter from it), go along the ring from one rank to the next, or over the tree, which recursive
+doubling uses, too.
 
-Where the group is no power of two, recursive doubling is of the largest one below: each rank that is too many has a
-partner, which takes part for both. It tells the partner before, and hears from it afterwards.
+If the size of the group is no power of two, recursive doubling uses the next lower one. Each excess
+rank has a partner, which takes part for both. It sends its data to the partner first, and gets the
+result from it afterwards.
 
-Sizes are those of the vector that is reduced, that all have in the end, or that a rank has for all others; of a rooted
-one, of what the root has. Reducing takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of
-Collective Communication Operations in MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
+A size is that of the vector that is reduced, that all ranks have in the end, or that a rank has for
+all others. For a collective with a root it is the size at the root. Reducing takes no time of its
+own. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ Collective = Literal[
 ]
 Algorithm = Literal["ring", "recursive-doubling", "tree"]
 
-_Round = list[tuple[int, int, int]]  # sender and receiver, by place in the group, and blocks of 1/n
+_Round = list[tuple[int, int, int]]  # rounds of sender and receiver, by place in the group, and blocks of 1/n
 _TO_ROOT, _FROM_ROOT = ("reduce", "gather"), ("broadcast", "scatter")
 
 
@@ -43,10 +46,11 @@ def add(
     after: Ends,
     tag: int = 0,
 ) -> Ends:
-    """Add a collective to a schedule, which each rank begins `after` its operations; return what ends it.
+    """Add a collective to a schedule and return the operations that end it.
 
-    A rank begins a round when all that it sent and received before is done. Raises UserError where an algorithm cannot
-    do it for such a group.
+    Each rank begins `after` its given operations. It begins a round when everything that it sent
+    and received before is done. Raises UserError if the algorithm does not support the collective
+    or the group.
     """
     n = len(group)
     last = {rank: list(after.get(rank, ())) for rank in group}
@@ -94,13 +98,13 @@ def _ring(collective: Collective, n: int) -> Iterator[_Round]:
 
 
 def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
-    if collective == "reduce-scatter":  # what was gathered goes back the same way
+    if collective == "reduce-scatter":  # the rounds of an all-gather in reverse
         yield from _back(_doubling("all-gather", n))
         return
     taking_part = 1 << (n.bit_length() - 1)
-    partners = n - taking_part  # ranks 1, 3, 5, ... of the first, each for the one before it, too
+    partners = n - taking_part  # number of ranks 1, 3, 5, ... that also represent the rank before them
     place = [2 * i + 1 if i < partners else i + partners for i in range(taking_part)]
-    ranks = [2 if i < partners else 1 for i in range(taking_part)]  # for how many it takes part
+    ranks = [2 if i < partners else 1 for i in range(taking_part)]  # number of ranks that it represents
     before, afterwards = {"all-reduce": (n, n), "all-gather": (1, n - 1)}.get(collective, (n - 1, n - 1))
     if partners:
         yield [(2 * i, 2 * i + 1, before) for i in range(partners)]
@@ -123,7 +127,10 @@ def _tree(collective: Collective, n: int) -> Iterator[_Round]:
 
 
 def _to_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
-    """Yield rounds towards the root; with `parts` each rank sends what it has and was sent, else a whole vector."""
+    """Yield rounds towards the root.
+
+    With `parts` each rank sends its own part and those that it received, else a whole vector.
+    """
     if algorithm == "ring":
         for i in range(n - 1, 0, -1):
             yield [(i, i - 1, n - i if parts else n)]

@@ -1,4 +1,4 @@
-"""Every host sends to one other and receives from one other."""
+"""Permutation: every host sends to one other host and receives from one other host."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PREFIX_BITS: Final = {"hosts": 32, "racks": 24, "pods": 16}
 
 @register("permutation")
 class Permutation(WorkloadParameters):
-    """`parallel` permutations at once, each drawn anew. All flows start at 0.
+    """Permutations that are drawn independently, `parallel` of them at once.
 
-    `across`: how far every flow has to go, at least; addresses are 10.pod.rack.host. The first flow has
-    `first_size_bytes` where that is given.
+    All flows start at 0. `across` is the least distance of a flow; addresses are 10.pod.rack.host.
+    The first flow has `first_size_bytes`, if that is given.
     """
 
-    size_bytes: Size = 2_000_000  # of each flow
-    first_size_bytes: Size | None = None  # of the first flow; none: as the others
-    parallel: Annotated[int, Field(ge=1)] = 1  # permutations at the same time
-    across: Literal["hosts", "racks", "pods"] = "hosts"  # flows leave at least their host, rack or pod
+    size_bytes: Size = 2_000_000  # size of each flow
+    first_size_bytes: Size | None = None  # size of the first flow; none: like the others
+    parallel: Annotated[int, Field(ge=1)] = 1  # number of permutations at the same time
+    across: Literal["hosts", "racks", "pods"] = "hosts"  # what flows leave at least: their host, rack or pod
 
     def generate(self, setting: Setting) -> Traffic:
         expect_flows("parallel", self.parallel * setting.hosts)
@@ -40,7 +40,8 @@ class Permutation(WorkloadParameters):
     def _draw(self, setting: Setting) -> list[int]:
         """Return a random permutation in which every destination is far enough.
 
-        Those who do not, exchange their destinations with random others until all do.
+        Hosts with a destination that is too close exchange it with random hosts until there are
+        none.
         """
         bits = _PREFIX_BITS[self.across]
         places = [int(host.address) >> (32 - bits) for host in setting.topology.hosts]

@@ -1,10 +1,11 @@
-"""Poisson arrivals of flows whose sizes follow a published distribution; every host sends at the same average rate.
+"""Poisson arrivals of flows with sizes of a published distribution, at the same mean rate for each host.
 
-A distribution file has lines of a size in bytes and a cumulative percentage, from 0 to 100; between two lines the
-distribution is uniform, and where two lines have the same percentage there is nothing between their sizes. Those that
-come with p4cc are the ones published with HPCC's simulator, used by the VAI/SF paper: `websearch` (DCTCP, SIGCOMM
-2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage` (Alibaba, 2019); and `critical-bulk`, ACCurate's 80%
-of 20 KB and 20% of 1 MB. `short-messages` are Dart's: 2, 4 and 8 KiB, equally likely.
+A distribution file has lines of a size in bytes and a cumulative percentage, from 0 to 100; between
+two lines the distribution is uniform, and between two lines with the same percentage there are no
+sizes. p4cc has the distributions published with HPCC's simulator, as used by the VAI/SF paper:
+`websearch` (DCTCP, SIGCOMM 2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage`
+(Alibaba, 2019); and `critical-bulk`, ACCurate's 80% of 20 KB and 20% of 1 MB. `short-messages` are
+Dart's: 2, 4 and 8 KiB, equally likely.
 """
 
 from __future__ import annotations
@@ -36,17 +37,19 @@ _DATA = Path(__file__).parent / "data"
 
 @register("poisson")
 class Poisson(TimedParameters):
-    """`load` is the fraction of each host's link that all distributions together use on average; each has a like part.
+    """Flows with Poisson arrivals at a given load.
 
-    Sizes count payload; headers come on top. Flows arrive until `duration_ns`.
+    `load` is the fraction of each host's link that all distributions together use on average; each
+    has an equal part. Sizes count payload; headers are added. Flows arrive until `duration_ns`.
     """
 
-    # Of flow sizes: one or several names, or files of sizes and cumulative percentages.
+    # Distributions of flow sizes: one or several names, or files of sizes and cumulative
+    # percentages.
     distribution: Annotated[
         list[str], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)
     ] = ["hadoop"]
-    load: Annotated[float, Field(gt=0, lt=1)] = 0.5  # payload, over the rate of each host's link
-    duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000  # until when flows arrive
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.5  # payload relative to the rate of each host's link
+    duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000  # end of the arrivals
 
     def generate(self, setting: Setting) -> Traffic:
         flows: list[Flow] = []
@@ -70,7 +73,7 @@ class Poisson(TimedParameters):
 
 @dataclass(frozen=True)
 class Distribution:
-    """A piecewise uniform distribution of sizes: `fractions[i]` of all are at most `sizes[i]`."""
+    """Piecewise uniform distribution of sizes: `fractions[i]` of all are at most `sizes[i]`."""
 
     sizes: tuple[float, ...]
     fractions: tuple[float, ...]

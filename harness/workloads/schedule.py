@@ -1,14 +1,16 @@
 """Schedules: operations of ranks that wait for each other: computing, sending, receiving.
 
-A send is a message of the network, which leaves when all that it requires is done, whether or not its receive is there
-yet; it is done when it is acknowledged. A receive is done when it has begun and its message is delivered. Computing
-takes its time on one of its rank's processors, which do one thing after the other.
+A send is a message of the network. It starts when everything that it requires is done, whether or
+not the receive has begun, and it is done when it is acknowledged. A receive is done when it has
+begun and its message is delivered. Computing occupies one of its rank's processors, which work
+sequentially.
 
-Whatever follows from known facts is scheduled at once, ahead of the network's time, and is not moved later. So a
-processor takes up work in the order in which its ready times become known, which is not always their order: work
-released by a message is queued behind all computing that waited for no message, even if it was ready earlier. In the
-same way a message is for the first to begin of the receives with its source, destination and tag that are known at its
-arrival, and a receive from any source, or with any tag, takes the first to arrive of the messages that are there.
+Whatever follows from known facts is scheduled at once, ahead of the network's time, and is not
+moved later. So a processor takes up work in the order in which its ready times become known, which
+is not always their order: work released by a message is queued behind all computing that waited for
+no message, even if it was ready earlier. In the same way, a message matches one of the receives
+with its source, destination and tag that are known at its arrival: the one that begins first. A
+receive from any source, or with any tag, takes the message that arrived first.
 """
 
 from __future__ import annotations
@@ -23,17 +25,18 @@ from typing import Any, Final, Literal
 from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow, Traffic, expect_flows
 from p4switch.errors import UserError
 
-ANY: Final = -(1 << 64)  # of a receive: from any source; with any tag
-_Channel = tuple[int, int]  # of a destination: source, tag
-MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two, and computing goes before it
-_TOLD = 8  # how many receives a mistake names
+ANY: Final = -(1 << 64)  # for a receive: from any source; with any tag
+_Channel = tuple[int, int]  # source and tag, at a destination
+MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two operations, and a computation precedes it
+_TOLD = 8  # number of receives that an error message names
 
 
 @dataclass(slots=True)
 class Operation:
     """Operation of a rank.
 
-    Those that it `requires` are to be done, those in `follows` to have begun.
+    It waits for the end of the operations that it `requires`, and for the begin of those in
+    `follows`.
     """
 
     rank: int
@@ -42,10 +45,10 @@ class Operation:
     follows: list[int] = field(default_factory=list)
     duration_ns: int = 0
     processor: int = 0
-    peer: int = -1  # of a message
+    peer: int = -1  # other end of a message
     size_bytes: int = 0
     tag: int = 0
-    step: int = 0  # of the training that it is a part of
+    step: int = 0  # training step that it belongs to
 
 
 def expect_operations(key: str, count: int) -> None:
@@ -55,12 +58,12 @@ def expect_operations(key: str, count: int) -> None:
 
 
 class Schedule:
-    """Operations by number, as they are added, which raises UserError when they are more than can be held."""
+    """Operations by number; adding too many raises UserError."""
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
         self.operations: list[Operation] = []
-        self.step = 0  # that operations are a part of which are added now
+        self.step = 0  # step of the operations that are added now
 
     def calc(self, rank: int, duration_ns: int, requires: Iterable[int] = (), processor: int = 0) -> int:
         return self._add(
@@ -85,7 +88,7 @@ class Schedule:
         return len(self.operations) - 1
 
     def check(self, where: str) -> None:
-        """Raise UserError for messages without their other end, circles, and more flows or time than can be held."""
+        """Raise UserError for unmatched messages, cycles, and more flows or time than the limits."""
         if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
             raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
         open_ends: Counter[tuple[int, int, int]] = Counter()  # source, destination, tag
@@ -122,7 +125,7 @@ def _tag(tag: int) -> str:
 
 
 class ScheduleTraffic(Traffic):
-    """Carries a schedule out; `hosts` are those of the ranks."""
+    """Traffic that carries a schedule out; `hosts` are those of the ranks."""
 
     def __init__(self, schedule: Schedule, hosts: Sequence[int]) -> None:
         self._operations = schedule.operations
@@ -138,14 +141,17 @@ class ScheduleTraffic(Traffic):
             for other in one.follows:
                 self._after_start[other].append(i)
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
-        # By destination and channel, what is not empty. Times of messages that nobody waits for:
+        # Non-empty queues by destination and channel. Times of messages that no receive has taken
+        # yet:
         self._arrived: defaultdict[int, dict[_Channel, deque[int]]] = defaultdict(dict)
-        # Receives with nothing to receive yet: when they begin, which may be after a message's arrival, and number.
+        # Receives that have no message yet: the time at which they begin, which may be after a
+        # message's arrival, and their number.
         self._waiting: defaultdict[int, dict[_Channel, list[tuple[int, int]]]] = defaultdict(dict)
-        # Flows and their sends by the flow's identity. Either word of a flow may come first.
+        # Flows and their sends by the flow's identity. Delivery and acknowledgement may come in
+        # either order.
         self._undelivered: dict[int, tuple[Flow, int]] = {}
         self._unacknowledged: dict[int, tuple[Flow, int]] = {}
-        self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins (or ends)
+        self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins or ends
         self._left = len(self._operations)
         for i, missing in enumerate(self._missing):
             if not missing:
@@ -174,7 +180,7 @@ class ScheduleTraffic(Traffic):
         return self._go_on()
 
     def _go_on(self) -> list[Flow]:
-        """Process all consequences of known events, and return the messages that leave because of them."""
+        """Process all consequences of known events, and return the messages that start because of them."""
         flows: list[Flow] = []
         while self._events:
             time_ns, number, begins = heappop(self._events)
@@ -192,7 +198,7 @@ class ScheduleTraffic(Traffic):
 
     def _begin(self, number: int, now_ns: int) -> list[Flow]:
         one = self._operations[number]
-        if one.kind == "calc" and not one.duration_ns:  # waits for no processor
+        if one.kind == "calc" and not one.duration_ns:  # needs no processor
             heappush(self._events, (now_ns, number, False))
         elif one.kind == "calc":
             processor = (one.rank, one.processor)
@@ -215,7 +221,7 @@ class ScheduleTraffic(Traffic):
         return []
 
     def _take(self, one: Operation) -> int | None:
-        """Return when the arrived message came that a receive takes; None: there is none."""
+        """Return the arrival time of the message that a receive takes; None if there is none."""
         there = self._arrived[one.rank]
         channel: _Channel | None = (one.peer, one.tag)
         if ANY in (one.peer, one.tag):
@@ -242,7 +248,7 @@ class ScheduleTraffic(Traffic):
             del waiting[one.peer, one.tag]
 
     def _stuck(self) -> list[str]:
-        """Return ranks that wait for each other while nothing is under way."""
+        """Return ranks that wait for each other while nothing is in progress."""
         if self._undelivered or self._unacknowledged:
             return []
         waiting = sorted(
@@ -253,7 +259,7 @@ class ScheduleTraffic(Traffic):
         return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
     def summary(self) -> dict[str, Any]:
-        """Return the duration of each step, from the end of the one before; None for unfinished ones."""
+        """Return the duration of each step from the end of the previous one; None for unfinished steps."""
         ends: dict[int, int | None] = {}
         for one, ended_ns in zip(self._operations, self._ended_ns, strict=True):
             before = ends.get(one.step, 0)
@@ -276,4 +282,4 @@ class ScheduleTraffic(Traffic):
         }
 
 
-Ends = Mapping[int, Sequence[int]]  # by rank: the operations that what follows requires
+Ends = Mapping[int, Sequence[int]]  # by rank: the operations that the next ones require

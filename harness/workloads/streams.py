@@ -1,4 +1,4 @@
-"""Named flows, each with its hosts and its times: what a figure with a timeline shows."""
+"""Named flows with their hosts and times, for figures with a timeline."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from p4switch.tables import Table
 
 
 class Stream(Table):
-    """Flow between two hosts, by index, which ends after `size_bytes`, or at `stop_ns` (of model time).
+    """Flow between two hosts, by index, which ends after `size_bytes` or at `stop_ns` of model time.
 
-    With `messages`, it is so many of `size_bytes`, one behind the other on a queue pair. Streams with the same `incast`
-    are one that their senders know of, and announce.
+    With `messages` it is that number of messages of `size_bytes` each, one after the other on a
+    queue pair. Streams with the same `incast` form one that their senders know and announce.
     """
 
-    name: str  # the group of its flows
+    name: str  # group of its flows
     source: Annotated[int, Field(ge=0)]  # a host, by index
     destination: Annotated[int, Field(ge=0)]  # a host, by index
-    start_ns: Time = 0  # when it starts
-    stop_ns: Time | None = None  # when it ends, if it has no size
-    size_bytes: Size | None = None  # of each message; none: it sends until `stop_ns`
-    messages: Annotated[int, Field(ge=1)] = 1  # one behind the other
-    incast: Annotated[int, Field(ge=0)] | None = None  # its number, for those who announce one
+    start_ns: Time = 0  # start time
+    stop_ns: Time | None = None  # end time if it has no size
+    size_bytes: Size | None = None  # size of each message; none: it sends until `stop_ns`
+    messages: Annotated[int, Field(ge=1)] = 1  # number of messages, one after the other
+    incast: Annotated[int, Field(ge=0)] | None = None  # number of the incast, for senders that announce one
 
     @model_validator(mode="after")
     def _ends(self) -> Stream:
@@ -52,7 +52,7 @@ class Stream(Table):
 
 @register("streams")
 class Streams(TimedParameters):
-    flows: Annotated[list[Stream], Field(min_length=1)]  # one by one
+    flows: Annotated[list[Stream], Field(min_length=1)]  # the individual flows
 
     def generate(self, setting: Setting) -> Traffic:
         flows = []

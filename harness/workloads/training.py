@@ -33,21 +33,25 @@ Pass = Literal["forward", "backward"]
 
 @register("training")
 class Training(WorkloadParameters):
-    """Sizes are payload; a stage's times are of one micro-batch, and are spread over its turns."""
+    """Training with sizes in payload bytes.
 
-    data: Degree = 8  # replicas of the model
-    tensor: Degree = 4  # ranks that share each layer
-    pipeline: Degree = 4  # stages
-    micro_batches: Annotated[int, Field(ge=1, le=1024)] = 8  # of each replica, in a step
-    steps: Annotated[int, Field(ge=1, le=1000)] = 1  # how many, one after the other
+    A stage's times are those of one micro-batch, and are divided among its turns.
+    """
+
+    data: Degree = 8  # number of replicas of the model
+    tensor: Degree = 4  # number of ranks that share each layer
+    pipeline: Degree = 4  # number of stages
+    micro_batches: Annotated[int, Field(ge=1, le=1024)] = 8  # number of micro-batches of each replica in a step
+    steps: Annotated[int, Field(ge=1, le=1000)] = 1  # number of steps, one after the other
     turns: Annotated[int, Field(ge=1, le=1000)] = 2  # all-reduces of a tensor group in each pass of a micro-batch
-    tensor_bytes: Size = 262_144  # vector of each of these
-    activation_bytes: Size = 262_144  # from each rank of a stage to its peer in the next, and back
-    gradient_bytes: Size = 4_000_000  # of each rank's weights
-    forward_ns: Time = 100_000  # of a stage and micro-batch
-    backward_ns: Time = 200_000  # of a stage and micro-batch
-    tensor_algorithm: Algorithm = "ring"  # of the tensor groups' all-reduces
-    data_algorithm: Algorithm = "ring"  # of the replicas' all-reduces
+    tensor_bytes: Size = 262_144  # size of the vector of each of these
+    # Size of the message from each rank of a stage to its peer in the next, and back.
+    activation_bytes: Size = 262_144
+    gradient_bytes: Size = 4_000_000  # size of the gradients of each rank's weights
+    forward_ns: Time = 100_000  # forward time of a stage and micro-batch
+    backward_ns: Time = 200_000  # backward time of a stage and micro-batch
+    tensor_algorithm: Algorithm = "ring"  # algorithm of the tensor groups' all-reduces
+    data_algorithm: Algorithm = "ring"  # algorithm of the replicas' all-reduces
 
     def generate(self, setting: Setting) -> Traffic:
         ranks = self.data * self.tensor * self.pipeline
@@ -97,7 +101,10 @@ class Training(WorkloadParameters):
         step: int,
         tags: Iterator[int],
     ) -> None:
-        """Add all passes of one stage of one replica; messages between stages have tags of 0 and less."""
+        """Add all passes of one stage of one replica.
+
+        Messages between stages have tags of at most 0.
+        """
         group = [self._rank(stage, replica, part) for part in range(self.tensor)]
         for way, batch in self._order(stage):
             forward = way == "forward"
@@ -122,7 +129,7 @@ class Training(WorkloadParameters):
             last.update({rank: list(end) for rank, end in ends.items()})
 
     def _order(self, stage: int) -> Iterator[tuple[Pass, int]]:
-        """Yield the order of 1F1B: forward passes for each later stage, then one backward and one forward in turn."""
+        """Yield the order of 1F1B: a forward pass for each later stage, then one backward and one forward in turn."""
         ahead = min(self.pipeline - stage - 1, self.micro_batches)
         yield from (("forward", batch) for batch in range(ahead))
         for batch in range(self.micro_batches):

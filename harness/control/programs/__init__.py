@@ -1,9 +1,9 @@
-"""The P4 programs of `p4src/`: one file a program, with its typed parameters and the table entries they become.
+"""P4 programs of `p4src/`: one file for each, with its typed parameters and table entries.
 
 model = programs.parameters("ecn", {"kmin_bytes": 100_000})
 entries = model.entries(switch_view)
 
-Entries are of `entries`; `p4cc.programs` is what a program of one's own imports.
+The classes of entries are in `entries`. Programs outside p4cc import `p4cc.programs`.
 """
 
 from harness.control.programs.base import ProgramParameters, SwitchView, names

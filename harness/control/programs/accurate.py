@@ -12,13 +12,13 @@ from harness.control.programs.entries import Action, Entry, Exact, MulticastGrou
 from harness.control.programs.forwarding import forwarding_entries
 from p4switch.errors import UserError
 
-MOST_KBPS = (1 << 32) - 1  # a rate in the program and in flow rate packets
-NO_SHIFT = 63  # shifts everything out
-MAX_PORT = 255  # a multicast group's number holds two ports
+MOST_KBPS = (1 << 32) - 1  # limit of rates in the program and in flow rate packets
+NO_SHIFT = 63  # a shift that leaves nothing
+MAX_PORT = 255  # the number of a multicast group encodes two ports
 
 SHORT_CIRCUIT_INSTANCE = 1
 
-# CR > threshold x FSR, as 2^up + 2^-down.
+# Shifts (up, down) for the test CR > threshold x FSR, where the threshold is 2^up + 2^-down.
 SHORT_CIRCUIT_SHIFTS = {
     1.0: (0, NO_SHIFT),
     1.25: (0, 2),
@@ -31,19 +31,22 @@ SHORT_CIRCUIT_SHIFTS = {
 
 @register("accurate")
 class AccurateParameters(ProgramParameters):
-    """ACCurate's constants; the defaults are the paper's, but for the rule (papers/accurate/README.md says why)."""
+    """Constants of ACCurate.
+
+    The defaults are the paper's, except for `rule` (papers/accurate/README.md gives the reason).
+    """
 
     agrees: ClassVar[tuple[str, ...]] = ("period_ns",)
 
-    alpha: float = Field(0.05, ge=0, lt=1)  # share of a link that is not handed out: what FRPs and what queued up take
+    alpha: float = Field(0.05, ge=0, lt=1)  # share of a link that is kept free for FRPs and to drain queues
     period_ns: int = Field(20_000, gt=0)  # RRP, from one fair share to the next
-    # Each switch's clock is ahead of the common one by `clock_offset_ns`, and off by up to `clock_error_ns` either way;
-    # by how much is drawn for each switch.
+    # Each switch's clock is ahead of the common one by `clock_offset_ns`, plus a random error of up
+    # to `clock_error_ns` either way, which is drawn for each switch.
     clock_offset_ns: int = 0
-    clock_error_ns: int = Field(0, ge=0)  # by which each switch's clock is off at most, either way; drawn for each
-    # Which flows count as bottlenecked at a link: corrected, or as published.
+    clock_error_ns: int = Field(0, ge=0)  # largest error of a switch's clock, either way; drawn for each switch
+    # Rule that decides which flows count as bottlenecked at a link: corrected, or as published.
     rule: Literal["corrected", "published"] = "corrected"
-    short_circuit_threshold: float = 2.0  # factor of change from which on a rate is told at once
+    short_circuit_threshold: float = 2.0  # factor of change from which on a rate is announced at once
 
     @field_validator("short_circuit_threshold")
     @classmethod

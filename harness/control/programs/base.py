@@ -1,4 +1,4 @@
-"""Base of programs' parameters: typed values by name, and the entries that they become on one switch."""
+"""Base of programs' parameters: typed values by name, and the table entries for one switch."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ class PortView:
 class SwitchView:
     """Knowledge of a program about the switch it runs on.
 
-    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
-    manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
-    tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
-    negative, what does not count, and `port_extra_bytes` what the links of some ports charge in addition.
-    `base_rtt_ns` is the largest base RTT of the network, `port_base_rtts_ns` that of the hosts that can fill a port's
-    link, `packet_bytes` a full data packet as it leaves a host. `seed` is the experiment's: another seed is another
-    choice of ECMP paths. `tables` are those of the compiled program, by the names that entries may use. `network` is
-    for what has to fit on several switches, like `tree` and the multicast `groups` that are to be forwarded to and
-    the `collectives`, groups whose operations switches combine. `departures` are the prefixes of the hosts whose
-    packets take a detour from the switch's group of switches, where a topology has those.
+    `port_rates_bps` has every port that is in use. `cell_bytes` is the size of a unit of queue
+    depth: the traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet.
+    `tick_ns` is the model time of one tick of the switch's clock. `frame_overhead_bytes` is the
+    number of bytes that a link charges for a frame beyond its own; it is negative if some bytes are
+    not charged. `port_extra_bytes` has additional bytes of the links of some ports. `base_rtt_ns`
+    is the largest base RTT of the network, `port_base_rtts_ns` that of the hosts that can fill a
+    port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the experiment's;
+    it determines the ECMP paths. `tables` are those of the compiled program, by the names that
+    entries may use. `network` serves entries that have to agree among switches, such as those of
+    `tree`. `groups` are the multicast groups, and `collectives` are the groups whose operations
+    switches combine. `departures` are the prefixes of the hosts whose packets take a detour from
+    the switch's group of switches, if the topology has such groups.
     """
 
     device_id: int
@@ -75,7 +77,7 @@ class SwitchView:
     port_extra_bytes: Mapping[int, int] = field(default_factory=dict)
 
     def bdp_bytes(self, port: int) -> float:
-        """Return the rate of a port's link times the base RTT of those who can fill it."""
+        """Return the rate of a port's link times the base RTT of the hosts that can fill it."""
         return self.port_rates_bps[port] * self.port_base_rtts_ns.get(port, self.base_rtt_ns) / 8e9
 
     def overhead_bytes(self, port: int) -> int:
@@ -92,7 +94,7 @@ class SwitchView:
         return self.ports_to_tier(None)
 
     def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
-        """Return the ports towards switches of a tier, in increasing order; None: towards hosts."""
+        """Return the ports towards switches of a tier, in increasing order; None selects hosts."""
         return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
 
     def dscp_of(self, key: str, priority: int) -> int:
@@ -106,7 +108,10 @@ class SwitchView:
         raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 
     def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
-        """Return `topologies.trees.tree`, the same on each switch; `tree.ports(view.name)` are this switch's."""
+        """Return `topologies.trees.tree`, which is the same on each switch.
+
+        `tree.ports(view.name)` are the ports of this switch.
+        """
         if self.network is None:
             raise ValueError("a view without a network has no trees")
         return tree(self.network, root, members, choice)
@@ -119,17 +124,23 @@ class SwitchView:
 
 
 class ProgramParameters(Table, ABC):
-    """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
+    """Parameters of a program.
 
-    contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
+    A subclass adds its own parameters, with units in their names, and their table entries.
+    """
+
+    contains: ClassVar[tuple[str, ...]] = ()  # programs that this one can replace, because it does their work, too
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
-    telemetry: ClassVar[bool] = False  # it appends records to the INT shim of data packets
-    limits_queues: ClassVar[bool] = False  # it drops or trims what finds a port's queue too long, whatever the buffer
-    outlast_rto: ClassVar[tuple[str, ...]] = ()  # parameters in ns, 0 for never: at least the retransmission time-out
-    # Counters by port: of the ports that the network uses they are read at the end of a run, and saved.
+    telemetry: ClassVar[bool] = False  # the program appends records to the INT shim of data packets
+    # The program drops or trims packets when a port's queue is too long, whatever the buffer.
+    limits_queues: ClassVar[bool] = False
+    # Parameters in ns that must be at least the retransmission time-out, or 0 for never.
+    outlast_rto: ClassVar[tuple[str, ...]] = ()
+    # Counters by port. Their cells for ports in use are read at the end of a run and saved.
     port_counters: ClassVar[tuple[str, ...]] = ()
-    architectures: ClassVar[tuple[str, ...]] = ("v1model",)  # that the program can be compiled for
-    zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
+    architectures: ClassVar[tuple[str, ...]] = ("v1model",)  # architectures that the program can be compiled for
+    # Registers to which flows add when they start, and from which they subtract when they end.
+    zero_when_done: ClassVar[tuple[str, ...]] = ()
 
     def defines(self) -> dict[str, str]:
         """Return the macros that the program is compiled with; the scenario may add others."""
@@ -137,25 +148,25 @@ class ProgramParameters(Table, ABC):
 
     @property
     def common_period_ns(self) -> int:
-        """Hosts and switches have to agree on the time modulo this; 0: they need not."""
+        """Period to which the clocks of hosts and switches have to agree; 0: they need not agree."""
         return 0
 
     @property
     def last_hop_dscp(self) -> int:
-        """The DSCP of packets that were trimmed on the port to their receiver; -1: they are not told apart."""
+        """DSCP of packets that were trimmed on the port to their receiver; -1: no DSCP of their own."""
         return -1
 
     @property
     def equal_priorities(self) -> tuple[int, ...]:
-        """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
+        """Priorities (lanes) that packets of a flow change between, that of data first; empty: none.
 
-        They are lossless together, and a port sends of them the packet first that was enqueued first.
+        They are lossless together, and a port sends their packets in the order of enqueueing.
         """
         return ()
 
     @property
     def free_of_circles(self) -> bool:
-        """True if the lanes have to keep packets, deflected or not, from waiting for each other in a circle."""
+        """True if the lanes have to prevent packets, deflected or not, from waiting for each other in a cycle."""
         return False
 
     def check_link_rate(self, rate_bps: int) -> None:
@@ -163,7 +174,7 @@ class ProgramParameters(Table, ABC):
         return
 
     def trimming_ports(self, switch: SwitchView) -> dict[int, Trimming]:
-        """Return what the traffic manager of this switch has to trim, by port."""
+        """Return which packets the traffic manager of this switch has to trim, by port."""
         return {}
 
     @abstractmethod
@@ -177,5 +188,5 @@ class ProgramParameters(Table, ABC):
 REGISTRY: Registry[type[ProgramParameters]] = Registry(
     "program", group="p4cc.programs", package="harness.control.programs", base=ProgramParameters
 )
-register = REGISTRY.register  # with the name of the P4 file, without .p4
+register = REGISTRY.register  # by the name of the P4 file without .p4
 names = REGISTRY.names

@@ -1,7 +1,7 @@
-"""P4 programs by name, or by file: with their parameters, wherever both are.
+"""P4 programs by name or file, with their parameters.
 
-The class of parameters of `my.p4` is registered as "my" by `my.py` beside it. Without such a file there are none but
-`FileParameters`.
+The parameter class of `my.p4` is registered as "my" by `my.py` beside it. Without such a file the
+parameters are those of `FileParameters`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from p4switch.sources import SOURCE_DIRECTORY
 
 @dataclass(frozen=True)
 class Program:
-    """A P4 program, and what it is told."""
+    """P4 program and its parameters."""
 
     name: str
     parameters: type[ProgramParameters]
@@ -33,7 +33,10 @@ class Program:
         return self.source.parent != SOURCE_DIRECTORY
 
     def does_the_work_of(self, other: str) -> bool:
-        """Return whether the program can replace another; one from outside without `contains` is not checked."""
+        """Return whether the program can replace another one.
+
+        A program from outside without `contains` is not checked.
+        """
         return other in (self.name, *self.parameters.contains) or (self.outside and not self.parameters.contains)
 
     def checked(self, values: Mapping[str, Any], where: str) -> ProgramParameters:
@@ -75,7 +78,7 @@ def _of_file(source: Path) -> Program:
     return Program(name, REGISTRY.find(name), source)
 
 
-_parameters_of = lru_cache(parameters_of)  # one class for a file, so that equal programs are equal
+_parameters_of = lru_cache(parameters_of)  # the class of a file is cached, so that equal programs compare as equal
 
 
 def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:

@@ -1,4 +1,4 @@
-"""Forwarding, RED/ECN marking, collectives in the network: `p4src/collective.p4`."""
+"""Forwarding with RED/ECN marking and collectives in the network: `p4src/collective.p4`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from p4switch.errors import UserError
 from topologies.collectives import CollectiveGroup, address, trees
 from topologies.trees import Tree
 
-BY_GROUP = 510  # the port of what the program's own stage sends on
+BY_GROUP = 510  # port for packets that the program's own stage forwards
 Replicas = dict[tuple[int, ...], int]
 
 
 @register("collective")
 class CollectiveParameters(EcnParameters):
-    """Slots of a switch for operations under way, and the priority of answers that switches make."""
+    """Slots of a switch for operations in progress, and the priority of answers that switches make."""
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
     architectures: ClassVar[tuple[str, ...]] = ("v1model",)
 
-    slots: int = Field(16_384, ge=1, le=1 << 24)  # 140 bytes each for reads, 12 for writes
+    slots: int = Field(16_384, ge=1, le=1 << 24)  # number of slots, of 140 bytes each for reads and 12 for writes
     answer_priority: int = Field(4, ge=0, le=7)  # the class of answers that switches combine
 
     def defines(self) -> dict[str, str]:
@@ -44,7 +44,7 @@ class CollectiveParameters(EcnParameters):
         if switch.network is None:
             return []
         found: list[Entry] = []
-        replicas: Replicas = {}  # ports of the children -> multicast group
+        replicas: Replicas = {}  # multicast group by the ports of its children
         used_slots = 0
         most_trees = 0
         for group in switch.collectives:
@@ -67,14 +67,14 @@ class CollectiveParameters(EcnParameters):
 
 
 def _numbered(ports: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return (port, child number) pairs."""
+    """Return pairs of port and child number."""
     return tuple((port, number) for number, port in enumerate(ports))
 
 
 def _tree_ports(
     switch: SwitchView, group: CollectiveGroup, number: int, tree: Tree, base: int, replicas: Replicas
 ) -> list[Entry]:
-    """Return the entries of each port of a tree: from a child, or, by every link towards the root, from above."""
+    """Return the entries of each port of a tree: from a child, or from above on links to the root."""
     children = tree.down[switch.name]
     multicast = replicas.setdefault(children, len(switch.groups) + len(replicas) + 1)
     common = {

@@ -1,4 +1,4 @@
-"""Forwarding, RED/ECN marking, Dart's in-order flow deflection: `p4src/dart.p4`.
+"""Forwarding with RED/ECN marking and Dart's in-order flow deflection: `p4src/dart.p4`.
 
 Source: "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based Datacenter Networks", sections IV-A,
 IV-B and VI-A.
@@ -20,15 +20,15 @@ Priority = Annotated[int, Field(ge=0, le=7)]
 
 MARKING_UNIT_BYTES = 64
 NEVER_TICKS = (1 << 48) - 1
-ANY_GROUP = 0  # of the candidates
+ANY_GROUP = 0  # number of the group of candidates if all routes share one
 
 
 @register("dart")
 class DartParameters(ProgramParameters):
-    """Deflection of short messages: when, where to, in which lanes; the RED thresholds of the lanes together.
+    """Deflection of short messages (when, where to, in which lanes), and RED thresholds of all lanes.
 
-    The defaults are the corrected Dart with section VI-A's numbers. As printed are `match` "message" and
-    `entry_timeout_ns` 0.
+    The defaults are the corrected Dart with section VI-A's numbers. The printed version has `match`
+    "message" and `entry_timeout_ns` 0.
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
@@ -43,20 +43,21 @@ class DartParameters(ProgramParameters):
         "last_lane",
     )
 
-    kmin_bytes: int = Field(22_500, ge=0)  # queue from which on packets are marked by lot
+    kmin_bytes: int = Field(22_500, ge=0)  # queue from which on packets are marked with a probability
     kmax_bytes: int = Field(22_500, ge=0)  # queue from which on all packets are marked
     pmax: Probability = 1.0  # probability of a mark just below Kmax
     threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)  # queue from which on a short message is deflected
-    dft_entries: int = Field(8, ge=1, le=16)  # of a switch's deflection table, for each port
-    # An entry that nothing has matched for so long may be taken: the RTO or more, when nothing is in flight. 0: never.
+    dft_entries: int = Field(8, ge=1, le=16)  # number of entries of a switch's deflection table for each port
+    # Time without a match after which an entry may be replaced: the RTO or more, so that none of
+    # its packets is in flight. 0: never.
     entry_timeout_ns: int = Field(16_000_000, ge=0)
-    # What an entry knows a packet by: its message and tokens, or its message alone.
+    # What identifies the packets of an entry: message and tokens, or the message alone.
     match: Literal["exact", "message"] = "exact"
-    # Ports that a message is deflected to: all that lead to a switch, or those of its route.
+    # Ports that a message may be deflected to: all that lead to a switch, or those of its route.
     candidates: Literal["any", "equal-cost"] = "any"
-    # Deflects what waits for its own host, too: to switches.
+    # Whether packets that wait for the switch's own hosts are deflected, too, to switches.
     deflect_host_ports: bool = False
-    lanes: int = Field(2, ge=2)  # priorities that deflected packets climb
+    lanes: int = Field(2, ge=2)  # priorities that deflected packets step through
     lane_priorities: tuple[Priority, ...] = Field((3, 4, 5, 2, 1), strict=False)  # the classes of lane 0, lane 1, ...
     # "turn": a packet changes to the next lane where it turns from down to up; "none": it keeps its lane.
     lane_rule: Literal["turn", "none"] = "turn"
@@ -109,7 +110,8 @@ class DartParameters(ProgramParameters):
     def _lanes(self, switch: SwitchView) -> list[Entry]:
         """Return the entries of the lanes.
 
-        Ports of equal cost make no turn, so with these as candidates the last lane deflects as well.
+        A deflection to a port of equal cost is no turn, so with these candidates the last lane
+        deflects as well.
         """
         priorities = self.equal_priorities
         turns = self.lane_rule == "turn"
@@ -165,7 +167,10 @@ def _normal(group: int, port: int, action: Action) -> Entry:
 
 
 def _group(group: int, members: tuple[int, ...]) -> list[Entry]:
-    """Return the entries of a group; members count from 0, and the normal port and the ingress port have an index."""
+    """Return the entries of a group.
+
+    Members count from 0, and the normal port and the ingress port have an index.
+    """
     found: list[Entry] = []
     for index, port in enumerate(members):
         here = {"group": Exact(group), "port": Exact(port)}

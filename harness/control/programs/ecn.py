@@ -17,10 +17,11 @@ from p4switch.tables import Table
 
 
 class RateThresholds(Table):
-    """Thresholds of ports of one rate, as vendors list them: in place of those that the defaults are scaled to."""
+    """Thresholds for ports of one rate, as vendors list them; they replace scaled defaults."""
 
-    rate_bps: Annotated[int, BeforeValidator(integral), Field(gt=0)]  # of the ports
-    kmin_bytes: Annotated[int, BeforeValidator(integral), Field(ge=0)]  # queue from which on packets are marked by lot
+    rate_bps: Annotated[int, BeforeValidator(integral), Field(gt=0)]  # rate of the ports
+    # Queue from which on packets are marked with a probability.
+    kmin_bytes: Annotated[int, BeforeValidator(integral), Field(ge=0)]
     kmax_bytes: Annotated[int, BeforeValidator(integral), Field(ge=0)]  # queue from which on all packets are marked
     pmax: Probability = 0.2  # probability of a mark just below Kmax
 
@@ -31,7 +32,7 @@ class RateThresholds(Table):
         return self
 
 
-# Thresholds by the name of whoever publishes them; docs/networks.md has the sources.
+# Thresholds by the name of their publisher; docs/networks.md has the sources.
 NAMED: dict[str, dict[str, float | None]] = {
     "hpcc": {"kmin_bytes": 400_000, "kmax_bytes": 1_600_000, "pmax": 0.2, "reference_rate_bps": 100_000_000_000},
     "dcqcn-paper": {"kmin_bytes": 5_000, "kmax_bytes": 200_000, "pmax": 0.01, "reference_rate_bps": 40_000_000_000},
@@ -42,26 +43,31 @@ NAMED: dict[str, dict[str, float | None]] = {
 
 @register("ecn")
 class EcnParameters(ProgramParameters):
-    """Thresholds of the queue that a packet leaves behind, and the probability of a mark at Kmax.
+    """Thresholds of the queue length at dequeue, and the probability of a mark at Kmax.
 
     The defaults are the HPCC simulator's for DCQCN: 400 and 1600 KB at 100 Gb/s (100 and 400 KB for each 25 Gb/s).
     """
 
     architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")
 
-    # Whose thresholds hold where the keys below say nothing; none: the HPCC simulator's, which are `hpcc`.
+    # Named thresholds that apply where the keys below are not set; none: those of the HPCC
+    # simulator, `hpcc`.
     settings: Literal["hpcc", "dcqcn-paper", "sonic", "cumulus"] | None = None
-    kmin_bytes: int = Field(400_000, ge=0)  # queue from which on packets are marked by lot
+    kmin_bytes: int = Field(400_000, ge=0)  # queue from which on packets are marked with a probability
     kmax_bytes: int = Field(1_600_000, ge=0)  # queue from which on all packets are marked
     pmax: Probability = 0.2  # probability of a mark just below Kmax
-    # Thresholds are for a port of this rate and grow with a port's rate; None: they are the same for all ports.
+    # Rate of a port for which the thresholds are given; they scale with a port's rate. None: they
+    # are the same for all ports.
     reference_rate_bps: int | None = Field(100_000_000_000, gt=0)
     rates: list[RateThresholds] = []  # thresholds of ports of some rates, each with its own
 
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, values: Any) -> Any:
-        """Return the written values on top of the named thresholds; an unknown name is reported later."""
+        """Return the written values on top of the named thresholds.
+
+        An unknown name is reported later.
+        """
         if not isinstance(values, Mapping) or not isinstance(named := values.get("settings"), str):
             return values
         return {**NAMED.get(named, {}), **values}

@@ -49,9 +49,11 @@ class Action:
 class TableEntry:
     """Table entry.
 
-    Several actions are the members of a group of the table's action selector, each of weight 1.
+    If there are several actions, they are the members of a group of the table's action selector,
+    each of weight 1.
 
-    `priority` is P4Runtime's: the highest wins, 0 where no match of the table is ternary or a range.
+    `priority` is P4Runtime's: the highest wins, and it is 0 if no match of the table is ternary or
+    a range.
     """
 
     table: str
@@ -92,9 +94,10 @@ class CloneSession:
 class PortGroup:
     """Ports of equal cost, among which the program's load balancer chooses. `group_id` is at least 1.
 
-    It becomes entries of every table of the program that is about ports of a group: with the match field `group_id` and
-    an action selector, whose members they are; or with `group_id` and `member`, which counts them from 0. The action is
-    the one whose parameter is `port`.
+    It is written into every table of the program that selects ports of a group. Such a table has
+    either the match field `group_id` and an action selector, whose members are the ports, or the
+    fields `group_id` and `member`, which counts the ports from 0. The action is the one whose
+    parameter is `port`.
     """
 
     group_id: int
@@ -103,7 +106,7 @@ class PortGroup:
 
 @dataclass(frozen=True)
 class EntryFile:
-    """Entries that stand in a file (`harness.control.entry_files`)."""
+    """Entries in a file (`harness.control.entry_files`)."""
 
     path: Path
 

@@ -1,4 +1,4 @@
-"""Parameters of a P4 program that has no Python file: its entries stand in files."""
+"""Parameters of a P4 program that has no Python file, and whose entries are in files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from harness.control.programs.entries import BfRuntimeScript, Entry, EntryFile
 from harness.control.programs.forwarding import TABLES, forwarding_entries
 from p4switch.errors import UserError
 
-_BESIDE = (".entries.json", ".entries.txtpb")  # in place of .p4
+_BESIDE = (".entries.json", ".entries.txtpb")  # suffixes that replace .p4
 _SWITCH = "{switch}"
 
 
 class FileParameters(ProgramParameters):
-    """`entry_files` are relative to the program; `{switch}` in a name stands for that of each switch.
+    """Files with the entries of a program.
 
-    None: those beside `my.p4` that are called `my.entries.json` or `my.entries.txtpb`. A program that includes
-    `forwarding.p4` gets its routes besides. `bfrt_script` is a Python program that writes entries of a TNA or T2NA
-    program over BfRuntime: it is run once for each switch, with the server's address and the switch's name.
+    `entry_files` are relative to the program. `{switch}` in a name is replaced by the name of each
+    switch. The default is the files beside `my.p4` that are called `my.entries.json` or
+    `my.entries.txtpb`. A program that includes `forwarding.p4` also gets its routes. `bfrt_script`
+    is a Python program that writes entries of a TNA or T2NA program over BfRuntime. It is run once
+    for each switch, with the server's address and the switch's name.
     """
 
     source: ClassVar[Path]

@@ -9,12 +9,15 @@ from harness.control.programs.entries import Action, Entry, Exact, Lpm, Multicas
 from topologies.groups import ADDRESSES
 from topologies.routing import Route
 
-_WHOLE_NETWORK = 0  # in place of a switch's number: those begin at 1
+_WHOLE_NETWORK = 0  # used in place of a switch's number, which begins at 1
 TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
 
 
 def salt_of(device_id: int, seed: int) -> int:
-    """Return a switch's own 32 bits: well mixed, since similar salts would leave switches in step."""
+    """Return the 32-bit salt of a switch.
+
+    It is well mixed, because similar salts would make switches choose alike.
+    """
     digest = hashlib.blake2s(f"{seed}:{device_id}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big")
 
@@ -24,7 +27,10 @@ def forward(port: int) -> Action:
 
 
 def forwarding_entries(switch: SwitchView) -> list[Entry]:
-    """Return routes (a group for each distinct set of ports of equal cost), multicast groups, and priorities."""
+    """Return routes, multicast groups and priorities.
+
+    There is a group of ports for each distinct set of ports of equal cost.
+    """
     entries: list[Entry] = []
     groups: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     salt = salt_of(switch.device_id, switch.seed)
@@ -66,7 +72,10 @@ def _group(number: int, route: Route, common_salt: int) -> list[Entry]:
 
 
 def multicast_entries(switch: SwitchView) -> list[Entry]:
-    """Return the groups whose trees pass this switch, for a program with `MULTICAST`; packets of others are dropped."""
+    """Return the groups whose trees pass this switch, for a program with `MULTICAST`.
+
+    Packets of other groups are dropped.
+    """
     entries: list[Entry] = []
     for group in switch.groups:
         ports = switch.group_ports(group)

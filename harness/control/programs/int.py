@@ -16,7 +16,7 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 
 @register("int")
 class IntParameters(ProgramParameters):
-    """No parameters: a record follows from the switch."""
+    """No parameters; a telemetry record follows from the switch."""
 
     telemetry: ClassVar[bool] = True
     architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")
@@ -29,7 +29,7 @@ class IntParameters(ProgramParameters):
 
 
 def telemetry_entries(switch: SwitchView) -> list[Entry]:
-    """Return the entries of `p4src/include/telemetry.p4`: what a record says of each port's link."""
+    """Return the entries of `p4src/include/telemetry.p4`: the records' properties of each port's link."""
     entries: list[Entry] = []
     links = {} if switch.network is None else path_ids(switch.network).links[switch.name]
     for port, rate_bps in sorted(switch.port_rates_bps.items()):
@@ -44,7 +44,7 @@ def telemetry_entries(switch: SwitchView) -> list[Entry]:
 
 
 def link_rate_code(rate_bps: int) -> int:
-    """Return the INT record's code.
+    """Return the code of a link rate in INT records.
 
     Raises UserError for a rate that the wire format does not have.
     """
@@ -58,7 +58,7 @@ def link_rate_code(rate_bps: int) -> int:
 def tick_ns_q8(switch: SwitchView) -> int:
     """Return the model time of a clock tick in 1/256 ns.
 
-    Raises UserError if that rounds to nothing or does not fit.
+    Raises UserError if the result rounds to 0 or does not fit.
     """
     scaled = round(switch.tick_ns * 256)
     if not 0 < scaled < 1 << 32:

@@ -15,7 +15,7 @@ PRIORITIES = 8
 MAX_DEPTH_CELLS = (1 << 19) - 1
 LOTTERY = "red_probability"
 """Table of programs whose target cannot draw a number below any other: `p4src/include/tofino/target.p4`."""
-_STEPS = 32  # between Kmin and Kmax
+_STEPS = 32  # number of probability steps between Kmin and Kmax
 _CHANCES = 1 << 16
 _PORT_MASK = (1 << 9) - 1
 
@@ -25,7 +25,7 @@ Probability = Annotated[float, Field(gt=0, le=1)]
 def red(kmin_bytes: float, kmax_bytes: float, pmax: float, cell_bytes: int) -> Action:
     """Return the action for these thresholds.
 
-    Depths beyond what v1model can show are never reached, so nothing is marked.
+    Depths beyond the range of v1model's field are never reached, so such thresholds mark nothing.
     """
     kmin = min(round(kmin_bytes / cell_bytes), MAX_DEPTH_CELLS)
     kmax = min(round(kmax_bytes / cell_bytes), MAX_DEPTH_CELLS)
@@ -34,7 +34,7 @@ def red(kmin_bytes: float, kmax_bytes: float, pmax: float, cell_bytes: int) -> A
 
 
 def marking_entries(switch: SwitchView, red_of_port: dict[int, Action]) -> list[Entry]:
-    """Return a default action for the most common thresholds, and entries for the other ports' priorities."""
+    """Return a default action for the most common thresholds, and entries for other ports and priorities."""
     keys = {port: (action.name, *sorted(action.params.items())) for port, action in red_of_port.items()}
     if not keys:
         return []
@@ -55,7 +55,7 @@ def marking_entries(switch: SwitchView, red_of_port: dict[int, Action]) -> list[
 
 
 def _lottery_entries(port: Ternary, action: Action, priority: int) -> list[Entry]:
-    """Return the probability of a mark by depth, in steps: each has that of its middle."""
+    """Return the probability of a mark by depth, in steps; each step has the probability of its middle."""
     kmin, kmax, span = (action.params[name] for name in ("kmin_cells", "kmax_cells", "span"))
     steps = min(_STEPS, kmax - kmin)
     bounds = [kmin + (kmax - kmin) * step // steps for step in range(steps + 1)] if steps else []

@@ -1,4 +1,4 @@
-"""Forwarding with ECMP, RCP's rate of every link: `p4src/rcp.p4`.
+"""Forwarding with ECMP and RCP's rate of every link: `p4src/rcp.p4`.
 
 Source: Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005.
 """
@@ -19,13 +19,16 @@ _WORD = 1 << 32
 
 @register("rcp")
 class RcpParameters(ProgramParameters):
-    """alpha and beta are those of published scripts; others of them are (0.4, 0.4) and (0.4, 1)."""
+    """Constants of RCP.
 
-    alpha: float = Field(0.1, gt=0, le=10)  # share of the spare capacity that is handed out in an RTT
+    `alpha` and `beta` are those of published scripts; other scripts have (0.4, 0.4) and (0.4, 1).
+    """
+
+    alpha: float = Field(0.1, gt=0, le=10)  # share of the spare capacity that is distributed in an RTT
     beta: float = Field(1.0, ge=0, le=10)  # share of the queue that is drained in an RTT
-    interval_base_rtts: float = Field(0.25, gt=0, le=1)  # from one rate to the next, at least
-    min_share: float = Field(0.001, gt=0, le=1)  # of the link: no less is told
-    data_priority: Annotated[int, Field(ge=0, le=7)] = 3  # the class whose queue counts
+    interval_base_rtts: float = Field(0.25, gt=0, le=1)  # least time between two updates of the rate
+    min_share: float = Field(0.001, gt=0, le=1)  # lowest announced rate, as a share of the link's
+    data_priority: Annotated[int, Field(ge=0, le=7)] = 3  # the class whose queue is counted
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         rtt_ticks = round(switch.base_rtt_ns / switch.tick_ns)

@@ -1,4 +1,4 @@
-"""Forwarding with ECMP, s-PERC in front of every link (weighted max-min fair rates): `p4src/sperc.p4`."""
+"""Forwarding with ECMP and s-PERC in front of every link (weighted max-min fair rates): `p4src/sperc.p4`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from harness.control.programs.forwarding import forwarding_entries
 from p4switch.errors import UserError
 
 MAX_WEIGHT = 1023
-UNIT = 1 << 20  # of 1/n
+UNIT = 1 << 20  # the value 1 in fixed-point fractions 1/n
 CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
 
 
 @register("sperc")
 class SpercParameters(ProgramParameters):
-    """s-PERC's constants: choices, which the thesis leaves open; the protocol has them, too."""
+    """Constants of s-PERC, which the thesis leaves open; the protocol has them, too."""
 
     agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance", "digits")
 
     zero_when_done: ClassVar[tuple[str, ...]] = ("sum_e_of", "num_b_of", "interval_of")
 
-    headroom: float = Field(0.05, ge=0, lt=1)  # of a link, that is not handed out
+    headroom: float = Field(0.05, ge=0, lt=1)  # share of a link that is not distributed
     round_rtts: float = Field(1.5, gt=0)  # length of a round, in base RTTs of the network
-    control_share: float = Field(0.02, gt=0, le=1)  # of a link, for control packets
-    tolerance: float = Field(2**-12, ge=0, lt=1)  # of a link, in comparisons
-    digits: int = Field(20, ge=10, le=20)  # significant, binary, of b
-    window_entries: int = Field(16, ge=1, le=1024)  # 1RC: how many epochs a link remembers
+    control_share: float = Field(0.02, gt=0, le=1)  # share of a link for control packets
+    tolerance: float = Field(2**-12, ge=0, lt=1)  # share of a link that comparisons tolerate
+    digits: int = Field(20, ge=10, le=20)  # significant binary digits of b
+    window_entries: int = Field(16, ge=1, le=1024)  # 1RC: number of epochs that a link remembers
 
     @field_validator("window_entries")
     @classmethod

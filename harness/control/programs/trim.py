@@ -1,4 +1,4 @@
-"""Forwarding with ECMP, RED/ECN marking at dequeue, packet trimming: `p4src/trim.p4`."""
+"""Forwarding with ECMP, RED/ECN marking at dequeue and packet trimming: `p4src/trim.p4`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from p4switch.traffic.settings import Trimming
 Priority = Annotated[int, Field(ge=0, le=7)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
 
-MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs to know which packet it was
+MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: a receiver needs these to identify the packet
 
 
 class SmallerQueue(Table):
-    """The port of `switch` to `towards`, whose queue and thresholds are `fraction` of what they would be."""
+    """Port of `switch` to `towards`, whose queue and thresholds are scaled by `fraction`."""
 
     switch: str  # name of the switch that has the port
     towards: str  # name of the node that the port leads to
-    fraction: float = Field(gt=0, le=1)  # of the queue and its thresholds
+    fraction: float = Field(gt=0, le=1)  # factor of the queue and its thresholds
 
 
 @dataclass(frozen=True)
 class _PortQueues:
-    """The queues of one port: their limits, and the DSCP of what is trimmed there."""
+    """Queues of one port: their limits, and the DSCP of packets that are trimmed there."""
 
     data_bytes: int
     header_bytes: int
@@ -41,43 +41,52 @@ class _PortQueues:
 
 @register("trim")
 class TrimParameters(ProgramParameters):
-    """Queue limits, RED thresholds as fractions of them, and what becomes of a packet that finds its queue full.
+    """Queue limits, RED thresholds as fractions of them, and the treatment of packets at a full queue.
 
-    SONiC's packet-trimming knobs are the model: `trim_size_bytes`, `trim_dscp`, `trim_priority` (its queue). With
-    `trimming` off such a packet is dropped. The defaults of the queue and its thresholds are SMaRTT's: one BDP, 20% and
-    80% of it.
+    The parameters follow SONiC's packet trimming: `trim_size_bytes`, `trim_dscp`, `trim_priority`
+    (its queue). With `trimming` off a packet at a full queue is dropped. The defaults of the queue
+    and its thresholds are SMaRTT's: one BDP, 20% and 80% of it.
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
     limits_queues: ClassVar[bool] = True
 
-    # What a port's data may hold; None: one BDP, which is its rate times the network's largest base RTT.
+    # Limit of a port's queue of data; None: one BDP, which is the port's rate times the network's
+    # largest base RTT.
     queue_bytes: int | None = Field(None, gt=0)
-    # What a port's trimmed packets may hold; None: twice what its data may, as in Ultra Ethernet.
+    # Limit of a port's queue of trimmed packets; None: twice that of its data, as in Ultra
+    # Ethernet.
     header_queue_bytes: int | None = Field(1_000_000, gt=0)
-    # Queue sizes and thresholds are for a port of this rate and grow with a port's rate; None: the same for all ports.
+    # Rate of a port for which queue sizes and thresholds are given; they scale with a port's rate.
+    # None: they are the same for all ports.
     reference_rate_bps: int | None = Field(None, gt=0)
-    kmin_fraction: Fraction01 = 0.2  # of the queue limit, from which on packets are marked by lot
-    kmax_fraction: Fraction01 = 0.8  # of the queue limit, from which on all packets are marked
+    kmin_fraction: Fraction01 = 0.2  # share of the queue limit from which on packets are marked with a probability
+    kmax_fraction: Fraction01 = 0.8  # share of the queue limit from which on all packets are marked
     pmax: Probability = 1.0  # probability of a mark just below Kmax
-    # Whether ports to hosts mark; off: where receivers draw what comes, marks tell of what is not theirs to draw.
+    # Whether ports to hosts mark. Turn it off where receivers control their arrivals by credits,
+    # because marks would then also report traffic that a receiver does not control.
     mark_host_ports: bool = True
-    trimming: bool = True  # off: what finds its queue full is dropped
-    # Who trims or drops it: the program, in ingress, which reaches the newest packet only, or the traffic manager,
-    # which takes by a fair coin that packet or the youngest one of the queue. BMv2's traffic manager does not trim.
+    trimming: bool = True  # off: packets that find the queue full are dropped
+    # What trims or drops: the program, in ingress, which can only take the newest packet, or the
+    # traffic manager, which takes either that packet or the youngest one of the queue, each with
+    # probability 1/2. BMv2's traffic manager does not trim.
     trimmed_by: Literal["program", "traffic-manager"] = "program"
-    # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
-    # else, of flows that send in step, always the same one would be. 1: at the full queue only.
+    # Share of the queue limit from which on packets are trimmed at random. The probability grows to
+    # 1 at the full queue. Otherwise, if flows send in step, the packets of the same flow would
+    # always be trimmed. 1: only at the full queue.
     trim_from_fraction: Fraction01 = 0.875
     data_priorities: tuple[Priority, ...] = Field((3,), strict=False)  # the classes that are trimmed
-    trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)  # what is left of a trimmed packet
+    trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)  # length of a trimmed packet
     trim_priority: Priority = 6  # the class of trimmed packets
     trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)  # the DSCP of trimmed packets
-    # That of packets trimmed on a port to a host, by which receivers tell them apart; None: trim_dscp.
+    # DSCP of packets that are trimmed on a port to a host, so that receivers can distinguish them;
+    # None: trim_dscp.
     trim_last_hop_dscp: int | None = Field(None, ge=0, le=63)
-    # Ports whose queue and thresholds are a part of the others', as where a link is slower.
+    # Ports whose queue and thresholds are a fraction of those of other ports, for example of slower
+    # links.
     smaller_queues: tuple[SmallerQueue, ...] = Field((), strict=False)
-    # A queue that nothing has left for so many times the time it takes to drain both queues is taken to be empty.
+    # A queue is taken to be empty if no packet has left it for this many times the drain time of
+    # both queues.
     stale_drain_times: int = Field(10, gt=0)
 
     @model_validator(mode="after")
@@ -152,7 +161,7 @@ class TrimParameters(ProgramParameters):
         return -1 if self.trim_last_hop_dscp is None or not self.trimming else self.trim_last_hop_dscp
 
     def _part(self, switch: SwitchView, port: int) -> float:
-        """Return the part of its usual size that a port's queue has."""
+        """Return the factor by which a port's queue is scaled."""
         for each in self.smaller_queues:
             there = switch.neighbours.get(port)
             if each.switch == switch.name and there is not None and there.node == each.towards:
@@ -160,7 +169,7 @@ class TrimParameters(ProgramParameters):
         return 1.0
 
     def _check_dscp(self, key: str, dscp: int, switch: SwitchView) -> None:
-        """Raise UserError unless `dscp` says the priority of trimmed packets, or none."""
+        """Raise UserError unless `dscp` has the priority of trimmed packets or no priority."""
         known = switch.priority_of_dscp.get(dscp, self.trim_priority)
         if known != self.trim_priority:
             raise UserError(
@@ -169,7 +178,7 @@ class TrimParameters(ProgramParameters):
             )
 
     def _limits(self, switch: SwitchView, port: int, queues: _PortQueues) -> list[Entry]:
-        """Return the entries by which the program limits the queues of a port."""
+        """Return the entries with which the program limits the queues of a port."""
         both_bytes = queues.data_bytes + queues.header_bytes
         drain_ns = self.stale_drain_times * both_bytes * 8 * 10**9 / switch.port_rates_bps[port]
         drain_ticks = max(1, round(drain_ns / switch.tick_ns))

@@ -1,8 +1,8 @@
-"""Checks of a run before it starts: what could not be run, or would not mean what it says.
+"""Checks of a run before it starts, for runs that are impossible or misleading.
 
 A check is a function that raises UserError. A new one is a function in a file of this package, and
-its name in one of these lists. Each list says when its checks are made: cheap ones come before the
-traffic is, which may take seconds to make.
+its name in one of these lists. Each list names the moment of its checks: cheap ones come before the
+traffic is generated, which may take seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Buffers: what PFC's headroom leaves of them."""
+"""Checks of buffers: the space that PFC's headroom leaves."""
 
 from __future__ import annotations
 

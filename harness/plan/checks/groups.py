@@ -1,4 +1,4 @@
-"""Groups: collectives of the workload, and who is for them."""
+"""Checks of groups: collectives of the workload, and the protocols and programs that support them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p4switch.errors import UserError
 
 
 def work(run: Run, traffic: TrafficSummary) -> None:
-    """Check that program and protocol suit the workload: collectives, or flows alone.
+    """Check that program and protocol suit the workload, which has collectives or only flows.
 
     Raises UserError.
     """
@@ -31,7 +31,7 @@ def work(run: Run, traffic: TrafficSummary) -> None:
 
 
 def collectives(run: Run, traffic: TrafficSummary) -> None:
-    """Check that the switches can serve the workload's groups, in its classes.
+    """Check that the switches can serve the workload's groups in its classes.
 
     Raises UserError.
     """

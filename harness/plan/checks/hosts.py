@@ -1,4 +1,4 @@
-"""Hosts: what a NIC can hold, and what protocols from outside do with it."""
+"""Checks of hosts: the limits of a NIC, and the methods of protocols from outside."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ def extensions(run: Run) -> None:
     outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
     if not outside:
         return
-    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+    from host_agents.nic import Nic  # imported here, because the compiled hosts have to be in place before
 
     try:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
-        parts = (qp.reaction_point, qp.notification_point, qp.load_balancer)  # made when they are first needed
+        # The properties make the parts on first access.
+        parts = (qp.reaction_point, qp.notification_point, qp.load_balancer)
     except (Exception, SystemExit) as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
     for part in parts:
@@ -65,7 +66,7 @@ def extensions(run: Run) -> None:
 
 
 def _hooks(part: object, whose: str) -> None:
-    """Check that a NIC calls each `on_...` method of a part, and can call those that replace ours.
+    """Check that a NIC calls each `on_...` method of a part, and can call overriding methods.
 
     Raises UserError.
     """
@@ -83,9 +84,10 @@ def _hooks(part: object, whose: str) -> None:
 
 
 def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str) -> None:
-    """Raise UserError unless the attribute `own` of an object can be called as `ours`, a method's function.
+    """Raise UserError unless the attribute `own` of an object can be called like `ours`, a method's function.
 
-    That is by position, as compiled hosts do, but for what `ours` takes by name alone. `told` is what it is called.
+    Compiled hosts pass arguments by position, except those that `ours` takes by name only. `told`
+    is the name in the message.
     """
     _, *given = inspect.signature(ours).parameters.values()  # without self
     expected = f"expected {name}{_shown(given)}"
@@ -102,7 +104,7 @@ def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str)
 
 
 def _shown(parameters: Iterable[inspect.Parameter]) -> str:
-    """Return the parameters of a method without types, as its definition has them."""
+    """Return the parameters of a method without types, in the form of its definition."""
     untyped = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return str(inspect.Signature([own, *untyped]))

@@ -1,4 +1,4 @@
-"""Lanes: the priorities between which a program's packets change."""
+"""Checks of lanes: the priorities between which a program's packets change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priorities: the classes in which data of a run waits."""
+"""Checks of priorities: the classes of a run's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The P4 program: whether it, the protocol and the links go together."""
+"""Checks of the P4 program: whether it, the protocol and the links suit each other."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def architecture(run: Run) -> None:
 
 
 def telemetry(run: Run) -> None:
-    """Check that packets carry the shim that the protocol's program writes, and have it written.
+    """Check that packets carry the shim that the program writes, and that the program writes it.
 
     Raises UserError.
 
-    Of a program from outside that does not say so nobody knows.
+    It is not checked for a program from outside that does not declare `telemetry`.
     """
     info = run.protocol.info
     needed = programs.program(info.program)
@@ -68,7 +68,7 @@ def agreement(run: Run) -> None:
 
 
 def link_rates(run: Run, traffic: TrafficSummary) -> None:
-    """Check that the program supports the link rates; doubtful ones are named.
+    """Check that the program supports the link rates; warn of doubtful ones.
 
     Raises UserError.
     """
@@ -80,7 +80,7 @@ def link_rates(run: Run, traffic: TrafficSummary) -> None:
 
 
 def time_outs(run: Run, traffic: TrafficSummary) -> None:
-    """Check that a switch forgets nothing that a sender may still rely on.
+    """Check that switches forget no state that a sender may still rely on.
 
     Raises UserError.
     """

@@ -1,4 +1,4 @@
-"""Paths and routes: whether the protocol and the program can do with those of the network."""
+"""Checks of paths and routes: whether the protocol and the program support those of the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topologies.path_ids import path_ids
 
 
 def joined(topology: Topology) -> None:
-    """Check that paths join all pairs of hosts, for base RTTs, windows and time-outs.
+    """Check that there is a path between all pairs of hosts, for base RTTs, windows and time-outs.
 
     Raises UserError.
     """
@@ -30,10 +30,10 @@ def joined(topology: Topology) -> None:
 
 
 def circles(run: Run) -> None:
-    """Check that no circle remains which lanes do not break.
+    """Check that there is no cycle of waiting packets that lanes do not break.
 
-    Lanes break the circles that turns from down to up make, not those of routes by themselves, nor those of
-    deflections between switches of a tier, which are no turns. Raises UserError.
+    Lanes break cycles with turns from down to up. They do not break cycles of routes alone, nor
+    those of deflections between switches of a tier, which are no turns. Raises UserError.
     """
     parameters = run.program_parameters
     if not parameters.equal_priorities or not run.scenario.switch.pfc.enabled:

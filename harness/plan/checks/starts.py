@@ -1,4 +1,4 @@
-"""Starts: whether anything happens before the run ends."""
+"""Checks of starts: whether anything happens before the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes: what a scenario wants measured beyond flows, queues and rates, one file a kind.
+"""Probes: a scenario's measurements beyond flows, queues and rates, with a file for each kind.
 
 [[record.probes]]
 kind = "register"

@@ -1,8 +1,9 @@
-"""Base of probes: a part of a run that is read at times, each reading some rows of a table.
+"""Base of probes: measurements at points in time, each of which adds rows to a table.
 
-A kind of probe is a file in this package. Its class says what a scenario gives it and what its table's columns are, and
-reads one node: a switch through P4Runtime (`SwitchProbe`), a host beside its NIC (`HostProbe`). When and where it is
-read is the world's affair. Queues are the worlds' own; what a `PortProbe` asks of them they read themselves.
+A kind of probe is a file in this package. Its class declares the keys of its table in a scenario
+and the columns of its result, and reads one node: a switch through P4Runtime (`SwitchProbe`), or a
+host through its NIC (`HostProbe`). The world decides when and where it reads. Queues belong to the
+world, which reads the values of a `PortProbe` itself.
 """
 
 from __future__ import annotations
@@ -32,29 +33,29 @@ Values = tuple[int | float | str, ...]
 
 
 class Probe(ProbeSettings):
-    """Table of a run, and how it is read."""
+    """Additional table of a run, and the way in which it is read."""
 
-    keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
+    keeps_zeros: ClassVar[bool] = False  # False: rows of a place whose values were always 0 are left out
 
     @abstractmethod
     def check(self, run: Run) -> None:
-        """Raise UserError if the run has nothing of the kind."""
+        """Raise UserError if the run has nothing of this kind to read."""
 
     @property
     @abstractmethod
     def places(self) -> tuple[str, ...]:
-        """The columns that say where a value was read, after `time_ns`."""
+        """Columns that name the place of a value, after `time_ns`."""
 
     @abstractmethod
     def values(self, run: Run) -> tuple[str, ...]:
         """Return the columns of the values."""
 
     def unit_of(self, column: str) -> str | None:
-        """Return the unit of one of the columns of what was read; None: it has none that is known."""
+        """Return the unit of a column of values; None if it is unknown."""
         return self.unit or _UNITS.get(column.rpartition("_")[2])
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-        """Return the readings: (time_ns, place..., value...)."""
+        """Return the table of the readings: (time_ns, place..., value...)."""
         values = list(self.values(run))
         table = pd.DataFrame(rows, columns=["time_ns", *self.places, *values])
         if self.keeps_zeros or table.empty:
@@ -64,7 +65,10 @@ class Probe(ProbeSettings):
 
 
 class SwitchProbe(Probe):
-    """Read through P4Runtime. `switches` is a pattern of their names, as of files."""
+    """Probe that reads a switch through P4Runtime.
+
+    `switches` is a pattern of switches' names in the form of file patterns.
+    """
 
     switches: str = "*"  # a pattern of names
 
@@ -73,21 +77,25 @@ class SwitchProbe(Probe):
 
     @abstractmethod
     def read(self, run: Run, client: Client) -> Iterator[Values]:
-        """Yield the rows of one switch, without time and switch.
+        """Yield the rows of one switch, without the columns for time and switch.
 
         Raises UserError.
         """
 
 
 class ProbedHost(Protocol):
-    """Part of a host that its probes read."""
+    """Interface of a host for its probes."""
 
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
-        """Yield the reaction points of the connections on which it is sending, by number."""
+        """Yield the reaction points of the connections on which the host is sending, by number."""
 
 
 class HostProbe(Probe):
-    """Read beside the NIC. `hosts` is a pattern of their names, as of files. It goes to the process of the host."""
+    """Probe that reads a host through its NIC.
+
+    `hosts` is a pattern of hosts' names in the form of file patterns. The probe is sent to the
+    process of the host.
+    """
 
     hosts: str = "*"  # a pattern of names
 
@@ -96,7 +104,7 @@ class HostProbe(Probe):
 
     @abstractmethod
     def read(self, host: ProbedHost) -> Iterator[Values]:
-        """Yield the rows of one host, without time and host."""
+        """Yield the rows of one host, without the columns for time and host."""
 
 
 REGISTRY: Registry[type[Probe]] = Registry(
@@ -106,7 +114,7 @@ register = REGISTRY.register
 
 
 def parse(settings: Sequence[Mapping[str, Any]]) -> list[Probe]:
-    """Return the probes of a scenario, not yet checked against any run.
+    """Return the probes of a scenario before any check against a run.
 
     Raises UserError.
     """
@@ -123,5 +131,5 @@ def parse(settings: Sequence[Mapping[str, Any]]) -> list[Probe]:
 
 
 def probes_of(run: Run) -> tuple[Probe, ...]:
-    """Return the probes of a run, as the kinds that read them."""
+    """Return the probes of a run, as instances of their kinds."""
     return tuple(probe for probe in run.probes if isinstance(probe, Probe))

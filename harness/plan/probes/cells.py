@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class CellProbe(SwitchProbe):
-    """`reads`: its name; `indices`: those of the cells, or all."""
+    """Probe of a register or counter by name (`reads`), in the cells `indices` or in all cells."""
 
-    indices: list[Index] | None = None  # of the cells; none: all
+    indices: list[Index] | None = None  # indices of cells; none: all
 
     def cells(self, run: Run) -> program_state.CellArray:
         """Return the array of the probe.
@@ -38,7 +38,7 @@ class CellProbe(SwitchProbe):
         return self.read_by(program_state.ByP4Runtime(client), run)
 
     def read_by(self, reader: program_state.Reader, run: Run) -> Iterator[Values]:
-        """Yield the rows of one switch from a reader.
+        """Yield the rows of one switch through a reader.
 
         Raises UserError.
         """
@@ -59,4 +59,4 @@ class RegisterProbe(CellProbe):
 
 @register("counter")
 class CounterProbe(CellProbe):
-    """Packets, bytes, or both, as the program counts them."""
+    """Probe of a counter: packets, bytes or both, according to its type in the program."""

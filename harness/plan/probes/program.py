@@ -1,6 +1,6 @@
 """Probe of all state of the P4 program: registers, counters, meters.
 
-A program from outside is read when its run ends.
+A program from outside has such a probe at the end of its run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ProgramProbe(SwitchProbe):
     """Probe with a row for each number (`harness.control.program_state.Cell`), except those that were always 0."""
 
-    reads: str = "everything"  # everything, or the objects' names
-    name: str = "program_state"  # of the table
+    reads: str = "everything"  # "everything", or the names of objects
+    name: str = "program_state"  # name of the table
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -40,4 +40,4 @@ class ProgramProbe(SwitchProbe):
         return super().table(run, rows).astype({"index": "int64", "value": "uint64"})
 
     def check(self, run: Run) -> None:
-        """Accept any program, even one with nothing to read."""
+        """Accept any program, including one without state."""

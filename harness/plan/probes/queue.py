@@ -1,4 +1,4 @@
-"""The traffic manager: what waits at ports of switches, or has passed them."""
+"""Probe of the traffic manager: packets that wait at ports of switches or have passed them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 class QueueProbe(Probe):
     """Probe of ports.
 
-    They are ports of the switches that the pattern names, with number `port`, and to the nodes that the
-    pattern `leads_to` names. With a `priority` it is of that queue alone.
+    It reads the ports with number `port` of switches that match the pattern `switches`, if they
+    lead to nodes that match the pattern `leads_to`. With a `priority` it reads only that queue.
     """
 
-    reads: str = "depth_bytes"  # a count or a depth, by name; counts and `max_` are since the start
+    reads: str = "depth_bytes"  # name of a count or a depth; counts and `max_` are since the start
     switches: str = "*"  # a pattern of names
-    port: Index | None = None  # a number; none: all ports
+    port: Index | None = None  # number of a port; none: all ports
     leads_to: str = "*"  # a pattern of the names of the nodes at the links' other ends
-    priority: Annotated[int, Field(ge=0, le=7)] | None = None  # of this class alone; none: of the whole port
+    priority: Annotated[int, Field(ge=0, le=7)] | None = None  # this class only; none: the whole port
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class QueueProbe(Probe):
         return fnmatchcase(switch, self.switches) and self.port in (None, port) and fnmatchcase(leads_to, self.leads_to)
 
     def ports(self, run: Run) -> list[tuple[str, int, str]]:
-        """Return (switch, port, what it leads to) of all selected ports."""
+        """Return (switch, port, node at the other end) of all selected ports."""
         topology = run.topology
         return [
             (switch.name, port, there.node)

@@ -1,4 +1,4 @@
-"""Any attribute of reaction points: DCQCN's alpha, HPCC's reference window, the credit of EQDS."""
+"""Probe of any attribute of reaction points, such as DCQCN's alpha or the credit of EQDS."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class ReactionPointProbe(HostProbe):
     """Probe of an attribute of the reaction point of each connection on which a host is sending.
 
-    A dot in `reads` leads into an object.
-
-    What has no value yet (None) is NaN.
+    A dot in `reads` selects an attribute of an object. A value that does not exist yet (None) is
+    NaN.
     """
 
-    reads: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]  # an attribute; a dot leads into an object
+    # An attribute; a dot selects an attribute of an object.
+    reads: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
 
-    # At the end nobody sends any more.
+    # At the end of a run no host is sending any more.
     interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**62)]
 
     keeps_zeros: ClassVar[bool] = True
@@ -56,10 +56,10 @@ class ReactionPointProbe(HostProbe):
 
 
 def expect_number(run: Run, attribute: str) -> None:
-    """Raise UserError if reaction points of the run's protocol have no such number."""
-    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+    """Raise UserError if reaction points of the run's protocol have no such numeric attribute."""
+    from host_agents.nic import Nic  # imported here, because the compiled hosts have to be in place before
 
-    # One to look at: what it has is what all of them have.
+    # One reaction point as an example; all others have the same attributes.
     nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
     owner: object = nic.open_qp("10.0.0.1", 2, 2).reaction_point
     for name in attribute.split("."):

@@ -1,4 +1,4 @@
-"""Readings of probes: rows by probe, until they become tables."""
+"""Readings of probes: rows by probe, before they become tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Readings:
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
 
     def add(self, probe: Probe, time_ns: int, node: str, rows: Iterable[Values]) -> None:
-        """Add the readings at one node: the rest of the place, and the values."""
+        """Add the readings at one node; each has the rest of its place, and its values."""
         self._rows[probe.name] += [(time_ns, node, *row) for row in rows]
 
     def tables(self, run: Run) -> dict[str, pd.DataFrame]:

@@ -1,4 +1,7 @@
-"""The figures of a report, one file each; another file here, or a class registered elsewhere, is another figure."""
+"""Figures of a report, one file each.
+
+Another file in this folder, or a class registered elsewhere, adds a figure.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ __all__ = ["REGISTRY", "Figure", "FigurePerVariant", "figures", "register"]
 
 
 def figures(comparison: Comparison) -> dict[str, Figure]:
-    """Return the figures for which this comparison has data by name, in order of the page."""
+    """Return the figures for which this comparison has data, by name, in the order of the page."""
     found: dict[str, Figure] = {}
     made = {name: kind() for name, kind in REGISTRY.all().items()}
     for name, figure in sorted(made.items(), key=lambda item: item[1].order):

@@ -39,8 +39,8 @@ from harness.report.plots import (
 )
 from p4switch.registry import Registry
 
-_SHORT = 24  # characters: longer names stand below each other in a legend
-MAX_LINES = 128  # flows: more are not told apart
+_SHORT = 24  # characters; if names are longer, a legend has them below each other
+MAX_LINES = 128  # limit beyond which flows cannot be distinguished
 
 
 class Figure(ABC):
@@ -56,7 +56,7 @@ class Figure(ABC):
     """True if it is also drawn for all runs of a sweep."""
 
     def fits(self, comparison: Comparison) -> bool:
-        """Return whether there is something to see; the needed tables exist."""
+        """Return whether there is data to draw; the needed tables exist."""
         return True
 
     def wide(self, comparison: Comparison) -> bool:
@@ -70,7 +70,7 @@ class Figure(ABC):
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None: ...
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        """Return the whole figure, with its legend below, where it hides nothing."""
+        """Return the whole figure, with its legend below, where it covers nothing."""
         with styled():
             figure = matplotlib_figure.Figure(layout="constrained")
             axes = figure.subplots()
@@ -84,7 +84,10 @@ class Figure(ABC):
 
 
 class FigurePerVariant(Figure):
-    """Axes for each variant, side by side, of equal scale. Each shows one seed, the first."""
+    """Figure with axes of equal scale for each variant, side by side.
+
+    Each shows the first seed only.
+    """
 
     from_zero: ClassVar[bool] = True
     """True if the y axis begins at 0."""
@@ -100,7 +103,7 @@ class FigurePerVariant(Figure):
     def draw_one(self, axes: Axes, variant: Variant) -> None: ...
 
     def has(self, variant: Variant) -> bool:
-        """Return whether this variant has something to see; there are no empty axes."""
+        """Return whether this variant has data to draw; other variants get no axes."""
         return True
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
@@ -115,13 +118,13 @@ class FigurePerVariant(Figure):
                 name_scales(axes)
                 axes.set_title(plain(variant.name), color=colour(variant.number))
             if self.from_zero:
-                grid.flat[0].set_ylim(bottom=0)  # of all axes, now that each has told what it holds
+                grid.flat[0].set_ylim(bottom=0)  # the limits of all shared axes, once all have data
             for axes in grid.flat[len(variants) :]:
                 axes.remove()
             for axes in grid.flat[: max(0, len(variants) - columns)]:
                 axes.set_xlabel("")
             for axes in grid.flat[max(0, len(variants) - columns) : len(variants)]:
-                axes.tick_params(labelbottom=True)  # the lowest of its column, where the last row is not full
+                axes.tick_params(labelbottom=True)  # the lowest axes of a column in which the last row is not full
         return figure
 
 
@@ -136,8 +139,8 @@ class Style:
 def styles_of_parts(variants: Sequence[Variant]) -> list[tuple[Part, Style]]:
     """Return the parts of these variants, each with its style.
 
-    Groups of one variant differ by colour. Groups of several have their variant's colour, and
-    differ by line style and marker.
+    Groups of a single variant differ by colour. Groups of several variants have their variant's
+    colour, and differ by line style and marker.
     """
     found = parts(variants)
     count = max((part.group for part in found), default=0) + 1
@@ -160,7 +163,7 @@ def styles_of_parts(variants: Sequence[Variant]) -> list[tuple[Part, Style]]:
 
 
 def which_seed(comparison: Comparison) -> str:
-    """Return which of several seeds a caption's figure shows; "" if there is only one."""
+    """Return a caption's note on which of several seeds the figure shows; "" if there is only one."""
     seeds = sorted({result.summary["seed"] for result in comparison.results})
     if len(seeds) < 2:
         return ""

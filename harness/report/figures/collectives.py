@@ -1,7 +1,7 @@
-"""Collectives: effective bandwidth and latency by what variants set, protocols and the paper's numbers side by side.
+"""Collectives: effective bandwidth and latency by setting, with protocols and the paper's numbers side by side.
 
-What variants set is the thesis' axis: initiators (figures 6.2, 6.3, 6.10, 6.11), transactions (6.12), kinds of
-operations of all GPUs (6.13 to 6.16), applications (6.17).
+A setting of a variant is on the axis of the thesis' figures: initiators (figures 6.2, 6.3, 6.10,
+6.11), transactions (6.12), kinds of operations of all GPUs (6.13 to 6.16), applications (6.17).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Estimate, Variant, over_seeds
 from harness.report.plots import colour, plain, plain_logarithmic, styled
 
-_MOST_NARROW = 8  # points: more take the page's width
-_UPRIGHT = 3  # settings: the names of more are turned
+_MOST_NARROW = 8  # points; more take the page's width
+_UPRIGHT = 3  # settings; with more, their names are rotated
 _BANDWIDTH = "effective_bandwidth"
-# How the latencies look, by their key: the mean lies inside a median that is the same; the longest is a line's end.
+# Styles of the latencies, by key. The mean is inside the median, which has the same marker; the
+# longest latency is the end of a line.
 _LATENCIES: dict[str, dict[str, Any]] = {
     "median": {"marker": "o", "ms": 6, "mfc": "white", "label": "median"},
     "mean": {"marker": "o", "ms": 3, "label": "mean"},
@@ -37,14 +38,14 @@ class _Point:
     """Result of one application of one variant."""
 
     protocol: str
-    setting: str  # what else the variant, and the application among several, is called
+    setting: str  # rest of the variant's name, and the application if there are several
     bandwidth: Estimate
-    cycles: Mapping[str, float]  # latencies, means over seeds, by key
+    cycles: Mapping[str, float]  # mean latencies over seeds, by key
     paper: Mapping[str, Number]  # by key of the summary
 
 
 def _points(variants: Sequence[Variant], comparison: Comparison) -> list[_Point]:
-    """Return the points of variants in which any collective operation was answered."""
+    """Return the points of variants in which at least one collective operation was answered."""
     paper = papers_numbers(comparison.claims)
     found = []
     for variant in variants:
@@ -75,7 +76,7 @@ def _over_seeds(variant: Variant, place: int, *keys: str) -> Estimate | None:
 
 @register("collectives")
 class Collectives(Figure):
-    """Bandwidth as bars with its confidence interval over seeds, and below it the latencies."""
+    """Bandwidth as bars with confidence intervals over seeds, and latencies below it."""
 
     order = 3
     of_sweeps: ClassVar[bool] = True
@@ -102,7 +103,7 @@ class Collectives(Figure):
         with styled():
             figure = matplotlib_figure.Figure(figsize=(width, 5.2), layout="constrained")
             upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
-            each = 0.8 / len(protocols)  # the room that a point has
+            each = 0.8 / len(protocols)  # the width of a point
             for i, protocol in enumerate(protocols):
                 own = [point for point in points if point.protocol == protocol]
                 middle = (i - (len(protocols) - 1) / 2) * each
@@ -127,7 +128,7 @@ class Collectives(Figure):
 
 
 def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: float, shade: str) -> None:
-    """Draw the points of one protocol, at these places."""
+    """Draw the points of one protocol at these positions."""
     half = [point.bandwidth.half_width or 0 for point in own]
     label = plain(own[0].protocol)
     upper.bar(places, [point.bandwidth.mean for point in own], 0.9 * room, yerr=half, color=shade, label=label)
@@ -143,7 +144,7 @@ def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: fl
 
 
 def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
-    """Draw a range as a line with both ends, or a single bound as a triangle that points away from it."""
+    """Draw a range as a line with both ends, or a single bound as a triangle on the open side."""
     if number is None:
         return
     bounds = sorted({bound for bound in number if bound is not None})

@@ -11,7 +11,7 @@ from harness.report.figures.base import Figure, register, styles_of_parts
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import plain, plain_logarithmic
 
-_UNLIKE = 20  # times the median: where the longest takes more, a logarithmic axis
+_UNLIKE = 20  # largest ratio of the longest FCT to the median on a linear axis
 
 
 @register("fct")

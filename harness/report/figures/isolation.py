@@ -1,4 +1,4 @@
-"""Attackers and victims apart: what each gets of the network, and how long the flows of each take."""
+"""Attackers and victims separately: shares of the network, and completion times of flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of gains by attacks, and of the price of a wider scope for short flows: heat maps of thesis, table 3.2."""
+"""Heat maps of gains by attacks, and of penalties for short flows by scope (thesis, table 3.2)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import plain, styled
 
-BASELINE = "none"  # the variant without an attack
-VULNERABLE = 1.2  # gain from which on an attack counts as one
-SHORT_BYTES = (20_000, 110_000)  # flows that pay for a reaction point of several queue pairs (figure 3.12)
-PAYS = 1.5  # penalty from which on they do
+BASELINE = "none"  # name of the variant without an attack
+VULNERABLE = 1.2  # smallest gain of a successful attack
+SHORT_BYTES = (20_000, 110_000)  # sizes of flows that suffer from a shared reaction point (figure 3.12)
+PAYS = 1.5  # smallest penalty that counts
 _MOST = 2.0  # gain of the darkest colour
 _PER_QP = "qp"
 _TAIL = 0.999
 
 
 def gains(results: Sequence[Result]) -> pd.DataFrame:
-    """Return the attackers' throughput over that without an attack, same protocol, scope and seed: mean over seeds.
+    """Return the attackers' throughput relative to that without an attack: mean over seeds.
 
-    One row a protocol and scope, one column an attack; NaN where there is no such run.
+    Both have the same protocol, scope and seed. There is a row for each protocol and scope, and a
+    column for each attack; NaN if there is no such run.
     """
     found: dict[tuple[str, str, int], dict[str, float]] = defaultdict(dict)
     order: dict[str, None] = {}
@@ -49,9 +50,10 @@ def gains(results: Sequence[Result]) -> pd.DataFrame:
 
 
 def penalties(results: Sequence[Result]) -> pd.DataFrame:
-    """Return the 99.9% slowdown of short flows over that by queue pair, same protocol and seed: mean over seeds.
+    """Return the 99.9% slowdown of short flows relative to that with scope "qp": mean over seeds.
 
-    One row a protocol, one column a scope; NaN where there is no such run. Empty where runs differ by more, or attack.
+    Both have the same protocol and seed. There is a row for each protocol, and a column for each
+    scope; NaN if there is no such run. The result is empty if runs differ in other ways, or attack.
     """
     tails: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     runs = {(result.summary["protocol"], result.summary["seed"], result.cc_scope): result for result in results}
@@ -69,13 +71,13 @@ def penalties(results: Sequence[Result]) -> pd.DataFrame:
 
 
 def _over_seeds(values: pd.Series[float]) -> float:
-    """Return the mean over seeds; NaN where one of them has no value."""
+    """Return the mean over seeds; NaN if one of them has no value."""
     return float(values.mean(skipna=False))
 
 
 @register("short-flow-penalty")
 class Penalty(Figure):
-    """Needs variants of several scopes, and no attack."""
+    """Penalties of scopes; it needs variants of several scopes without an attack."""
 
     needs = ("flows",)
     order = 4
@@ -98,7 +100,7 @@ class Penalty(Figure):
 
 @register("isolation-matrix")
 class Matrix(Figure):
-    """Needs variants that attack, and one called `none`."""
+    """Gains of attacks; it needs variants that attack, and one called `none`."""
 
     needs = ("pieces",)
     order = 4

@@ -11,7 +11,7 @@ from harness.report.figures.base import Figure, register
 from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
 from harness.report.plots import colour, line, plain
 
-_MOST_BANDS = 4  # variants: more bands hide each other's lines
+_MOST_BANDS = 4  # variants; with more, bands would hide lines
 
 
 @register("jain")
@@ -30,10 +30,7 @@ class Fairness(Figure):
         return f"Fairness of throughput over time{mean}{band}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """Draw the mean over seeds, with its confidence interval if there are several and it does not hide lines.
-
-        It ends with the first of the seeds.
-        """
+        """Draw the mean over seeds, and its confidence interval if there are several seeds and few variants."""
         for variant in variants:
             table = pd.concat([r.jain for r in variant.results])
             estimates = {

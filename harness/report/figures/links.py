@@ -1,4 +1,4 @@
-"""Links over time: a heat map of how busy each was, what was marked and waited there, and how long it was paused."""
+"""Heat maps of links over time: utilisation, marks, queues, and pauses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.report.figures.base import Figure, register, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import plain, styled
 
-_MOST_LINKS = 20  # that are shown
+_MOST_LINKS = 20  # links that are shown
 _MOST_VARIANTS = 6
 
 
@@ -25,13 +25,14 @@ _MOST_VARIANTS = 6
 class _Panel:
     title: str
     of: Callable[[pd.DataFrame], pd.Series[float]]
-    most: float | None = None  # of the scale; None: the largest value of all variants
+    most: float | None = None  # end of the scale; None: the largest value of all variants
 
     def scale(self, tables: Sequence[pd.DataFrame]) -> tuple[Normalize, Sequence[float] | None]:
         """Return a scale for all variants, and its ticks, or None for matplotlib's.
 
-        Without a largest value it is logarithmic: one variant may hold a hundred times what another does, and both are
-        to be seen. It has so few ticks then that they have room in a column of a paper.
+        Without a fixed end it is logarithmic, because one variant's queues may be a hundred times
+        those of another, and both should be visible. It then has few ticks, so that they fit in a
+        column of a paper.
         """
         if self.most is not None:
             return Normalize(0, self.most), None
@@ -50,7 +51,7 @@ _PANELS = (
 
 @register("links")
 class Links(Figure):
-    """Links over time: a row for each variant, a column for each quantity, the most congested links first."""
+    """Links over time, the most congested first: a row for each variant, a column for each quantity."""
 
     needs = ("links",)
     order = 62
@@ -89,9 +90,10 @@ class Links(Figure):
                     mesh = axes.pcolormesh(times_us, edges, cells, norm=scale, cmap="viridis", rasterized=True)
                     axes.set_label(f"{variant.name}: {panel.title}")
                     axes.set_xlim(0, float(times_us[-1]))
-                    if not cells.any():  # else it would look as if it had been left empty
+                    if not cells.any():  # an empty heat map would look like a missing one
                         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="white")
-                column[0].set_title(words.replace(" ", "\n"), size=8)  # a column of a paper has room for a word
+                # In a column of a paper there is room for one word.
+                column[0].set_title(words.replace(" ", "\n"), size=8)
                 figure.colorbar(
                     mesh,
                     ax=list(column),
@@ -113,14 +115,14 @@ class Links(Figure):
 
 
 def _named(table: pd.DataFrame) -> pd.Series[str]:
-    """Return the names of links; parallel ones are distinguished by the port."""
+    """Return the names of links; parallel links also have their port."""
     ends = table["node"].astype(str) + " → " + table["leads_to"].astype(str)
     ports = table.groupby(ends)["port"].transform("nunique")
     return ends.where(ports == 1, ends + " (" + table["port"].astype(str) + ")")
 
 
 def _ranked(result: Result) -> list[str]:
-    """Return all links in use, by their longest queue, and then by their utilisation."""
+    """Return all used links, by their longest queue and then by their utilisation."""
     table = result.table("links")
     of = table.assign(name=_named(table)).groupby("name", sort=True)
     order = pd.DataFrame({"held": of["depth_bytes"].max(), "busy": of["busy_ns"].sum()})

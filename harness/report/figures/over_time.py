@@ -1,4 +1,4 @@
-"""Figures of the scenario's probes over time, without a file each."""
+"""Figures of the scenario's probes over time, which need no file of their own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from harness.report.groups import Comparison, Variant
 from harness.report.plots import part_colours, plain, thinned
 
 _PREFIX = "probe-"
-_MOST = 32  # places that are shown: those with the largest values
-_MOST_INSIDE = 7  # places that a legend inside the axes has room for
+_MOST = 32  # places with the largest values, which are shown
+_MOST_INSIDE = 7  # places that fit into a legend inside the axes
 
 
 class OverTime(FigurePerVariant):
-    """The first column of a probe's values at each of its places; the first seed's."""
+    """First column of a probe's values at each of its places, for the first seed."""
 
     from_zero = False
 
@@ -49,11 +49,11 @@ class OverTime(FigurePerVariant):
         title = plain(", ".join(place.replace("_", " ") for place in places))
         if len(largest) <= _MOST_INSIDE:
             axes.legend(title=title)
-        else:  # beside the axes: there is no room for them inside
+        else:  # beside the axes, because there is no room inside
             axes.legend(title=title, ncols=2, fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         unit = self.probe.unit_of(str(value))
         what = self.probe.reads if value in ("value", unit) else str(value).replace("_", " ")
-        # The unit is said once: a name may end in it.
+        # A name may end in the unit, which is written only once.
         words = what.removesuffix(f" {str(value).rpartition('_')[2]}") if unit and not self.probe.unit else what
         axes.set(xlabel="time (µs)", ylabel=plain(f"{words} ({unit})" if unit else words))
 

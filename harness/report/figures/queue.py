@@ -1,4 +1,4 @@
-"""The queue at the most congested port, wherever in the network it is."""
+"""Queue at the most congested port anywhere in the network."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.report.figures.base import Figure, register, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import line, plain, thinned
 
-_UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
+_UNLIKE = 20  # larger ratios of peaks share a logarithmic axis
 
 
 def _place(result: Result) -> dict[str, Any] | None:
-    """Return the place of the longest queue; for older folders, the busiest link to a host."""
+    """Return the place of the longest queue; for older folders, that of the busiest link to a host."""
     worst: list[dict[str, Any]] = result.summary.get("queues", {}).get("worst", [])
     return worst[0] if worst else result.summary["bottleneck"]
 

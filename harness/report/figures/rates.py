@@ -1,4 +1,4 @@
-"""Throughput over time, and what reaction points allow."""
+"""Throughput over time, and the limits of reaction points."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from harness.report.groups import Comparison, Variant
 from harness.report.plots import colour, part_colours, plain, thinned
 from host_agents.cc.base import UNLIMITED
 
-_BAND = (0.1, 0.9)  # of the flows, where they are too many for a line each
-_MOST_LINES = 7  # flows that have a line each
+_BAND = (0.1, 0.9)  # percentiles of many flows that are drawn instead of lines
+_MOST_LINES = 7  # largest number of flows with a line each
 _EXTREMES = {"slowest": ":", "fastest": "--"}
 
 
 class OfFlows(FigurePerVariant):
-    """A column of `rates` of each queue pair. A few have a line each; of many, percentiles and the extremes."""
+    """Column of `rates` for each queue pair.
+
+    A few queue pairs have a line each; for many, percentiles and the extremes are drawn.
+    """
 
     needs = ("flows", "rates")
     column: ClassVar[str]
@@ -39,7 +42,7 @@ class OfFlows(FigurePerVariant):
         return f"{self.what} of each flow{how}{which_seed(comparison)}"
 
     def draw_one(self, axes: Axes, variant: Variant) -> None:
-        """Draw each queue pair of the first seed, on the wire."""
+        """Draw each queue pair of the first seed, in bytes on the wire."""
         result = variant.results[0]
         names = _names(result)
         lines: dict[Any, pd.DataFrame] = {
@@ -61,13 +64,13 @@ class OfFlows(FigurePerVariant):
 
 
 def _known(result: Result, column: str) -> pd.Series[float]:
-    """Return the values of a column, NaN where there is no limit."""
+    """Return the values of a column, with NaN where there is no limit."""
     values: pd.Series[float] = result.rates[column]
     return values.where(values.abs() < UNLIMITED)
 
 
 def _names(result: Result) -> dict[Any, str]:
-    """Return a name for each queue pair, by start: its flow's group, or its ends."""
+    """Return a name for each queue pair, in order of starts: its flow's group, or its ends."""
     first = result.messages.sort_values("start_ns", kind="stable").groupby("qp", sort=False).first()
     if first["group"].nunique() == len(first) and len(first) > 1:
         return {qp: str(name) for qp, name in first["group"].items()}
@@ -89,7 +92,7 @@ def _band(axes: Axes, lines: dict[Any, pd.DataFrame], shade: str) -> None:
 
 
 def _extremes(result: Result) -> list[Any]:
-    """Return the queue pairs with the lowest and the highest mean throughput while they were active."""
+    """Return the queue pairs with the lowest and the highest mean throughput while active."""
     rates = result.rates
     means = rates[rates["throughput_bps"] > 0].groupby("qp")["throughput_bps"].mean()
     return [means.idxmin(), means.idxmax()] if len(means) > 1 else []

@@ -13,7 +13,7 @@ from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import MAX_POINTS, line, plain, plain_logarithmic
 
-_UNLIKE = 20  # longest RTTs that differ by more share a logarithmic axis
+_UNLIKE = 20  # larger ratios of the longest RTTs share a logarithmic axis
 
 
 @register("rtt")
@@ -43,7 +43,10 @@ class RoundTripTimes(Figure):
 
 
 def _in_base_rtts(result: Result) -> NDArray[np.float64]:
-    """Return all RTTs that were sampled. Older folders have one base RTT, the largest of the network."""
+    """Return all sampled RTTs.
+
+    Older folders have only the largest base RTT of the network.
+    """
     rates = result.rates[result.rates["rtt_ns"] >= 0]
     messages = result.messages
     if "base_rtt_ns" not in messages:

@@ -1,4 +1,4 @@
-"""Figures of a tiered network: where packets were marked, and what links carried (Dart, VI-B and table II)."""
+"""Figures of a tiered network: tiers of marked packets, and traffic on links (Dart, VI-B, table II)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = ("to hosts", "down, to switches", "up")
 
 
 class _ByTier(Figure):
-    """A bar a variant, all seeds together, of what a probe has read of ports at the end of each run."""
+    """Bars for each variant, over all seeds, of a probe's readings of ports at the end of each run."""
 
     reads: ClassVar[str]
     port: ClassVar[str]
@@ -35,7 +35,7 @@ class _ByTier(Figure):
         return next(found, None)
 
     def _counts(self, probe: Probe) -> bool:
-        """Return whether a probe has read the quantity of all ports of all switches, once."""
+        """Return whether a probe has read the quantity once, for all ports of all switches."""
         if isinstance(probe, CounterProbe):
             whole = (probe.switches, probe.indices) == ("*", None)
         elif isinstance(probe, QueueProbe):
@@ -90,7 +90,7 @@ class Marks(_ByTier):
 
 @register("carried-by-tier")
 class Carried(_ByTier):
-    """Bytes times links: what a detour adds."""
+    """Bytes times links, which detours increase."""
 
     order = 64
     reads, port, value, unit = "tx_bytes", "port", "tx_bytes", "sent by switches (MB)"
