@@ -34,8 +34,8 @@ struct metadata_t {
 
 const bit<16> UDP_OFFSET_BYTES = 34;
 
-// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10), and those that a protocol
-// wraps in packets of its own (0xF0-0xF7). Others that find their queue full are dropped.
+// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10), and those that a
+// protocol wraps in packets of its own (0xF0-0xF7). Others that find their queue full are dropped.
 const bit<8> OPCODE_LAST_DATA = 0x10;
 const bit<8> OPCODE_WRAPPED = 0xF0;
 const bit<8> WRAPPED_MASK = 0xF8;
