@@ -43,7 +43,8 @@ class SmarttParameters:
     fair_increase: float = 0.25  # fi, packets that the window grows by in an RTT, times gamma
     fair_decrease: float = 0.8  # fd, of the decrease where ACKs have marks and the RTT is short
     multiplicative_decrease: float = 2.0  # md; twice that without trimming
-    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window, and the first
+    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window
+    initial_window_bdp: float = 0.0  # open but for figure 2: the first window; 0: the largest
     scaling: bool = True  # gamma = BDP / reference BDP; off: 1
     trimming: bool = True  # whether the switches trim; if not, losses show by time-out
     quick_adapt: bool = True  # after a loss or trim the window becomes what was delivered in an RTT
@@ -84,6 +85,8 @@ class Smartt(ReactionPoint):
         self._set_path(-1)
         # The flow's own.
         self.window_bytes = self.max_window_bytes
+        if p.initial_window_bdp > 0.0:
+            self.window_bytes = min(max(p.initial_window_bdp * path.bdp_bytes, self.packet_bytes), self.window_bytes)
         self.acked_bytes = 0  # since the measurement began
         self.ignore_bytes = 0  # still to be acknowledged or trimmed before feedback counts again
         self.end_ns = 0  # of the measurement; 0: none yet

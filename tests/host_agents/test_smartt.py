@@ -41,6 +41,12 @@ def test_starts_with_a_quarter_more_than_one_bdp():
     assert point().window_bytes == 1.25 * BDP
 
 
+def test_starts_with_another_window_if_told_so_but_never_above_the_largest_or_below_a_packet():
+    assert point(initial_window_bdp=0.5).window_bytes == 0.5 * BDP
+    assert point(initial_window_bdp=0.5, max_window_bdp=0.25).window_bytes == 0.25 * BDP
+    assert point(initial_window_bdp=0.001).window_bytes == PACKET
+
+
 class TestFourCases:
     def test_fair_decrease(self):
         """Check marked and in time: cwnd / bdp * fd * size."""
