@@ -821,18 +821,23 @@ class SelectorTable(Table):
         return found
 
 
-class Cells(Table):
+class AnyPipe(Table):
+    """Tables that take what is for the only pipe as well as what is for all of them."""
+
+    always = ("EntryScope",)
+
+    def check_pipe(self, pipe: int) -> None:
+        """Take either."""
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Take either."""
+
+
+class Cells(AnyPipe):
     """Arrays of cells, which always exist: INSERT and MODIFY are the same, and DELETE without a key clears all."""
 
     entity: ClassVar[str]
     """The name of P4Runtime's entity."""
-    always = ("EntryScope",)
-
-    def check_pipe(self, pipe: int) -> None:
-        """Take cells of the only pipe as well as those of all."""
-
-    def check_read(self, entry: Message, pipe: int) -> None:
-        """Take cells of the only pipe as well as those of all."""
 
     @abstractmethod
     def bare(self) -> Message:
