@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from p4switch.bfrt.attributes import PIPE, Attribute, Client, Notice
+from p4switch.bfrt.attributes import PIPE, Attribute, Client, Notice, Owner
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.p4runtime.errors import invalid
 
 if TYPE_CHECKING:
-    from p4switch.bfrt.tables import MatchTable
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
     from p4switch.p4runtime.tables import Entry, Key
@@ -40,14 +39,25 @@ class _Age:
     was_hit: bool = False  # when a client last asked for it
 
 
+class AgingTable(Owner, Protocol):
+    """A table whose entries age."""
+
+    @property
+    def table_id(self) -> int:
+        """The table's number in P4Runtime."""
+
+    def key_alone(self, entry: Message) -> Message:
+        """Return a TableEntry of BfRuntime with the key of one of P4Runtime."""
+
+
 class IdleTimeout(Attribute):
     """Whether and how a table ages."""
 
     kind = "idle_table"
 
-    def __init__(self, table: MatchTable) -> None:
+    def __init__(self, table: AgingTable) -> None:
         super().__init__(table)
-        self._table: MatchTable = table
+        self._table: AgingTable = table
         self._settings = _IdleTable()
         self._client_id = 0
         self._next_ns = 0

@@ -8,13 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.p4runtime.errors import invalid, unimplemented
 
 if TYPE_CHECKING:
-    from p4switch.bfrt.tables import Table
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
@@ -41,13 +40,21 @@ class Notice:
     message: Message
 
 
+class Owner(Protocol):
+    """The table of an attribute."""
+
+    @property
+    def name(self) -> str:
+        """The table's name in messages."""
+
+
 class Attribute(ABC):
     """An attribute of a table."""
 
     kind: ClassVar[str]
     """The name of its message in a TableAttribute."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Owner) -> None:
         self._table = table
 
     @abstractmethod
@@ -69,7 +76,7 @@ class EntryScope(Attribute):
     kind = "entry_scope"
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Owner) -> None:
         super().__init__(table)
         self._pipes = _Mode(predef=_Mode.ALL)
 

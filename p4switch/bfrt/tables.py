@@ -541,11 +541,11 @@ class MatchTable(Table):
         else:
             super().operate(name, state)
 
-    def key_alone(self, found: Message) -> Message:
+    def key_alone(self, entry: Message) -> Message:
         """Return an entry with the key of P4Runtime's entry, and nothing else."""
-        made = bfruntime_pb2.TableEntry(table_id=self.id)
-        made.key.CopyFrom(self._keys.encode(found.match, found.priority))
-        return made
+        alone = bfruntime_pb2.TableEntry(table_id=self.id)
+        alone.key.CopyFrom(self._keys.encode(entry.match, entry.priority))
+        return alone
 
     def _made(self, entry: Message, old: Message | None, state: State) -> Message:
         """Return P4Runtime's entry as it is to be."""
