@@ -1,6 +1,7 @@
-"""The addresses that a NIC takes packets for, beside its own.
+"""Set of addresses whose packets a NIC accepts besides its own.
 
-For `in` of a set a number is made an object each time, which takes longer than all else that is asked of a packet.
+In compiled code, `in` on a Python set makes an object of the number each time, which takes longer
+than all other checks of a packet.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-_FEWEST: Final = 8  # places, of which at least half stay empty
+_FEWEST: Final = 8  # number of slots, at least half of which stay empty
 _EMPTY: Final = -1
-_SPREAD: Final = 0x9E3779B1  # odd: addresses that count up lie apart
+_SPREAD: Final = 0x9E3779B1  # odd, so that consecutive addresses are spread
 
 
 class AddressSet:
-    """IPv4 addresses, as numbers; none is ever taken out."""
+    """Set of IPv4 addresses, as numbers, from which nothing is removed."""
 
     def __init__(self) -> None:
         self._places = vec[i64]([_EMPTY] * _FEWEST)
@@ -44,7 +45,7 @@ class AddressSet:
         return False
 
     def _place(self, address: i64) -> i64:
-        """Return the preferred place of an address."""
+        """Return the preferred slot of an address."""
         return (address * _SPREAD >> 16) & (len(self._places) - 1)
 
     def _put(self, address: i64) -> None:

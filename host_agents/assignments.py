@@ -1,6 +1,6 @@
 """Assignments of hosts for collectives: groups, steps, and how the NIC queues and answers.
 
-Plain values, which are not compiled: workloads make them before the compiled hosts are in place.
+This module is not compiled, because workloads use it before the compiled hosts are in place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAST_RECENT: Final = "least_recent"
 ROUND_ROBIN: Final = "round_robin"
 SEPARATE: Final = "separate"
 SHARED: Final = "shared"
-UNICAST_WINDOW: Final = 128  # operations towards one host, as in a group whose window is not said
+UNICAST_WINDOW: Final = 128  # window of operations towards one host, like that of a group without its own
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Joining:
 class CollectiveConfig:
     """Configuration of collectives on one NIC. A cycle is 16 bytes at link rate. Raises ParameterError."""
 
-    memory_cycles: int = 180  # until a read is answered
-    response_order: str = FIFO  # which of the responses that wait goes next
-    arbiter: str = LEAST_RECENT  # which queue goes next (thesis, 6.2.5)
-    injection_queues: str = SEPARATE  # of reads and writes
+    memory_cycles: int = 180  # from a read's arrival until its answer is ready
+    response_order: str = FIFO  # choice among waiting responses
+    arbiter: str = LEAST_RECENT  # choice among queues (thesis, 6.2.5)
+    injection_queues: str = SEPARATE  # whether reads and writes have separate queues
     request_priority: int = 3
     response_priority: int = 4
-    fraction_bits: int = -1  # of float32 numbers as fixed point; below 0: numbers are integers
+    fraction_bits: int = -1  # fixed-point representation of float32 numbers; below 0: numbers are integers
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -86,15 +86,16 @@ class CollectiveConfig:
 
 # Kinds of steps.
 ALL_REDUCE: Final = "all_reduce"
-REDUCE: Final = "reduce"  # each initiator has its slice reduced
+REDUCE: Final = "reduce"  # each initiator reduces its slice
 BROADCAST: Final = "broadcast"
 ALL_GATHER: Final = "all_gather"
 BARRIER: Final = "barrier"
-RANDOM: Final = "random"  # each operation is a read or a write, with equal chance; nobody waits for the others'
+# Each operation is a read or a write with equal probability; hosts do not wait for others' writes.
+RANDOM: Final = "random"
 UNICAST_READ: Final = "unicast_read"
 UNICAST_WRITE: Final = "unicast_write"
 UNICAST_RANDOM: Final = "unicast_random"
-PUSHED_ALL_REDUCE: Final = "pushed_all_reduce"  # contributions are sent unasked, results to all members
+PUSHED_ALL_REDUCE: Final = "pushed_all_reduce"  # contributions are sent unrequested, and results go to all members
 STEPS: Final = (
     ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, BARRIER, RANDOM, UNICAST_READ, UNICAST_WRITE, UNICAST_RANDOM,
     PUSHED_ALL_REDUCE,
@@ -103,28 +104,29 @@ STEPS: Final = (
 
 @dataclass(frozen=True)
 class Step:
-    """`initiators` are ranks, in order of their slices; none: all members. A unicast step names its `peer`, an address.
+    """Step of a host's program.
 
-    In steps of kind `random` and `barrier` each initiator has the whole vector for itself. What `random` steps write is
-    waited for by nobody.
+    `initiators` are ranks, in order of their slices; none means all members. A unicast step names
+    the address of its `peer`. In steps of kind `random` and `barrier` each initiator uses the whole
+    vector. No host waits for the writes of `random` steps.
     """
 
     kind: str
-    group: int = 0  # unicast
-    size_bytes: int = 0  # of the vector
-    address: int = 0  # where it starts in each member's memory, in units of 16 bytes
+    group: int = 0  # 0: unicast
+    size_bytes: int = 0  # size of the vector
+    address: int = 0  # start of the vector in each member's memory, in units of 16 bytes
     operator: str = "sum"
     initiators: tuple[int, ...] = ()
     peer: str = ""
-    idle_ns: int = 0  # before it
+    idle_ns: int = 0  # pause before the step
 
 
 @dataclass(frozen=True)
 class Assignment:
     """Assignment of a host before a run: its groups, its steps from `start_ns` on, and the contents of its memory.
 
-    Without `contents` packets carry no lanes, at the same lengths. Hosts that have unicast operations towards this one
-    are its `peers`, by address; nobody else is answered.
+    Without `contents` packets carry no lanes, at the same lengths. `peers` are the addresses of
+    hosts with unicast operations towards this one; others get no answers.
     """
 
     config: CollectiveConfig

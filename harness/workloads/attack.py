@@ -2,12 +2,10 @@
 
 A user who may open queue pairs at will can have one message sent by several of them (thesis, chapter 3):
 
-parallel    all pieces start with the flow: per-QP fairness counts each of them (3.5.1) staggered
-a piece starts every `gap_ns`: each is sent at line rate before there is feedback on congestion
-(3.5.2)
+parallel    all pieces start with the flow: per-QP fairness counts each of them (3.5.1)
+staggered   a piece starts every `gap_ns`: each is sent at line rate before any feedback on congestion (3.5.2)
 
-An attack rewrites any workload's flows. The world only has pieces; a flow ends when its last piece
-ends.
+An attack rewrites any workload's flows. The world only has pieces; a flow ends when its last piece ends.
 """
 
 from __future__ import annotations

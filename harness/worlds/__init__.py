@@ -1,1 +1,4 @@
-"""The worlds that a run can take place in. Each takes a `Run` and gives a `Recording`."""
+"""Worlds in which a run can take place.
+
+Each takes a `Run` and returns a `Recording`.
+"""

@@ -1,4 +1,4 @@
-"""Progress of building a world, for listeners: large networks take a minute."""
+"""Progress of building a world, for listeners, since large networks take a minute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listener: ContextVar[Building | None] = ContextVar("_listener", default=None)
 
 @contextlib.contextmanager
 def reported_to(listener: Building | None) -> Iterator[None]:
-    """Report the progress of worlds that are built within the block to a listener."""
+    """Report the progress of building worlds within the block to a listener."""
     token = _listener.set(listener)
     try:
         yield

@@ -1,7 +1,8 @@
 """Forecast of a run's memory, CPU time, and wall-clock time with workers, from its network and flows.
 
-The figures are of compiled hosts on one machine (docs/performance.md): an order of magnitude elsewhere, no promise.
-`p4cc run permutation --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
+The figures were measured with compiled hosts on one machine (docs/performance.md). On other
+machines they are correct to an order of magnitude. `p4cc run permutation --dry-run` prints them,
+`--workers auto` uses them, and a run that cannot fit into the memory is not started.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ _FLOW_BYTES = 1_800
 _QUEUE_PAIR_BYTES = 4_600
 _KEPT_QUEUE_PAIR_BYTES = 11_500
 _FRAME_BYTES = 560
-_WAITING_BYTES = 680  # of a frame in a queue
-_SAMPLE_BYTES = 96  # of a queue, with its row of the table
-_OPERATION_BYTES = 600  # of collectives, with its row of the table
+_WAITING_BYTES = 680  # bytes of a frame in a queue
+_SAMPLE_BYTES = 96  # bytes of a queue sample, including its row of the table
+_OPERATION_BYTES = 600  # bytes of an operation of a collective, including its row of the table
 # CPU time: to set up, for one flow, at the hosts for a data packet with what answers it, which grows with what does not
 # fit into the caches, and to carry one frame over one link.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
-_FLOW_S = 65e-6  # a training step of 14,848 flows
+_FLOW_S = 65e-6  # measured with a training step of 14,848 flows
 _PACKET_S = 0.93e-6
 _FAR_PACKET_S = 1.2e-6  # more, where the network is large
 _HOP_S = 0.1e-6
@@ -102,12 +103,12 @@ class Expected:
 
     @property
     def network_bytes(self) -> int:
-        """Memory of hosts, switches and ports, before anything is sent."""
+        """Memory of hosts, switches and ports before anything is sent."""
         return _nodes_bytes(self.hosts, self.switches, self.ports)
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of all workers together; later ones only have their own part."""
+        """Memory of all workers together; each further worker only has its own part."""
         nodes = self.network_bytes + self.flows * _FLOW_BYTES + self.queue_pairs_bytes
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
         under_way = self.in_flight * _FRAME_BYTES + self.waiting * _WAITING_BYTES
@@ -119,7 +120,7 @@ class Expected:
 
     @property
     def run_s(self) -> float:
-        """CPU time, of one worker."""
+        """CPU time of one worker."""
         far = max(0.0, 1 - _NEAR_NODES / (self.hosts + self.switches))
         packet_s = _PACKET_S + _FAR_PACKET_S * far
         collective_hop_s = _COLLECTIVE_HOP_S + _FAR_COLLECTIVE_HOP_S * far
@@ -128,7 +129,7 @@ class Expected:
         return self.data_packets * packet_s + hops_s + self.flows * _FLOW_S
 
     def run_wall_s(self, of: Shares) -> float:
-        """Return the wall-clock time with workers that have these shares, and a processor each."""
+        """Return the wall-clock time with workers that have these shares and a processor each."""
         if self.independent:
             return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
         meetings = _TURN_MEETINGS * self.windows
@@ -139,7 +140,7 @@ class Expected:
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
     """Return the memory that the run may use.
 
-    Raises UserError if its network alone, built that many times, exceeds it.
+    Raises UserError if `built` copies of its network alone exceed it.
     """
     topology = run.topology
     hosts, switches, ports = len(topology.hosts), len(topology.switches), _switch_ports(topology)
@@ -168,9 +169,9 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 
 
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
-    """Return the number of workers with the least wall-clock time; 1 where more of them save little.
+    """Return the number of workers with the least wall-clock time; 1 if more of them save little.
 
-    Where what a host reports makes flows start at others, all hosts are at one of two workers.
+    If events at a host start flows at other hosts, one of two workers has all hosts.
     """
     alone_s = foreseen.run_s
     if processors < 2 or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
@@ -183,7 +184,7 @@ def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
 
 
 def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
-    """Return the wall-clock time of a run with that many workers, and a processor each."""
+    """Return the wall-clock time of a run with this number of workers and a processor each."""
     owners = partition(run.topology, workers, hosts_together=not foreseen.local)
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
@@ -263,7 +264,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
 
 
 def _queue_pairs_bytes(run: Run, flows: Iterable[Flow]) -> int:
-    """Return the memory of the queue pairs of these flows; flows that name the same one share it."""
+    """Return the memory of the queue pairs of these flows; flows with the same `qp` share one."""
     total, shared = 0, set()
     kept = run.cc_scope != SCOPE_QP
     for flow in flows:
@@ -352,7 +353,7 @@ def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
 
 
 class Paths:
-    """Paths of flows: how many links their frames take."""
+    """Paths of flows: the number of links that their frames take."""
 
     def __init__(self, run: Run) -> None:
         self._topology = run.topology

@@ -1,8 +1,9 @@
 """Forecast of a run's collectives, from the hosts' assignments: operations, frames over links, time.
 
-An operation goes up to the root of a tree, and from there over all links of the tree to the members. What answers it is
-combined on its way up, one frame a link, and goes from the root to the initiator (`p4src/collective.p4`). What members
-push is combined as answers are, and its result goes over all links of the tree.
+An operation goes up to the root of a tree, and from there over all links of the tree to the
+members. The answers are combined on their way up, to one frame for each link, and the result goes
+from the root to the initiator (`p4src/collective.p4`). Pushed contributions are combined in the
+same way, and their result goes over all links of the tree.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from topologies.routing import base_rtts
 from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree
 
-_PAYLOAD_BYTES = 128  # as host_agents.collective.packets has it, which is compiled
+_PAYLOAD_BYTES = 128  # as in host_agents.collective.packets, which is compiled
 _SMALL_BYTES = ROCE.header_bytes + FLIT_BYTES  # a frame with the header of collectives alone
 _LARGE_BYTES = _SMALL_BYTES + _PAYLOAD_BYTES
 _READ, _WRITE, _PUSH = "read", "write", "push"
@@ -51,15 +52,15 @@ class CollectiveWork:
     """Work of all hosts. `model_ns` is a lower bound: the time where nothing waits but for windows and links."""
 
     hosts: int = 0
-    operations: float = 0.0  # of those that are drawn by lot, as many as are to be expected
+    operations: float = 0.0  # the expected number, for sets that are drawn at random
     packet_hops: float = 0.0
-    flits: float = 0.0  # that hosts send
-    in_flight: int = 0  # frames at once, at most
-    kept_bytes: int = 0  # in switches' slots, and in the hosts' memory
+    flits: float = 0.0  # sent by hosts
+    in_flight: int = 0  # largest number of frames at once
+    kept_bytes: int = 0  # in switches' slots and in the hosts' memory
     model_ns: int = 0
 
     def until(self, limit_ns: int) -> CollectiveWork:
-        """Return the share of the work within the run's limit."""
+        """Return the share of the work that is done by the run's limit."""
         share = min(1.0, limit_ns / max(self.model_ns, 1))
         return replace(
             self,
@@ -92,7 +93,8 @@ def collective_work(run: Run, assignments: Mapping[int, Assignment]) -> Collecti
                 operations[kind] += count
                 links.note(kind, count, host, step)
                 turn_ns = links.rtt_ns(kind, host, step) + (memory_ns if kind == _READ else 0)
-                # An all-reduce writes what it has read; of other steps the kinds go on beside each other.
+                # An all-reduce writes what it has read. In other steps the kinds of operations
+                # proceed at the same time.
                 turns = min(1, count) if step.kind == ALL_REDUCE and kind == _WRITE else math.ceil(count / window)
                 turns_ns.append(turns * turn_ns)
                 under_way = max(under_way, min(count, window) * reached)
@@ -111,7 +113,7 @@ def collective_work(run: Run, assignments: Mapping[int, Assignment]) -> Collecti
 
 
 def collective_bytes(assignments: Iterable[Assignment]) -> int:
-    """Return the payload of all operations of these hosts, with a whole packet for each."""
+    """Return the payload of all operations of these hosts, in whole packets."""
     return _PAYLOAD_BYTES * round(
         sum(
             count
@@ -124,7 +126,7 @@ def collective_bytes(assignments: Iterable[Assignment]) -> int:
 
 
 def _operations(step: Step, joining: Joining | None) -> Iterator[tuple[str, float]]:
-    """Yield what a host initiates in a step, by kind."""
+    """Yield the operations that a host initiates in a step, by kind."""
     packets = 1 if step.kind == BARRIER else -(-step.size_bytes // _PAYLOAD_BYTES)
     if step.kind == PUSHED_ALL_REDUCE:
         yield _PUSH, packets
@@ -149,13 +151,13 @@ def _operations(step: Step, joining: Joining | None) -> Iterator[tuple[str, floa
 
 
 class _Group:
-    """A group's members, and what an operation takes on the mean of its trees, which take turns."""
+    """Members of a group, and the mean cost of an operation over its trees, which take turns."""
 
     def __init__(self, topology: Topology, group: CollectiveGroup) -> None:
         group_trees = trees(topology, group)
         self.members = group.members
         self.links = sum(len(tree.up) for tree in group_trees) / len(group_trees)
-        self.depth = {  # links from each member to the roots
+        self.depth = {  # number of links from each member to the roots
             member: sum(_depth(topology, tree, topology.hosts[member].name) for tree in group_trees) / len(group_trees)
             for member in group.members
         }
@@ -173,14 +175,14 @@ def _depth(topology: Topology, tree: Tree, node: str) -> int:
 
 
 class _Links:
-    """Load of operations on links: frames on all of them, bytes on those of hosts."""
+    """Load of operations on links: frames on all links, bytes on those of hosts."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._groups = {group.number: _Group(run.topology, group) for group in run.collectives}
         self._host = {str(host.address): host.index for host in run.topology.hosts}
         self._paths = shortest_paths(run.topology)
-        self._sends: _ByHost = defaultdict(float)  # bytes by host, without what groups add
+        self._sends: _ByHost = defaultdict(float)  # bytes by host, without those that groups add
         self._receives: _ByHost = defaultdict(float)
         self.frames = 0.0
         charged = run.scenario.link_bytes
@@ -207,17 +209,18 @@ class _Links:
         group = self._groups[step.group]
         group.operations[kind] += count
         of_each = group.links / len(group.members) if kind == _PUSH else group.depth[host] + group.links
-        self.frames += 2 * count * of_each  # of a push, a member's part
+        self.frames += 2 * count * of_each  # a member's part of a push
 
     def rtt_ns(self, kind: str, host: int, step: Step) -> int:
-        """Return a lower bound of the time until an operation is answered: on the longest path, without waiting."""
+        """Return a lower bound of the time until an operation on the longest path is answered."""
         if step.peer:
             switches = self._between(host, self._host[step.peer]) - 1
         else:
             switches = 2 * self._groups[step.group].deepest - 1
         by_hops = self._rtts_ns[kind]
         there_and_back_ns = by_hops.get(switches, min(by_hops.values()))
-        return there_and_back_ns // 2 if kind == _PUSH else there_and_back_ns  # to the root, and the result back
+        # To the root, and back with the result.
+        return there_and_back_ns // 2 if kind == _PUSH else there_and_back_ns
 
     def _between(self, host: int, other: int) -> int:
         topology, paths = self._run.topology, self._paths
@@ -225,7 +228,10 @@ class _Links:
         return int(paths.distance[paths.row[here], paths.column[there]]) + 2
 
     def _bytes(self) -> tuple[_ByHost, _ByHost]:
-        """Return the bytes that each host sends and receives: every member gets and answers what all are asked."""
+        """Return the bytes that each host sends and receives.
+
+        Every member receives and answers all requests.
+        """
         sends, receives = self._sends.copy(), self._receives.copy()
         for group in self._groups.values():
             for kind, count in group.operations.items():
@@ -240,7 +246,7 @@ class _Links:
         return sum(self._bytes()[0].values())
 
     def busiest_ns(self) -> float:
-        """Return the time of the busiest host's link in ns."""
+        """Return the time for which the busiest host's link is used, in ns."""
         topology = self._run.topology
         return max(
             (size * 8e9 / topology.uplink(topology.hosts[host]).rate_bps

@@ -6,16 +6,16 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_COLLECT_AFTER = 1_000_000  # objects made and not freed, to begin with; of these alone, ...
-_WORTHWHILE = 0.01  # of them, to have been garbage
-_LONGER = 4  # times as many objects until the next look, otherwise; but at most ...
+_COLLECT_AFTER = 1_000_000  # first threshold of new objects that are not freed
+_WORTHWHILE = 0.01  # share of these that has to be garbage; otherwise
+_LONGER = 4  # the threshold grows by this factor, up to a limit
 _LONGEST = 16_000_000
-_NEVER = 1 << 30  # ... not of those that are older
+_NEVER = 1 << 30  # threshold of older objects: they are never collected
 _left_behind = False  # whether this process has had a network
 
 
 def collect_what_was_left() -> None:
-    """Collect an earlier run's network, which is one large cycle, before the next run."""
+    """Collect an earlier run's network, which is one large reference cycle, before the next run."""
     global _left_behind
     if _left_behind:
         gc.collect()
@@ -26,9 +26,9 @@ def collect_what_was_left() -> None:
 def rare_collection() -> Iterator[None]:
     """Collect garbage rarely during the block.
 
-    A network lives as long as its run, with the queue pairs that it makes meanwhile. To walk all of it
-    whenever some packets were made costs a sixth of the time. Where next to nothing was garbage, the next
-    look is after longer.
+    A network lives as long as its run, and so do the queue pairs that are made in it. Traversing
+    them all after every few packets costs a sixth of the time. If there was hardly any garbage, the
+    next collection is later.
     """
     global _left_behind
     thresholds = gc.get_threshold()

@@ -1,4 +1,7 @@
-"""A host's side of a run's session: its connections and messages at one NIC, whoever drives that. No I/O, no clock."""
+"""A host's part of a run's session: its connections and messages at one NIC.
+
+It does no I/O and has no clock, so any driver can use it.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
-# Of the run's session to a host. Times are ns of the model.
+# Requests of the run's session to a host. Times are ns of the model.
 
 
 class Connect(NamedTuple):
-    """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
+    """Request to open this host's end of a connection by `time_ns`; all ends have its number.
 
     `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
     `priority`: the class of its data; None: the NIC's. `part`: the scenario's group that it is of, which may have a
@@ -43,10 +46,10 @@ class Connect(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given.
+    """Request to send a message on a connection from `start_ns` on, until `stop_ns` if that is given.
 
-    `incast`: the number and the hosts of the one that it is a part of, if that is to be announced. `only`: no other
-    message follows on the connection.
+    `incast` has the number and the hosts of the incast that it belongs to, if it is to be
+    announced. `only` means that no other message follows on the connection.
     """
 
     number: int
@@ -58,34 +61,34 @@ class Post(NamedTuple):
     only: bool = False
 
 
-# Of a host to the run's session.
+# Events of a host for the run's session.
 
 
 class Delivered(NamedTuple):
-    """The message number `sequence` of a connection is here."""
+    """Event that message number `sequence` of a connection has arrived."""
 
     number: int
     sequence: int
     time_ns: int
-    counts: Counts  # of the connection so far: those that columns of flows have of this time
+    counts: Counts  # of the connection so far, for columns of flows that are read at delivery
 
 
 class Completed(NamedTuple):
-    """Every byte that this host sends of a flow is acknowledged."""
+    """Event that every byte that this host sends of a flow is acknowledged."""
 
     flow: int
     sent: Sent
 
 
 class Failed(NamedTuple):
-    """Event that a host gave up a flow, since retransmissions were never acknowledged."""
+    """Event that a host has given up a flow whose retransmissions were never acknowledged."""
 
     flow: int
     sent: Sent
 
 
 class Ended(NamedTuple):
-    """The host's collectives are over."""
+    """Event that the host's collectives have ended."""
 
     time_ns: int
 
@@ -106,13 +109,13 @@ class HostReport:
     """Report of a host at the end of the run."""
 
     unfinished: dict[int, Sent]  # by flow
-    received: dict[int, Counts]  # by connection: those that columns of flows have
-    delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
+    received: dict[int, Counts]  # by connection, for columns of flows that are read at the end
+    delivered_bytes: dict[int, int]  # on the wire, including framing, by connection
     collectives: CollectiveReport | None = None
 
 
 class HostSession:
-    """Carries out what the session asks of one host, and tells it what the NIC reports."""
+    """Executor of the session's requests at one host, which reports the NIC's events."""
 
     def __init__(
         self,
@@ -124,9 +127,9 @@ class HostSession:
     ) -> None:
         """Prepare the session.
 
-        `columns`: those of flows, of which senders and receivers fill some. `samples`: `sample` is called.
-
-        `senders`: what the scenario's groups send with, by name; else it is what the NIC has.
+        `columns` are those of flows; senders and receivers fill some of them. `samples` means that
+        `sample` will be called. `senders` has the protocol and load balancer of each of the
+        scenario's groups, by name; others use the NIC's.
         """
         self._senders = senders or {}
         self._getters = getters()
@@ -137,10 +140,11 @@ class HostSession:
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
-        self._messages: dict[int, Message] = {}  # by flow, unfinished
-        self._active: dict[int, int] = {}  # unfinished messages by connection, until the sample after the last
+        self._messages: dict[int, Message] = {}  # unfinished messages by flow
+        # Number of unfinished messages by connection, until the sample after the last one.
+        self._active: dict[int, int] = {}
         self._samples = samples
-        self._to_retire: list[QueuePair] = []  # whose only message is done
+        self._to_retire: list[QueuePair] = []  # queue pairs whose only message is done
         self._program: Program | None = None
         nic.on_delivered = self._on_delivered
         nic.on_complete = self._on_complete
@@ -149,7 +153,7 @@ class HostSession:
     def connect(self, request: Connect) -> None:
         number = request.number
         if not self._samples and len(self._to_retire) > 1:
-            self._retire(self._to_retire[:-1])  # the last one may be the one that makes this call
+            self._retire(self._to_retire[:-1])  # the last queue pair may be the caller
             del self._to_retire[:-1]
         protocol, balancing = self._senders.get(request.part, (None, None))
         self._queue_pairs[number] = self.nic.open_qp(
@@ -165,7 +169,10 @@ class HostSession:
             self.nic.join(request.joins)
 
     def post(self, request: Post, now_ns: int) -> None:
-        """Post a flow to the NIC, which may have to send then; it fails on a connection that has failed."""
+        """Post a flow to the NIC, which may have to send then.
+
+        It fails on a connection that has failed.
+        """
         qp = self._queue_pairs[request.number]
         if qp.failed:
             self._tell(Failed(request.flow, self._sent(Message(qp, -1, request.size_bytes, now_ns, request))))
@@ -176,7 +183,7 @@ class HostSession:
         self._active[request.number] = self._active.get(request.number, 0) + 1
 
     def assign(self, request: Assignment) -> None:
-        """Start collectives; the NIC has something to do at their start."""
+        """Start collectives; the NIC has to send at their start."""
         engine = self.nic.open_collectives(request.config, request.contents)
         self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
         for joining in request.joinings:
@@ -186,7 +193,7 @@ class HostSession:
         self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:
-        """Stop a message at what has been sent; do nothing if it is done."""
+        """Stop a message after the bytes that were sent; do nothing if it is done."""
         message = self._messages.get(request.flow)
         if message is not None:
             message.qp.truncate(message)
@@ -204,7 +211,10 @@ class HostSession:
         return samples
 
     def connection_of(self, part: object) -> int | None:
-        """Return the number of the first connection on which this is a point or the load balancer; None: of none."""
+        """Return the number of the first connection that uses this reaction or notification point or load balancer.
+
+        None if there is none.
+        """
         for number, qp in self._queue_pairs.items():
             point = qp.reaction_point
             if any(
@@ -214,7 +224,7 @@ class HostSession:
         return None
 
     def flow_on(self, number: int) -> int | None:
-        """Return the flow that this host is sending on a connection; None: it sends none."""
+        """Return the flow that this host is sending on a connection; None if there is none."""
         return next((flow for flow, message in self._messages.items() if message.qp.qpn == number), None)
 
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
@@ -224,7 +234,7 @@ class HostSession:
                 yield number, self._queue_pairs[number].reaction_point
 
     def moved(self) -> int:
-        """Return a number that grows with all progress of this host's flows and collectives, and with nothing else."""
+        """Return a number that grows with any progress of this host's flows and collectives, and only then."""
         stats = [qp.stats for qp in self._queue_pairs.values()]
         total = sum(each.bytes_acked + each.bytes_delivered for each in stats)
         if self._program is not None:
@@ -233,7 +243,11 @@ class HostSession:
         return total
 
     def advanced_bytes(self) -> int:
-        """Return the acknowledged bytes of this host's flows, plus an operation's payload for each that was sent."""
+        """Return the progress of this host in bytes.
+
+        It is the acknowledged bytes of its flows, plus the payload of an operation for each one
+        that was sent.
+        """
         total = sum(qp.stats.bytes_acked for qp in self._queue_pairs.values())
         if self._program is not None:
             counts = self._program.engine.stats
@@ -243,7 +257,7 @@ class HostSession:
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
         """Return the host's report.
 
-        `delivered_bytes`: on this host's link, framing included, by connection.
+        `delivered_bytes` are those on this host's link, including framing, by connection.
         """
         return HostReport(
             unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
@@ -265,7 +279,7 @@ class HostSession:
         self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _counted(qp.stats, self._delivered_counts)))
 
     def _retire(self, done: Iterable[QueuePair]) -> None:
-        """Keep no sending half that nobody needs: of its rate there was a sample since it was done."""
+        """Drop the sending half of queue pairs that are done and whose rate was sampled since."""
         for qp in done:
             qp.retire()
 
@@ -299,7 +313,7 @@ def _counted(stats: QpStats, counts: Iterable[str]) -> Counts:
 
 
 def _number(column: Column, value: float | None) -> float:
-    """Return a sender's value of a column; NaN: it has none."""
+    """Return a sender's value of a column; NaN if it has none."""
     if value is None:
         return math.nan
     return float(value) if column.type == "float64" else value

@@ -1,4 +1,4 @@
-"""The smallest world: two NICs and a link with rate, delay and misfortune, for tests (`p4cc.testing`)."""
+"""Smallest world for tests (`p4cc.testing`): two NICs and a link with rate, delay and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from host_agents.timers import NEVER
 
 @dataclass
 class Trouble:
-    """Faults of the link, each with a probability, decided by `seed`."""
+    """Faults of the link, each with a probability; `seed` determines when they happen."""
 
     loss: float = 0.0
     duplicate: float = 0.0
@@ -34,11 +34,15 @@ class _Event:
     action: Callable[[int], None] = field(compare=False)
 
 
-Hook = Callable[[int, bytes], bytes | None]  # sees each frame at its arrival; returns it, changed or None to drop it
+# Sees each frame at its arrival, and returns it, a changed one, or None to drop it.
+Hook = Callable[[int, bytes], bytes | None]
 
 
 class Wire:
-    """Two NICs joined by a full-duplex link. `hook` may change, drop or record frames on their way."""
+    """Full-duplex link between two NICs.
+
+    `hook` may change, drop or record frames.
+    """
 
     def __init__(
         self, a: Nic, b: Nic, *, delay_ns: int = 1_000, trouble: Trouble | None = None, hook: Hook | None = None
@@ -70,7 +74,7 @@ class Wire:
         heapq.heappush(self._events, _Event(time_ns, self._order, action))
 
     def _plan(self, side: int) -> None:
-        """Have `side` asked for a frame when it has one and its link is free."""
+        """Schedule the next request for a frame of `side`, when it has one and its link is free."""
         due = max(self.nics[side].next_wakeup_ns(), self._free_ns[side], self.now_ns)
         if due < self._planned_ns[side]:
             self._planned_ns[side] = due
@@ -116,7 +120,7 @@ def pair(
     base_rtt_ns: int = 8_000,
     **config: Any,
 ) -> tuple[Nic, Nic]:
-    """Return two NICs, 10.0.0.2 and 10.0.0.3, of the same configuration."""
+    """Return two NICs, 10.0.0.2 and 10.0.0.3, with the same configuration."""
     chosen = resolve(protocol, parameters)
     balancer = resolve_load_balancer(load_balancer)
 
@@ -135,7 +139,7 @@ def connect(a: Nic, b: Nic, qpn: int = 1, **options: Any) -> tuple[QueuePair, Qu
 
 
 def trimmed(frame: bytes) -> bytes:
-    """Return a data frame whose payload a switch cut off: headers, up to and with the BTH."""
+    """Return a data frame whose payload a switch removed: headers up to and including the BTH."""
     out = bytearray(frame[: wire.AFTER_BTH])
     out[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2] = wire.OVERHEAD_BYTES.to_bytes(2, "big")
     out[wire.UDP_LENGTH : wire.UDP_LENGTH + 2] = (wire.OVERHEAD_BYTES - wire.IPV4_BYTES).to_bytes(2, "big")

@@ -1,4 +1,4 @@
-"""What one process has of a virtual world: a network, of which it runs all or some nodes, and the flows' session."""
+"""Part of a virtual world in one process: the network, with all or some of its nodes, and the session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Counts:
-    """What one process has counted by the end of a run; nodes that it does not run count 0."""
+    """Counts of one process at the end of a run; nodes that it does not run count 0."""
 
     samples: tuple[bytes, bytes]
     port_stats: joined.Columns
@@ -51,7 +51,10 @@ class Counts:
 
 
 class LocalWorld:
-    """World in one process. What it says of the network is of the nodes that this process runs."""
+    """World in one process.
+
+    All values about the network are for the nodes that this process runs.
+    """
 
     leads = True
     """True in the process that writes and prints."""
@@ -62,7 +65,7 @@ class LocalWorld:
         self.session = session
         places = ports_of(run.topology)
         self._link_counters = LinkCounters(places, network.nodes, columns(network.fabric.link_counters()))
-        # The addresses of each connection's frames, source and destination, as far as somebody has asked.
+        # Source and destination address of the frames of each connection that was queried.
         self._ends: array[int] = array("q")
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
@@ -70,13 +73,13 @@ class LocalWorld:
         return contextlib.nullcontext()
 
     def decided(self, value: _Value) -> _Value:
-        """Return what the process that leads has decided."""
+        """Return the decision of the leading process."""
         return value
 
-    # What hosts do
+    # Activity of hosts
 
     def is_busy(self) -> bool:
-        """Return whether something is under way, or will be."""
+        """Return whether an event that may cause progress is pending or in progress."""
         held = self.network.fabric.conservation()
         return bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.network.nics)
 
@@ -97,9 +100,9 @@ class LocalWorld:
         return {index: host.report({}) for index, host in self.network.own_hosts()}
 
     def collect_details(self) -> None:
-        """Let the session know all that is known of flows."""
+        """Pass all details of flows to the session."""
 
-    # What is counted
+    # Counters
 
     def readings(self, probe: Probe) -> dict[str, list[Values]]:
         """Return a probe's rows, by node."""
@@ -119,7 +122,8 @@ class LocalWorld:
     def queue_values(self, probe: QueueProbe) -> list[int]:
         """Return the values of the probe's ports.
 
-        A frame that is lost on a link that fails counts at its sender's port where its receiver is.
+        A frame that is lost on a failing link counts at its sender's port, in the process of its
+        receiver.
         """
         values = self._at_ports(probe.reads, probe.priority)
         nodes = self.network.nodes
@@ -148,16 +152,16 @@ class LocalWorld:
         stats = columns(self.network.fabric.flow_stats())
         place = stats["qp"] - FIRST_NUMBER
         rows = np.flatnonzero((place >= 0) & (place < len(connections)))
-        # What receivers answer has the same number, and the other way.
+        # Answers of receivers have the same connection number in the opposite direction.
         rows = rows[(stats["dst_ip"][rows] == ends[place[rows], 1]) & (stats["src_ip"][rows] == ends[place[rows], 0])]
         delivered = np.zeros(len(connections), np.int64)
         framing_bytes = self._framing_bytes(stats["dst_ip"][rows])
         delivered[place[rows]] = stats["delivered_bytes"][rows] + framing_bytes * stats["delivered_packets"][rows]
-        # Where hosts are all the first worker's, the others' sessions know of no connection.
+        # If the first worker has all hosts, the sessions of the others have no connections.
         return [int(delivered[number - FIRST_NUMBER]) if connections else 0 for number in numbers]
 
     def _framing_bytes(self, addresses: Integers) -> Integers:
-        """Return the links' charge for a frame to destinations; to a group, the members' mean."""
+        """Return the bytes that links charge for framing to destinations; for a group, the members' mean."""
         run = self.run_plan
         extra_bytes = [run.topology.uplink(host).extra_bytes for host in run.topology.hosts]
         own = {int(host.address): extra_bytes[host.index] for host in run.topology.hosts if extra_bytes[host.index]}
@@ -165,10 +169,10 @@ class LocalWorld:
             own |= {int(group.address): round(fmean(extra_bytes[m] for m in group.members)) for group in run.groups}
         return np.array([run.scenario.framing_bytes + own.get(address, 0) for address in addresses.tolist()], np.int64)
 
-    # At the end
+    # End of the run
 
     def counts(self) -> list[Counts]:
-        """Return what each process has counted; `sampled_by` says whose queue samples are whose."""
+        """Return the counts of each process; `sampled_by` assigns queue samples to them."""
         fabric, network = self.network.fabric, self.network
         totals: Counter[str] = Counter()
         for index, _ in network.own_hosts():
@@ -192,11 +196,11 @@ class LocalWorld:
         ]
 
     def sampled_by(self, switches: Sequence[str]) -> Integers:
-        """Return which one of `counts` has the samples of each of these switches."""
+        """Return the index in `counts` of the process that sampled each of these switches."""
         return np.zeros(len(switches), np.int64)
 
     def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return what is left in the registers of switches and at hosts, by node."""
+        """Return the state of flows that is left in registers of switches and at hosts, by node."""
         network, run = self.network, self.run_plan
         left = {
             name: program_state.left_in(
@@ -214,12 +218,12 @@ class LocalWorld:
         return {name: pipe.passed() for name, pipe in self.network.own(self.network.pipes).items()}
 
     def collect_trace(self) -> None:
-        """Let the fabric have all traced hops and captured frames."""
+        """Collect all traced hops and captured frames in the fabric."""
 
-    # What it costs
+    # Cost
 
     def look_at_memory(self, limit: MemoryLimit, now_ns: int, queue_samples: int) -> None:
-        """Raise UserError if memory does not suffice for what is held and for the tables of the samples."""
+        """Raise UserError if memory is insufficient for the current state and the tables of the samples."""
         limit.look(now_ns, queue_samples, resident_bytes())
 
     def cost(self, cpu_s: float) -> tuple[float, int]:
@@ -236,19 +240,22 @@ def by_switch(ports: Sequence[tuple[str, int, str]], values: Sequence[int]) -> d
 
 
 def most_resident_bytes() -> int:
-    """Return the most memory that this process has had."""
+    """Return the peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def ends_of(run: Run, connection: Connection) -> tuple[int, int]:
-    """Return where a connection's frames come from, and where they go to, as numbers."""
+    """Return the source and destination address of a connection's frames as numbers."""
     source, destination = run.addresses(connection.sources, connection.destinations)
     return _number_of(source), _number_of(destination)
 
 
 @lru_cache(maxsize=1 << 17)
 def _number_of(address: str) -> int:
-    """Return an address as a number, cached since each flow asks."""
+    """Return an address as a number.
+
+    It is cached because each flow needs it.
+    """
     return int(IPv4Address(address))
 
 

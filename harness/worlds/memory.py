@@ -1,4 +1,7 @@
-"""A run that outgrows its memory ends with a message, before the kernel ends it without one; or it does not begin."""
+"""Memory limit of a run.
+
+A run that exceeds it ends with a message, instead of being killed by the kernel, or is not started.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,29 @@ import psutil
 
 from p4switch.errors import UserError
 
-# What is left to others, and to what a run makes between two looks.
+# Memory that is left to other programs, and to the run's growth between two checks.
 _RESERVE_FRACTION = 0.03
-_RESERVE_OF_LIMIT = 0.05  # of `ulimit -v`
+_RESERVE_OF_LIMIT = 0.05  # share of the limit of `ulimit -v`
 _LEAST_RESERVE_BYTES = 128_000_000
-# Of each queue sample, beside the sample itself: its row of the table of queues, and that row as it is written.
+# Memory of each queue sample beside the sample itself: its row of the table of queues, and that row
+# in the output.
 _TABLE_BYTES_PER_SAMPLE = 80
 
 
 class MemoryLimit:
-    """Memory limit of a run: `limit_bytes` of all workers, or, with None, what each machine has left at each look."""
+    """Memory limit of a run: `limit_bytes` for all workers, or the free memory at each check.
+
+    `limit_bytes` None means the free memory of each machine.
+    """
 
     def __init__(self, run: str, limit_bytes: int | None) -> None:
-        self._run = run  # its name
+        self._run = run  # name of the run
         self._limit_bytes = limit_bytes
 
     def foresee(self, network_bytes: int, of_what: str, built: int = 1, built_here: int = 1) -> None:
         """Raise UserError if a network alone exceeds the limit.
 
-        `built` processes build it, `built_here` of them on this machine.
+        `built` processes build the network, `built_here` of them on this machine.
         """
         limit_bytes = self._limit(0)
         times = built_here if self._limit_bytes is None else built
@@ -50,11 +57,11 @@ class MemoryLimit:
 
     @property
     def is_given(self) -> bool:
-        """True if the limit is the run's own; otherwise it is what a machine has left."""
+        """True if the limit is the run's own; otherwise it is the free memory of a machine."""
         return self._limit_bytes is not None
 
     def look(self, now_ns: int, queue_samples: int, held_bytes: int) -> None:
-        """Raise UserError if what is held, and what the samples so far will need, exceeds the limit."""
+        """Raise UserError if current memory plus that for the samples so far exceeds the limit."""
         to_come_bytes = queue_samples * _TABLE_BYTES_PER_SAMPLE
         limit_bytes = self._limit(held_bytes)
         if held_bytes + to_come_bytes > limit_bytes:
@@ -74,9 +81,9 @@ class MemoryLimit:
 
 
 def _left_by_limits() -> int:
-    """Return the address space that `ulimit -v` leaves; all mapped memory counts, used or not.
+    """Return the address space that `ulimit -v` leaves; all mapped memory counts.
 
-    Compiled hosts that get no memory abort the process, so a part stays free.
+    Compiled hosts that get no memory abort the process, so a part is reserved.
     """
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
     if most_bytes == resource.RLIM_INFINITY:
@@ -92,7 +99,7 @@ def resident_bytes() -> int:
 
 
 def private_bytes() -> int:
-    """Return the memory that this process shares with no other."""
+    """Return the memory that this process shares with no other process."""
     own_bytes: int = psutil.Process().memory_full_info().uss
     return own_bytes
 

@@ -1,4 +1,4 @@
-"""Puts the compiled hosts in place."""
+"""Installation of the compiled hosts for import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 2.0
 
 
 def prefer_native_hosts() -> None:
-    """Use the compiled hosts, unless hosts are in use already, compiled or not."""
+    """Use the compiled hosts, unless host modules are already imported, compiled or not."""
     if not native.in_use():
         use_native_hosts()
 
@@ -25,7 +25,8 @@ def use_native_hosts() -> bool:
 
     Raises UserError.
     """
-    # Pipelines need both, too, so there is no use in what the hosts would say: that Python will do.
+    # Pipelines need both tools, too, so these errors come first. The error of the hosts would
+    # suggest to run them as plain Python, which would not help.
     tools.compiler()
     tools.python_include()
     notice = threading.Timer(_PATIENCE_S, click.echo, ["compiling the hosts (once, about a minute)"], {"err": True})

@@ -1,10 +1,10 @@
-"""ACCurate (Karampelas et al.): switches compute max-min fair rates, a flow tells them its own once a period.
+"""ACCurate (Karampelas et al.): switches compute max-min fair rates, flows report theirs once a period.
 
 The flow's heartbeat is the flow rate packet (FRP). Contention points (p4src/accurate.p4) lower its current rate CR
 and its desired rate DR to their fair shares; the destination bounces it, and the source sets its rate limiter by the
 response (sections II and IV-B). Frames: docs/wire-formats.md, "Flow rate packet". Rates on the wire are in kb/s.
 
-A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
+The path of a flow must not change, so it needs a load balancer that keeps a flow's entropy.
 """
 
 from __future__ import annotations
@@ -52,18 +52,22 @@ FRP: Final = Packet(
 
 @dataclass(frozen=True)
 class AccurateParameters:
-    """The paper's constants (sections III and V); the switches' are the program's (harness/control/programs)."""
+    """The paper's constants (sections III and V).
+
+    The switches' constants are parameters of the program (harness/control/programs).
+    """
 
     period_ns: int = field(default=20_000, metadata=POSITIVE)  # RRP, the rate re-evaluation period
-    # Where in a period the FRP leaves: at a quarter, nodes whose clocks are 2 us apart agree on the period.
+    # Position of the FRP within a period. At a quarter, nodes whose clocks differ by 2 us agree on
+    # the period.
     send_at: float = field(default=0.25, metadata=SHARE_OR_NONE)
-    # A node's clock is off by up to this, either way; by how much is drawn for each node.
+    # Largest error of a node's clock, either way; it is drawn for each node.
     clock_error_ns: int = 0
     # A burst of fewer bytes sends no FRPs, and leaves at line rate (section V).
     exempt_bytes: int = 4_096
-    desired_rate_bps: float = 0.0  # the wished rate; 0: line rate
+    desired_rate_bps: float = 0.0  # the desired rate; 0: line rate
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
-    # Without it the CPs learn of a flow's end only when its FRP stays away.
+    # Off: the CPs notice a flow's end only by its missing FRPs.
     flow_stop: bool = True
 
 
@@ -78,10 +82,10 @@ class Accurate(ReactionPoint):
         self.active = False
         self.sequence = 0  # of the FRP sent last
         self._obeyed = 0  # sequence number of the newest FRP whose response was obeyed
-        # Of a burst that is exempt, with all headers: of fewer bytes.
+        # Limit of an exempt burst, including all headers; exempt bursts are smaller.
         packets = -(-parameters.exempt_bytes // path.mtu_bytes)
         self._exempt_bytes = packets * (path.wire_bytes - path.mtu_bytes) + parameters.exempt_bytes
-        self._unannounced_bytes = self._exempt_bytes  # what of these has not left yet
+        self._unannounced_bytes = self._exempt_bytes  # remaining bytes of the exemption
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
@@ -90,7 +94,7 @@ class Accurate(ReactionPoint):
         self._heartbeat = self.timer()
         limit = self.parameters.clock_error_ns
         if limit > 0:
-            # The node's, so the same for all of its flows.
+            # The clock error of the node, which all of its flows share.
             self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
@@ -146,7 +150,7 @@ class Accurate(ReactionPoint):
         self.set_rate(min(rate_bps, self.path.line_rate_bps))
 
     def _init(self, now_ns: int) -> None:
-        """Announce the flow: it starts at its wished rate, and its FRP precedes its first packet."""
+        """Announce the flow; it starts at its desired rate, and its FRP precedes its first packet."""
         self.active = True
         self.set_rate(self.wished_bps)
         self._obeyed = (self.sequence + 1) & wire.PSN_MASK
@@ -155,7 +159,7 @@ class Accurate(ReactionPoint):
 
     def _stop(self, now_ns: int) -> None:
         self.active = False
-        self._unannounced_bytes = self._exempt_bytes  # of the next burst, which may begin before this one's ACKs
+        self._unannounced_bytes = self._exempt_bytes  # for the next burst, which may begin before this one's ACKs
         self._heartbeat.cancel()
         if self.parameters.flow_stop:
             counted = self._period(now_ns) == self._counted_period
@@ -178,14 +182,17 @@ class Accurate(ReactionPoint):
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns
 
     def _arm(self, now_ns: int) -> None:
-        """Arm the heartbeat for the next moment that lies `send_at` into a period of the node's clock."""
+        """Arm the heartbeat for the next time that is `send_at` into a period of the node's clock."""
         period_ns = self.parameters.period_ns
         phase_ns = int(self.parameters.send_at * float(period_ns)) - self._clock_error_ns
         self._heartbeat.arm(now_ns + period_ns - (now_ns - phase_ns) % period_ns)
 
 
 class AccurateReceiver(NotificationPoint):
-    """The destination: it sends an FRP back to its source. A flow-stop needs no answer."""
+    """Destination, which sends each FRP back to its source.
+
+    A flow-stop needs no answer.
+    """
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         frp = FRP.decode(frame, offset)

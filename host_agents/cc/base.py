@@ -1,9 +1,10 @@
 """Base classes of congestion-control protocols: reaction point (sender) and notification point (receiver).
 
-A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. A rate counts what
-links charge, framing included, a window the bytes of frames (`Path.charged_bps`). It learns from the `on_...` methods,
-which the NIC calls (all of them do nothing by default), and from values: its `path`, its `traffic`, which the transport
-alone writes, and the `host` it is on. What it has to say goes through its `outlet`.
+A reaction point sets `rate_bps` and `window_bytes` for the rate limiters of the QPs that share it.
+A rate counts the bytes that links charge, including framing, and a window counts the bytes of
+frames (`Path.charged_bps`). The NIC calls its `on_...` methods, which do nothing by default. It can
+read its `path`, its `traffic`, which only the transport writes, and its `host`. It sends packets
+through its `outlet`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from host_agents.errors import HostError, LimitError
 from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
-UNLIMITED: Final = 1e18  # bytes: a window that never closes
-MAX_RATE_BPS: Final = 1e18  # of a reaction point: more than any link has
+UNLIMITED: Final = 1e18  # window in bytes that never closes
+MAX_RATE_BPS: Final = 1e18  # upper limit of a reaction point's rate, above that of any link
 
 
 class Path:
@@ -38,19 +39,19 @@ class Path:
         bottleneck_bps: float = 0.0,
     ) -> None:
         self.line_rate_bps = line_rate_bps
-        # The slower one of the two ends' links; 0: nothing is known of the other end.
+        # The rate of the slower one of the two ends' links; 0 if the other end's is unknown.
         self.bottleneck_bps = min(bottleneck_bps, line_rate_bps) if bottleneck_bps > 0.0 else line_rate_bps
-        # The largest base RTT of the network, between ends with links such as these two have.
+        # The largest base RTT of the network between ends with links like these two.
         self.base_rtt_ns = base_rtt_ns
         self.mtu_bytes = mtu_bytes  # payload of a full packet
         self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
         self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
-        self.frame_overhead_bytes = frame_overhead_bytes  # that a link takes for a frame beyond its own bytes
+        self.frame_overhead_bytes = frame_overhead_bytes  # bytes that a link charges for a frame beyond its own
         self._base_rtts_ns = base_rtts_ns
 
     def link_bytes(self, frame_bytes: int) -> int:
         """Return the bytes that a link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
-        if self.frame_overhead_bytes == 0:  # asked for every packet that is sent
+        if self.frame_overhead_bytes == 0:  # this is called for every packet that is sent
             return frame_bytes
         return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
 
@@ -97,18 +98,20 @@ class Feedback:
 
     def __init__(self) -> None:
         self.now_ns = 0
-        self.order = 0  # place of the acknowledged packet among all that this reaction point has sent, from 0
-        self.acked_bytes = 0  # wire bytes that left the network: newly acknowledged
-        # Since the packet was sent last; -1: not known. If it was sent before, a time under the base RTT shows that an
-        # earlier copy has caused the ACK.
+        self.order = 0  # number of the acknowledged packet among all that this reaction point has sent, from 0
+        self.acked_bytes = 0  # newly acknowledged wire bytes
+        # Time since the packet was last sent; -1 if unknown. If the packet was sent before, and
+        # this is below the base RTT, an earlier copy has caused the ACK.
         self.rtt_ns = -1
         self.resent = False  # the packet was sent more than once
-        # It asked for no ACK, and has one because it filled a gap, or no packet caused the ACK.
+        # The packet requested no ACK and has one because it filled a gap, or no packet caused the
+        # ACK.
         self.late = False
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)
-        # INT echo: `int_hops` records of 8 bytes from `frame[int_offset]`; 0 hops when there is none.
+        # INT echo: `int_hops` records of 8 bytes from `frame[int_offset]`; `int_hops` is 0 without
+        # an echo.
         self.frame = b""
         self.int_offset = 0
         self.int_hops = 0
@@ -123,10 +126,10 @@ class Trimmed:
 
     def __init__(self) -> None:
         self.now_ns = 0
-        self.wire_bytes = 0  # its size before
-        self.rtt_ns = -1  # since it was sent, if that was once; -1: not known
-        self.marked = False  # with ECN CE, before it was trimmed
-        self.last_hop = False  # on the port to its receiver; where switches tell that apart
+        self.wire_bytes = 0  # size before it was trimmed
+        self.rtt_ns = -1  # time since it was sent, if it was sent once; -1: unknown
+        self.marked = False  # it had ECN CE before it was trimmed
+        self.last_hop = False  # trimmed on the port to its receiver, if switches distinguish that
 
 
 class Traffic:
@@ -136,24 +139,28 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        self.sent_packets = 0  # data packets sent so far, retransmissions included
+        self.sent_packets = 0  # data packets sent so far, including retransmissions
         self.fresh_packets = 0  # the same without retransmissions
-        # Data packets' bytes on the wire: sent and neither acknowledged nor given up; to be sent, first or again.
+        # Wire bytes of data packets that are in flight, neither acknowledged nor given up; and of
+        # those that wait to be sent or resent.
         self.inflight_bytes = 0
         self.waiting_bytes = 0
-        self.held_bytes = 0  # of those, of messages that wait for one that travels alone
-        self.unacked_bytes = 0  # payload of the messages that have started, less what is acknowledged: the demand
+        self.held_bytes = 0  # part of these that belongs to messages waiting for one that travels alone
+        self.unacked_bytes = 0  # demand: payload of started messages minus the acknowledged payload
 
     def oldest_unacked(self) -> int:
-        """Return the place, in order of first sending, of the oldest unacknowledged packet; `fresh_packets` if none."""
+        """Return the number of the oldest unacknowledged packet, in order of first sending.
+
+        It is `fresh_packets` if there is none.
+        """
         return self.fresh_packets
 
 
 class Counting:
-    """A part of a NIC that counts flows, like a switch."""
+    """Part of a NIC that counts flows, like a switch."""
 
     def left(self) -> dict[str, int]:
-        """Return the remaining counts by name, which are 0 when all flows have left."""
+        """Return the current counts by name, which are 0 when all flows have ended."""
         raise NotImplementedError
 
 
@@ -200,12 +207,12 @@ class Host:
     def trimmed_at_last_hop(self, frame: bytes) -> bool:
         """Return whether the packet `frame` was trimmed on the port to this NIC.
 
-        False where switches do not tell that apart.
+        False if switches do not distinguish that.
         """
         return frame[wire.TOS] >> 2 == self._last_hop_dscp
 
     def residue(self) -> dict[str, int]:
-        """Return the counts of flows that parts still have, where they are not 0."""
+        """Return the counts of flows of all parts that are not 0."""
         return {
             f"{what} of the {name}": left
             for name, part in self._parts.items()
@@ -226,7 +233,7 @@ class Outlet:
         self.host = host
 
     def qpn(self) -> int:
-        """Return the number of the speaking queue pair."""
+        """Return the number of the queue pair that sends."""
         return 0
 
     def peer_address(self) -> int:
@@ -234,7 +241,7 @@ class Outlet:
         return 0
 
     def partition_key(self) -> int:
-        """Return the partition key of the speaking queue pair."""
+        """Return the partition key of the queue pair that sends."""
         return 0xFFFF
 
     def data_priority(self) -> int:
@@ -296,7 +303,7 @@ class ReactionOutlet(Outlet):
     def send_again(self, place: int) -> None:
         """Send data packets again from this place on, in order of first sending, since they have not arrived.
 
-        The protocol knows it, so it counts neither as a NAK nor as a time-out.
+        The protocol detected the loss, so it counts neither as a NAK nor as a time-out.
         """
 
     def set_priority(self, priority: int) -> None:
@@ -330,7 +337,7 @@ class NotificationOutlet(Outlet):
         """Count credit that was held back because earlier packets did not arrive."""
 
 
-# The outlets of points until `bind`.
+# Outlets of points before `bind`.
 _no_reaction_outlet: Final = ReactionOutlet(Host(), Traffic())
 _no_notification_outlet: Final = NotificationOutlet(_no_reaction_outlet.host)
 
@@ -368,16 +375,17 @@ class ReactionPoint(Point):
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
-        self.whole: ReactionPoint | None = None  # that this one is a part of
-        self.draws_credits = False  # every packet leaves on a credit of its own, one that is sent again, too
-        self.own_headers = False  # it is asked for each data packet's headers; set when it is made
-        # A message of up to so many bytes that starts when all before it is acknowledged travels alone: its queue pair
-        # sends nothing behind it before it is acknowledged, too; set likewise.
+        self.whole: ReactionPoint | None = None  # the composite that this one is a part of
+        self.draws_credits = False  # every packet needs a credit of its own, including resent ones
+        self.own_headers = False  # it returns each data packet's headers; set at its creation
+        # Messages of up to this size travel alone if everything before them is acknowledged when
+        # they start: the queue pair sends nothing more until they are acknowledged. Set at its
+        # creation.
         self.alone_bytes = -1
 
     @property
     def shapes_data(self) -> bool:
-        """True if it uses more than rate and window: headers of its own, or messages that travel alone."""
+        """True if it uses more than rate and window: its own headers, or messages that travel alone."""
         return self.own_headers or self.alone_bytes >= 0
 
     def bind(self, outlet: ReactionOutlet) -> None:
@@ -423,8 +431,9 @@ class ReactionPoint(Point):
     ) -> bytes:
         """Return all bytes ahead of the payload of a data packet.
 
-        Called with `own_headers` only, before the packet is counted and charged with its length; `on_sent`
-        follows. A `Wrapper` appends headers of a packet. Entropy, PSN and AckReq are filled in afterwards.
+        It is called only with `own_headers`, before the packet is counted and charged with its
+        length; `on_sent` follows. A `Wrapper` appends headers of a packet. Entropy, PSN and AckReq
+        are filled in afterwards.
 
         Parameters
         ----------
@@ -534,7 +543,7 @@ class ReactionPoint(Point):
             Unless it is a finite number above 0.
         """
         if rate_bps != self.rate_bps:
-            if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
+            if not 0.0 < rate_bps <= MAX_RATE_BPS:  # also false for NaN
                 raise HostError(f"set_rate({rate_bps!r}): expected bits a second above 0, not infinitely many")
             self.rate_bps = rate_bps
             whole = self.whole
@@ -544,7 +553,7 @@ class ReactionPoint(Point):
                 whole.on_part_changed()
 
     def set_window(self, window_bytes: float) -> None:
-        """Set the window at once; a smaller one recalls nothing.
+        """Set the window at once; packets in flight are not affected by a smaller one.
 
         Parameters
         ----------
@@ -556,7 +565,7 @@ class ReactionPoint(Point):
         HostError
             Unless it is a number from 0 on.
         """
-        if not window_bytes >= 0.0:  # a NaN, too
+        if not window_bytes >= 0.0:  # also true for NaN
             raise HostError(f"set_window({window_bytes!r}): expected a number of bytes from 0 on")
         wider = window_bytes > self.window_bytes
         self.window_bytes = window_bytes
@@ -583,19 +592,20 @@ class ReactionPoint(Point):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class NotificationPoint(Point):
-    """Base class of the receiver's side. By itself it does nothing: ACKs and NAKs are the transport's.
+    """Base class of the receiver's side, which does nothing: ACKs and NAKs belong to the transport.
 
-    One that does not listen is not called, sends nothing, and serves all queue pairs of a NIC.
+    If `listens` is false, it is not called and sends nothing, and one instance serves all queue
+    pairs of a NIC.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.outlet = _no_notification_outlet
-        self.listens = True  # to packets and messages; set when it is made
-        self.pulling = False  # in the pull pacer's ring
-        self.pulls_ahead = False  # it has turns for more than it owes when nobody owes anything; set when it is made
-        self.idling = False  # in the pull pacer's ring of those
-        self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
+        self.listens = True  # for packets and messages; set at its creation
+        self.pulling = False  # it is in the pull pacer's ring
+        self.pulls_ahead = False  # it uses turns for further credit when no receiver owes any; set at its creation
+        self.idling = False  # it is in the pull pacer's idle ring
+        self.own_ack: Packet | None = None  # packet of its answers: an AETH, then `ack_body`; go-back-N only
 
     def bind(self, outlet: NotificationOutlet) -> None:
         """Bind the point to its outlet; called once, before anything else."""
@@ -618,8 +628,8 @@ class NotificationPoint(Point):
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
         """Return whether the answer to a data packet echoes its ECN mark.
 
-        Called with `own_ack` only: for each data packet, after its delivery and before its answer, if it has
-        one.
+        It is called only with `own_ack`, for each data packet, after its delivery and before its
+        answer, if there is one.
 
         Parameters
         ----------
@@ -638,7 +648,10 @@ class NotificationPoint(Point):
         return marked
 
     def ack_body(self) -> bytes:
-        """Return the bytes of an ACK or NAK after its AETH, always of the same size; called with `own_ack` only."""
+        """Return the bytes of an ACK or NAK after its AETH, always of the same size.
+
+        It is called only with `own_ack`.
+        """
         return b""
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
@@ -684,9 +697,15 @@ class NotificationPoint(Point):
         """
 
     def on_turn(self, now_ns: int) -> int:
-        """Send one credit on a turn of the NIC's pull pacer; return the bytes that links charge for its data, or 0."""
+        """Send one credit on a turn of the NIC's pull pacer.
+
+        Returns the bytes that links charge for the data that the credit triggers, or 0.
+        """
         return 0
 
     def on_idle_turn(self, now_ns: int) -> int:
-        """Send credit ahead on a turn while nobody owes any (`pulls_ahead`); return as `on_turn`, 0: no more turns."""
+        """Send further credit on a turn when no receiver owes any (`pulls_ahead`).
+
+        Returns the bytes like `on_turn`; 0 ends its turns.
+        """
         return 0

@@ -1,11 +1,12 @@
-"""BBR, version 1 (Cardwell et al., CACM 2017): paces at the bandwidth it has seen, with a window of two BDPs.
+"""BBR, version 1 (Cardwell et al., CACM 2017): pacing at the measured bandwidth, a window of two BDPs.
 
-The model is the largest delivery rate of the last ten rounds and the smallest RTT of a longer window. Startup and Drain
-find the bandwidth, ProbeBW goes around it in cycles of eight RTTs, ProbeRTT empties the queue for a moment. State
-machine and constants: draft-cardwell-iccrg-bbr-congestion-control-00, section 4 (quoted below as "draft"); delivery
-rates: draft-cheng-iccrg-delivery-rate-estimation-00. Different here: a flow starts with a window of one BDP at line
-rate, as all RDMA transports of this testbed do, and the times of ProbeRTT are shorter by the thousand by which a
-datacenter's RTTs are. Windows are in wire bytes.
+The model is the largest delivery rate of the last ten rounds and the smallest RTT of a longer
+window. Startup and Drain find the bandwidth, ProbeBW varies around it in cycles of eight RTTs, and
+ProbeRTT empties the queue for a short time. State machine and constants:
+draft-cardwell-iccrg-bbr-congestion-control-00, section 4 (quoted below as "draft"); delivery rates:
+draft-cheng-iccrg-delivery-rate-estimation-00. There are two differences: a flow starts with a
+window of one BDP at line rate, like all RDMA transports of this testbed, and the times of ProbeRTT
+are a thousandth of the draft's, like the RTTs of a datacenter. Windows are in wire bytes.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ DRAIN: Final = 1
 PROBE_BW: Final = 2
 PROBE_RTT: Final = 3
 
-CYCLE: Final = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]  # draft, 4.3.4: pacing gains, a min RTT each
+CYCLE: Final = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]  # draft, 4.3.4: pacing gains for one minimum RTT each
 FULL_GROWTH: Final = 1.25  # draft, 4.3.2.2: the pipe is full after three rounds without this growth
 FULL_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True)
 class BbrParameters:
-    startup_gain: float = field(default=2.885, metadata=POSITIVE)  # of rate and window in Startup: 2 / ln 2
-    window_gain: float = field(default=2.0, metadata=POSITIVE)  # of the window in ProbeBW
-    # Round trips over which the largest delivery rate is kept.
+    startup_gain: float = field(default=2.885, metadata=POSITIVE)  # gain of rate and window in Startup: 2 / ln 2
+    window_gain: float = field(default=2.0, metadata=POSITIVE)  # gain of the window in ProbeBW
+    # Number of round trips over which the largest delivery rate is kept.
     bandwidth_rounds: int = field(default=10, metadata=POSITIVE)
-    min_rtt_window_ns: int = 10_000_000  # for which a smallest RTT is believed; draft: 10 s
+    min_rtt_window_ns: int = 10_000_000  # validity of the minimum RTT; draft: 10 s
     probe_rtt_ns: int = 200_000  # the length of ProbeRTT; draft: 200 ms
     min_window_packets: float = field(default=4.0, metadata=POSITIVE)  # the smallest window
-    quantum_packets: float = 3.0  # on top of the gain's BDPs, for ACKs that come in batches
+    quantum_packets: float = 3.0  # added to the gain's BDPs, for ACKs that come in batches
     initial_window_bdp: float = field(default=1.0, metadata=POSITIVE)  # the first window
 
 
@@ -54,16 +55,16 @@ class _Sent:
 
 
 class DeliveryRate:
-    """Delivery rate samples: bytes delivered while a packet was on its way, over the longer of sending and acking."""
+    """Delivery rate samples: bytes delivered while a packet was in flight, over the longer of two times."""
 
     def __init__(self) -> None:
         self.delivered_bytes = 0
-        self.sample_bps = 0.0  # of the last ACK; 0: none
-        self.app_limited = False  # of this sample: the sender had nothing more to send
-        self.prior_delivered_bytes = 0  # when the packet of this sample left
+        self.sample_bps = 0.0  # sample of the last ACK; 0: none
+        self.app_limited = False  # during this sample the sender had nothing more to send
+        self.prior_delivered_bytes = 0  # state when the packet of this sample left
         self._delivered_ns = 0
         self._first_sent_ns = 0
-        self._limited_until_bytes = 0  # samples are limited by the sender until so much is delivered
+        self._limited_until_bytes = 0  # samples are application-limited until this many bytes are delivered
         self._highest_acked = -1
         self._ring = [_Sent() for _ in range(64)]
 
@@ -88,7 +89,7 @@ class DeliveryRate:
         entry.app_limited = self.delivered_bytes < self._limited_until_bytes
 
     def acked(self, now_ns: int, order: int, acked_bytes: int, min_rtt_ns: int) -> bool:
-        """Take an ACK. False: its packet is not known any more, so there is nothing to learn."""
+        """Update the sample by an ACK; return False if its packet is unknown."""
         self.delivered_bytes += acked_bytes
         self._delivered_ns = now_ns
         self.sample_bps = 0.0
@@ -122,7 +123,7 @@ class Bbr(ReactionPoint):
         self.packet_bytes = float(path.wire_bytes)
         self.state = STARTUP
         self.bandwidth_bps = 0.0
-        self.min_rtt_ns = -1  # not known
+        self.min_rtt_ns = -1  # unknown
         self.pacing_gain = p.startup_gain
         self.window_gain = p.startup_gain
         self.rounds = 0
@@ -140,7 +141,7 @@ class Bbr(ReactionPoint):
         self._cycle_started_ns = 0
         self._probe_rtt_until_ns = -1
         self._probe_rtt_round_done = False
-        self._lost = False  # since the last ACK
+        self._lost = False  # a loss since the last ACK
         self._recovering = False
         self._conserving = False  # packet conservation: the first round of a recovery
         self._recovery_order = 0  # an ACK of a packet sent from here on ends the recovery
@@ -197,7 +198,7 @@ class Bbr(ReactionPoint):
         self.window_bytes = self.packet_bytes
 
     def _inflight_at(self, gain: float) -> float:
-        """Return the bytes in flight of `gain` BDPs by the model (draft, 4.2.3.2)."""
+        """Return `gain` BDPs by the model, as bytes in flight (draft, 4.2.3.2)."""
         if self.min_rtt_ns < 0 or self.bandwidth_bps == 0.0:
             return self.initial_window_bytes
         bdp_bytes = self.bandwidth_bps * float(self.min_rtt_ns) / 8e9

@@ -1,6 +1,6 @@
-"""Collectives without congestion control, with a static window, and with AIMD alone: what 3CPO is compared with.
+"""Collectives without congestion control, with a static window, and with AIMD alone.
 
-Source: thesis, 6.1.4 (table 6.1; AIMD's thresholds).
+These are the baselines for 3CPO. Source: thesis, 6.1.4 (table 6.1; AIMD's thresholds).
 """
 
 from __future__ import annotations
@@ -19,29 +19,33 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class NoneParameters:
-    outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
+    # Unanswered operations of each kind that an initiator may have.
+    outstanding: int = field(default=128, metadata=POSITIVE)
 
 
 @dataclass(frozen=True)
 class WindowParameters:
-    # Unanswered operations of each kind. Table 6.1: 3, 5, 12, 24, 48, 128, 128 for 64, 32, 16, 8, 4, 2, 1 initiators.
+    # Limit of unanswered operations of each kind. Table 6.1: 3, 5, 12, 24, 48, 128, 128 for 64, 32,
+    # 16, 8, 4, 2, 1 initiators.
     window: int = field(default=3, metadata=POSITIVE)
 
 
 @dataclass(frozen=True)
 class AimdParameters:
     wm_min: float = field(default=100.0, metadata=POSITIVE)  # the smallest watermark
-    wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest: a token a cycle
+    wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest watermark: a token per cycle
     wm_start: float = field(default=2468.0, metadata=POSITIVE)  # the first watermark
     wm_ai: float = 50.0  # added after a probe below `lat_thresh`
-    lat_thresh: float = 2000.0  # cycles of a probe's latency from which on the watermark falls
-    # Cycles of latency, from which on a decrease is the largest.
+    lat_thresh: float = 2000.0  # latency of a probe in cycles from which on the watermark falls
+    # Latency in cycles from which on a decrease is the largest.
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
-    base_md: float = field(default=0.5, metadata=SHARE)  # what is left from `max_lat_thresh` on
-    depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
-    # What a read waits for: tokens for both kinds, or of one.
+    base_md: float = field(default=0.5, metadata=SHARE)  # factor of the largest decrease, from `max_lat_thresh` on
+    # Largest number of tokens that accumulate during idle time.
+    depth: float = field(default=1.0, metadata=POSITIVE)
+    # Tokens that a read waits for: both kinds, or one of them.
     needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
-    outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
+    # Unanswered operations of each kind that an initiator may have.
+    outstanding: int = field(default=128, metadata=POSITIVE)
 
     def __post_init__(self) -> None:
         """Raise ParameterError for inconsistent parameters."""
@@ -81,7 +85,7 @@ def aimd(parameters: AimdParameters, slack: float) -> Injection:
 
 
 def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    """Return the reaction point of queue pairs beside the collectives, which send at line rate."""
+    """Return the reaction point of ordinary queue pairs, which send at line rate."""
     return ReactionPoint(path)
 
 

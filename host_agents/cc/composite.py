@@ -1,4 +1,4 @@
-"""A protocol that stands on others: EQDS with a window of SMaRTT's, say."""
+"""Protocol that consists of others, for example EQDS with SMaRTT's window."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from host_agents.errors import HostError
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CompositeReactionPoint(ReactionPoint):
-    """Reaction point of several parts; its rate and window are the smallest of theirs and its own.
+    """Reaction point of several parts; its rate and window are the minimum of theirs and its own.
 
-    A subclass does its own in the `on_...` methods, and calls those of this class for the parts. It limits the rate by
-    itself with `own_rate_bps`, the window with `own_window_bytes`, and `follow` then. Raises HostError for a part that
-    asks for more than rate and window: what data packets look like is for one to say.
+    A subclass overrides `on_...` methods, and calls those of this class for the parts. To limit
+    rate and window itself it sets `own_rate_bps` and `own_window_bytes` and then calls `follow`.
+    Raises HostError for a part that uses more than rate and window, because only one reaction point
+    can determine the form of data packets.
     """
 
     def __init__(self, path: Path, parts: list[ReactionPoint]) -> None:
@@ -22,7 +23,7 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = parts
-        self._trimmed: Trimmed | None = None  # the packet that the parts are told of
+        self._trimmed: Trimmed | None = None  # trimmed packet that is passed to the parts
         for part in parts:
             if part.shapes_data:
                 raise HostError(
@@ -126,9 +127,9 @@ class CompositeReactionPoint(ReactionPoint):
         self.outlet.window_opened()
 
     def follow(self) -> None:
-        """Set rate and window to the smallest of the parts' and its own.
+        """Set rate and window to the minimum of the parts' and its own.
 
-        Raises LimitError for one of a part's.
+        Raises LimitError for an invalid one of a part.
         """
         rate_bps = self.own_rate_bps
         window_bytes = self.own_window_bytes

@@ -1,14 +1,19 @@
 """Dart (Xue et al., "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based Datacenter Networks").
 
-A receiver counts the senders of messages in flight to it, and says so with every ACK: each sends at 1/n of the line
-rate (DASR, section III). Where marks show congestion that is not its own, it tells n = 1, and CNPs go out to DCQCN,
-which every sender has as well (VI-A). Short messages carry tokens, for switches to deflect them (IV; p4src/dart.p4).
+A receiver counts the senders with messages in flight to it, and reports the number n with every
+ACK. Each of them sends at 1/n of the line rate (DASR, section III). If marks show congestion
+elsewhere, the receiver reports n = 1 and sends CNPs to DCQCN, which every sender also has (VI-A).
+Short messages carry tokens, which permit switches to deflect them (IV; p4src/dart.p4).
 
-Two sets of values. `dart-paper`: as printed. `dart`: with what makes the printed rules hold:
-  a window of a BDP before the first ACK    or each join adds what a line carries while that ACK waits in the queue
-  5% less while a receiver is congested     or what has queued up stays: n shares of 1/n are the whole line rate
-  short messages travel alone               or the next message of a queue pair overtakes one that was deflected
-  no tokens in what is sent again           or it is led onto a dead link again
+There are two sets of values. `dart-paper` is as printed. `dart` adds what the printed rules need:
+
+- Before the first ACK there is a window of one BDP. Otherwise each new sender adds the data that its
+  link carries while that ACK waits in the queue.
+- The rate is 5% lower while a receiver is congested. Otherwise a queue would not shrink, because n
+  shares of 1/n are the whole line rate.
+- Short messages travel alone. Otherwise the next message of a queue pair overtakes one that was
+  deflected.
+- Retransmissions have no tokens. Otherwise they could be deflected onto a dead link again.
 
 Frames: docs/wire-formats.md, "Dart".
 """
@@ -49,7 +54,7 @@ NON_RECEIVER_CONGESTION: Final = 2
 
 MAX_N: Final = (1 << 14) - 1
 _VERSION_MASK: Final = 0xFFF
-_OLDER: Final = 0x800  # a version from so far ahead is an older one
+_OLDER: Final = 0x800  # a version that is further ahead than this is an older one
 
 SHARE_HEADER: Final = Header(
     "dart_share",
@@ -91,7 +96,7 @@ LOOK_AHEAD: Final = Packet(
     meaning="Dart: who sends in an incast; the PSN is the number of this sender's message in it, of its queue pair",
 )
 
-SHARE_HEADER_BYTES: Final = 4  # a test keeps it to the header's
+SHARE_HEADER_BYTES: Final = 4  # a test keeps it equal to the header's
 _VERSION: Final = SHARE_HEADER.place("version")
 _STATE: Final = SHARE_HEADER.place("state")
 _N: Final = SHARE_HEADER.place("n")
@@ -105,32 +110,40 @@ class DartParameters:
 
     short_bytes: int = 8_192  # messages of up to this size may be deflected (VI-A)
     tokens: int = field(default=4, metadata=_TOKENS)  # times that a packet may be deflected (VI-A)
-    short_alone: bool = True  # a short message is deflected only where nothing else of its queue pair is in flight
-    tokens_again: bool = False  # what is sent again may be deflected, too
-    apportion: bool = True  # False: no DASR; every mark is passed on
-    rate_packets: int = field(default=8, metadata=POSITIVE)  # over which a receiver measures its throughput
-    line_rate_share: float = field(default=0.95, metadata=SHARE)  # of the line rate: from here it is "at line rate"
-    state_hold_base_rtts: float = 1.0  # without a mark, until there is no congestion
-    drain_share: float = field(default=0.05, metadata=SHARE_OR_NONE)  # off the share, in Receiver Congestion
-    first_window_bdp: float = 1.0  # after idleness, before the first ACK; 0: no limit
-    share_as: str = field(default="rate", metadata=one_of("rate", "window"))  # "window": as section VII describes it
+    short_alone: bool = True  # a short message is deflected only if nothing else of its queue pair is in flight
+    tokens_again: bool = False  # retransmissions may be deflected, too
+    apportion: bool = True  # False: no DASR; every mark is reported
+    # Number of packets over which a receiver measures its throughput.
+    rate_packets: int = field(default=8, metadata=POSITIVE)
+    # Share of the line rate from which on it is "at line rate".
+    line_rate_share: float = field(default=0.95, metadata=SHARE)
+    state_hold_base_rtts: float = 1.0  # time without a mark until congestion has ended
+    # Reduction of the share in Receiver Congestion.
+    drain_share: float = field(default=0.05, metadata=SHARE_OR_NONE)
+    first_window_bdp: float = 1.0  # window after idleness until the first ACK; 0: no limit
+    # "window": a window, as in section VII.
+    share_as: str = field(default="rate", metadata=one_of("rate", "window"))
     look_ahead: bool = True  # senders announce the incasts that they know of (III-D)
-    # Whom an announcement binds; "active": who sends something else, too.
+    # Senders that an announcement binds; "active": those that have other messages in flight.
     advert_to: str = field(default="all", metadata=one_of("all", "active"))
-    advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
-    advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
-    idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
-    incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of one that some members never announce
-    source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
-    fall_back: bool = True  # on marks of other switches, as DCQCN (VI-A)
-    cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
+    # Validity of a share that no ACK has confirmed.
+    advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)
+    # Send a notice to senders whose n was wrong by a factor of 2, a base RTT ago or more.
+    advert_on_change: bool = False
+    # Time until a silent sender is removed (III-B).
+    idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)
+    # Time until an incast is removed that some members have not announced.
+    incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)
+    source_ecn_bytes: int = 22_500  # a NIC marks when more than this waits for its link; 0: never
+    fall_back: bool = True  # use DCQCN on marks of other switches (VI-A)
+    cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # shortest interval for each sender
 
 
 @dataclass(frozen=True)
 class DartPaperParameters(DartParameters):
     """Parameters as printed in the paper.
 
-    The program's part is `match = "message"`, `entry_timeout_ns = 0`.
+    The program has to have `match = "message"` and `entry_timeout_ns = 0`.
     """
 
     short_alone: bool = False
@@ -143,31 +156,31 @@ class DartPaperParameters(DartParameters):
 
 
 class ActiveSender:
-    """A sender as its receiver knows it; it is in the AUSS while it has messages in flight."""
+    """Sender in its receiver's view; it is in the AUSS while it has messages in flight."""
 
     def __init__(self, address: int) -> None:
         self.address = address
-        self.messages = 0  # in flight, or announced
-        self.announced = 0  # of these, announced and not begun
-        self.life = 0  # goes up when it falls silent: what was counted before counts no more
+        self.messages = 0  # messages in flight or announced
+        self.announced = 0  # those that are announced and have not begun
+        self.life = 0  # increased when it falls silent, so that messages counted before no longer count
         self.last_ns = 0
         self.points: list[DartReceiver] = []  # of its queue pairs
         self.next_cnp_ns = 0
         self.version = 0
         self.told_state = NO_CONGESTION
-        self.told_n = 0  # 0: it was told nothing
+        self.told_n = 0  # n in the last notice; 0: none
         self.told_ns = 0
-        self.share = b""  # as it was announced last
+        self.share = b""  # share in the last notice
 
 
 class AnnouncedIncast:
-    """Members of an incast that have announced nothing themselves, with the life in which each counts, by address."""
+    """Members of an incast that have announced nothing yet, with the life in which each counts, by address."""
 
     def __init__(self, now_ns: int, members: set[int]) -> None:
         self.since_ns = now_ns
         self.members = members
         self.waiting: dict[int, int] = {}
-        self.lapsed = False  # those are counted no more
+        self.lapsed = False  # they are no longer counted
 
 
 class ActiveSenders(TimerOwner):
@@ -176,15 +189,16 @@ class ActiveSenders(TimerOwner):
     def __init__(self, parameters: DartParameters, path: Path, timers: TimerQueue) -> None:
         self.parameters = parameters
         self.n = 0  # senders with messages in flight
-        self.senders: dict[int, ActiveSender] = {}  # all that were heard of, by address
-        self._incasts: dict[int, AnnouncedIncast] = {}  # of which a member has announced nothing yet, by group
+        self.senders: dict[int, ActiveSender] = {}  # all known senders, by address
+        self._incasts: dict[int, AnnouncedIncast] = {}  # incasts that a member has not announced yet, by group
         self._state = NO_CONGESTION
         self._marked_ns = 0
         self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
         self._base_rtt_ns = path.base_rtt_ns
         self._rate_code = LINK_RATES_BPS.index(path.line_rate_bps) if path.line_rate_bps in LINK_RATES_BPS else 0
         self._full_bytes_per_ns = parameters.line_rate_share * path.line_rate_bps / 8e9
-        # A ring of the last arrivals, and of one before them: when, and how many bytes there had been by then.
+        # Ring of the last arrivals and the one before them: times, and bytes that had arrived by
+        # then.
         self._arrivals = vec[i64]([-1] * (2 * parameters.rate_packets + 2))
         self._oldest: i64 = 0
         self._arrived_bytes: i64 = 0
@@ -220,7 +234,8 @@ class ActiveSenders(TimerOwner):
     def announce(self, now_ns: int, number: int, members: list[int], sender: ActiveSender, begun: bool) -> bool:
         """Announce an incast of the hosts at the addresses `members`, by `sender`, whose message has `begun` or not.
 
-        Returns whether its message is counted by this call, so that it need not be when it begins.
+        Returns whether its message is counted by this call, so that it is not counted when it
+        begins.
 
         Returns whether its message is counted herewith, so that it need not be when it begins.
         """
@@ -253,13 +268,13 @@ class ActiveSenders(TimerOwner):
         return counted and not begun
 
     def retract(self, now_ns: int, sender: ActiveSender, life: int) -> None:
-        """Retract a message that was announced in that life of `sender` and does not come."""
+        """Retract a message that was announced in that life of `sender` and will not come."""
         if life == sender.life:
             sender.announced -= 1
             self.leave(now_ns, sender, life)
 
     def _look_at(self, at_ns: int) -> None:
-        """Schedule a check for senders that are silent for too long by then."""
+        """Schedule a check for senders that are silent for too long at that time."""
         if at_ns < self._timer.deadline_ns:
             self._timer.arm(at_ns)
 
@@ -271,14 +286,14 @@ class ActiveSenders(TimerOwner):
         return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
     def _lapse(self, now_ns: int, incast: AnnouncedIncast) -> None:
-        """Stop counting members by this announcement; their messages count alone."""
+        """Stop counting members of this announcement; they are counted by their messages only."""
         if not incast.lapsed:
             incast.lapsed = True
             for address, life in incast.waiting.items():
                 self.retract(now_ns, self.senders[address], life)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Remove senders that are silent, and announced members that announced nothing, for too long."""
+        """Remove senders and announced members that have been silent for too long."""
         due_ns = NEVER
         for number, incast in list(self._incasts.items()):
             lapse_ns = self._lapse_ns(incast)
@@ -301,7 +316,7 @@ class ActiveSenders(TimerOwner):
             timer.arm(due_ns)
         self._n_changed(now_ns)
 
-    # What its link is like
+    # State of its link
 
     def arrived(self, now_ns: int, link_bytes: int) -> None:
         """Record the arrival of a data packet with its bytes on the link."""
@@ -320,7 +335,7 @@ class ActiveSenders(TimerOwner):
         return since_ns >= 0 and float(since_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
 
     def marked(self, now_ns: int) -> bool:
-        """Record a mark of the latest packet; return whether its sender is told."""
+        """Record a mark of the latest packet; return whether it is reported to its sender."""
         self._marked_ns = now_ns
         if self.parameters.apportion and self.n >= 2 and self.at_line_rate(now_ns):
             self._state = RECEIVER_CONGESTION
@@ -333,7 +348,7 @@ class ActiveSenders(TimerOwner):
             self._state = NO_CONGESTION
         return self._state
 
-    # What its senders are told
+    # Notices to its senders
 
     def share(self, now_ns: int, sender: ActiveSender) -> bytes:
         state = self.state(now_ns)
@@ -363,16 +378,16 @@ class ActiveSenders(TimerOwner):
 
 
 class DartReceiver(NotificationPoint):
-    """The notification point: of one queue pair, for the AUSS of its NIC."""
+    """Notification point of one queue pair, which uses the AUSS of its NIC."""
 
     def __init__(self, parameters: DartParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
         self.own_ack = ACK
         self._now_ns = 0
-        self._begun = 0  # messages
-        self._life = -1  # of the sender, in which its message is counted; -1: there is none
-        self._announced: dict[int, int] = {}  # messages that were counted when they were announced: in which life
+        self._begun = 0  # number of messages
+        self._life = -1  # life of the sender in which its message is counted; -1: none
+        self._announced: dict[int, int] = {}  # life of messages that were counted when they were announced
 
     def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
@@ -447,14 +462,14 @@ class SourceQueue:
     """
 
     def __init__(self, line_rate_bps: float) -> None:
-        self.points: list[Dart] = []  # with something to send
+        self.points: list[Dart] = []  # points with something to send
         self._line_rate_bps = line_rate_bps
-        self._held_bytes = 0.0  # at `_counted_ns`
+        self._held_bytes = 0.0  # as of `_counted_ns`
         self._counted_ns = 0
 
     def held_bytes(self, now_ns: int) -> float:
         points = self.points
-        if len(points) == 1 and self._held_bytes == 0.0:  # it is no faster than the link
+        if len(points) == 1 and self._held_bytes == 0.0:  # it is not faster than the link
             points[0].released_ns = now_ns
             self._counted_ns = now_ns
             return 0.0
@@ -469,24 +484,25 @@ class SourceQueue:
 
 
 class Dart(CompositeReactionPoint):
-    """The reaction point of all queue pairs to one receiver: they share its rate."""
+    """Reaction point of all queue pairs to one receiver, which share its rate."""
 
     def __init__(self, parameters: DartParameters, path: Path, parts: list[ReactionPoint]) -> None:
         super().__init__(path, parts)
         self.parameters = parameters
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
-        self.released_ns = 0  # what was released until then is counted
-        self._short_bytes = parameters.short_bytes if parameters.tokens > 0 else -1  # of messages that have tokens
-        self._with_tokens: dict[bytes, bytes] = {}  # by the usual headers
+        self.released_ns = 0  # bytes released until then are counted
+        # Largest size of messages with tokens.
+        self._short_bytes = parameters.short_bytes if parameters.tokens > 0 else -1
+        self._with_tokens: dict[bytes, bytes] = {}  # headers with tokens by the usual headers
         self._source_ecn_bytes = float(parameters.source_ecn_bytes)
-        self._busy = 0  # queue pairs with something to send, or to be acknowledged
-        self._version = -1  # of the share obeyed last; -1: none
-        self._in_force = -1  # the share, as an ACK told it, if nothing has come since that changes anything
-        self._told_bps = path.line_rate_bps  # by the last ACK
-        self._advert_bps = 0.0  # by a notice, until an ACK comes or it lapses; 0: there is none
-        self._first_window = UNLIMITED  # until the first ACK
-        self._listed = False  # in the source queue
+        self._busy = 0  # number of queue pairs with data to send or unacknowledged data
+        self._version = -1  # version of the last share; -1: none
+        self._in_force = -1  # share of the last ACK, if nothing has come since that changes anything
+        self._told_bps = path.line_rate_bps  # rate by the last ACK
+        self._advert_bps = 0.0  # rate by a notice, until an ACK comes or it expires; 0: none
+        self._first_window = UNLIMITED  # window until the first ACK
+        self._listed = False  # it is in the source queue
         self._queue = SourceQueue(path.line_rate_bps)
 
     def bind(self, outlet: ReactionOutlet) -> None:
@@ -500,7 +516,7 @@ class Dart(CompositeReactionPoint):
         return SourceQueue(self.path.line_rate_bps)
 
     def on_start(self, now_ns: int) -> None:
-        """Start at line rate after idleness, unless an advert limits the sender."""
+        """Start at line rate after idleness, unless a notice limits the sender."""
         self._busy += 1
         if self._busy == 1:
             self._told_bps = self.path.line_rate_bps
@@ -512,7 +528,7 @@ class Dart(CompositeReactionPoint):
 
     def on_idle(self, now_ns: int) -> None:
         self._busy -= 1
-        self._unlist()  # bytes given up may be acknowledged without being sent again
+        self._unlist()  # packets that were given up may be acknowledged without being sent again
         super().on_idle(now_ns)
 
     def on_post(self, now_ns: int) -> None:
@@ -554,7 +570,7 @@ class Dart(CompositeReactionPoint):
             if (alone or not p.short_alone) and (p.tokens_again or not again):
                 headers = self._deflectable(headers)
         if self._source_ecn_bytes > 0.0:
-            self._list(now_ns)  # a message that was held
+            self._list(now_ns)  # for a message that was held
             if self._queue.held_bytes(now_ns) > self._source_ecn_bytes:
                 return _marked(headers)
         return headers
@@ -572,7 +588,7 @@ class Dart(CompositeReactionPoint):
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
-        """Return the bytes released since the last call: at its rate, if its window is open."""
+        """Return the bytes released since the last call: at its rate if its window is open, else 0."""
         since_ns = self.released_ns
         self.released_ns = now_ns
         if not self.may_send(self.traffic.inflight_bytes):
@@ -620,7 +636,7 @@ class Dart(CompositeReactionPoint):
         share_bps = self._advert_bps if self._advert_bps > 0.0 else self._told_bps
         self.own_window_bytes = self._first_window
         if self.parameters.share_as == "window":
-            frames_bps = self.path.frames_bps(share_bps)  # windows are of frames, without what goes between them
+            frames_bps = self.path.frames_bps(share_bps)  # windows count frames without framing
             window_bytes = max(frames_bps * float(self.path.base_rtt_ns) / 8e9, float(self.path.wire_bytes))
             if share_bps < self.path.line_rate_bps:
                 self.own_window_bytes = min(self.own_window_bytes, window_bytes)

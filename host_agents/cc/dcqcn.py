@@ -25,28 +25,30 @@ PORT: Final = "port"
 
 @dataclass(frozen=True)
 class DcqcnParameters:
-    # At most one CNP in this time, as `cnp_limit` says; 0: one for each marked packet, as the simulator.
+    # At most one CNP in this time, limited by `cnp_limit`; 0: one for each marked packet, as in the
+    # simulator.
     cnp_interval_ns: int = 0
-    # Whose CNPs are so far apart: those of a flow, or those of all flows that a NIC receives.
+    # CNPs that this interval separates: those of a flow, or those of all flows that a NIC receives.
     cnp_limit: str = field(default=FLOW, metadata=one_of(FLOW, PORT))
     cnp_delay_ns: int = 0  # from a marked packet's arrival until its CNP is sent
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
     alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
-    gain: float = field(default=1 / 256, metadata=SHARE)  # g, of the newest sign of congestion in alpha
-    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # at the first CNP
-    first_cnp_rate_bps: float = 0.0  # at most this rate from the first CNP on, before any cut; 0: as it was
-    # What a cut leaves of the rate at least.
+    # G, weight of the newest indication of congestion in alpha.
+    gain: float = field(default=1 / 256, metadata=SHARE)
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # alpha at the first CNP
+    first_cnp_rate_bps: float = 0.0  # upper limit of the rate from the first CNP on, before any cut; 0: none
+    # Smallest factor of a cut.
     least_left: float = field(default=0.0, metadata=SHARE_OR_NONE)
-    # The timer: from one increase to the next.
+    # Timer: time from one increase to the next.
     rate_increase_interval_ns: int = field(default=300_000, metadata=POSITIVE)
-    byte_counter_bytes: int = 0  # B: an increase once in so many bytes sent, too; 0: no byte counter
-    # F, increases towards the target rate before additive ones.
+    byte_counter_bytes: int = 0  # B: also an increase after this many bytes sent; 0: no byte counter
+    # F, number of increases towards the target rate before additive ones.
     fast_recovery_steps: int = field(default=1, metadata=POSITIVE)
     additive_increase_bps: float = 20e6  # R_AI, what an additive increase adds to the target rate
     hyper_increase_bps: float = 200e6  # R_HAI, what a hyper increase adds to the target rate
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
-    rate_step_bps: float = 0.0  # the limiter knows multiples of this only, and takes the next smaller; 0: any rate
-    clamp_target_rate: bool = False  # cut the target rate, too, in a cut that follows another without an increase
+    rate_step_bps: float = 0.0  # the limiter supports multiples of this only and rounds down; 0: any rate
+    clamp_target_rate: bool = False  # also cut the target rate in a cut that follows another without an increase
     window_bytes: int = 0  # a fixed window; 0: unlimited
 
 
@@ -69,9 +71,9 @@ class DcqcnPaperParameters(DcqcnParameters):
 class DcqcnConnectxParameters(DcqcnParameters):
     """Defaults of NVIDIA's ConnectX-4 and later, from its page of DCQCN parameters.
 
-    dce_tcp_g 1019 and initial_alpha_value 1023 are of 1024, rpg_byte_reset counts units of 64 bytes,
-    and rpg_gd 11 is the paper's cut by half of alpha. A CNP is limited by port, as Linux describes
-    min_time_between_cnps; its own delay is not published.
+    dce_tcp_g 1019 and initial_alpha_value 1023 are divided by 1024, rpg_byte_reset counts units of
+    64 bytes, and rpg_gd 11 is the paper's cut by half of alpha. A CNP is limited by port, as Linux
+    describes min_time_between_cnps; its own delay is not published.
     """
 
     cnp_interval_ns: int = 4_000
@@ -90,9 +92,9 @@ INCREASE: Final = 2
 
 
 class Dcqcn(ReactionPoint):
-    """The reaction point: current rate (R_C), target rate (R_T) and alpha. `rate_bps` is R_C in limiter steps.
+    """Reaction point with current rate (R_C), target rate (R_T) and alpha. `rate_bps` is R_C in limiter steps.
 
-    Alpha's periodic updates are made up for when it is next read, each at its own nominal time.
+    Alpha's periodic updates are computed when it is next read, each with its own nominal time.
     """
 
     def __init__(self, parameters: DcqcnParameters, path: Path) -> None:
@@ -105,10 +107,10 @@ class Dcqcn(ReactionPoint):
         self.byte_steps = 0  # BC: increases by the byte counter since the last cut
         if parameters.window_bytes > 0:
             self.window_bytes = float(parameters.window_bytes)
-        self._bytes = 0  # towards the byte counter
+        self._bytes = 0  # bytes towards the byte counter
         self._alpha_ns = NEVER  # time of the next periodic update of alpha; NEVER before the first CNP
-        self._alpha_cnp = False  # a CNP since the last one
-        self._cut_ns = NEVER  # the next moment at which a cut may be made
+        self._alpha_cnp = False  # a CNP since the last update
+        self._cut_ns = NEVER  # the next time at which a cut may be made
 
     def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
@@ -121,14 +123,15 @@ class Dcqcn(ReactionPoint):
         if first and 0.0 < p.first_cnp_rate_bps < self.current_bps:
             self.target_bps = p.first_cnp_rate_bps
             self._take(p.first_cnp_rate_bps)
-        if p.rate_decrease_interval_ns == 0:  # equation 1: the cut is by the alpha of before
+        if p.rate_decrease_interval_ns == 0:  # equation 1: the cut uses alpha before its update
             self.update_alpha(now_ns)
             self._cut(now_ns)
             self.alpha = (1.0 - p.gain) * self.alpha + p.gain
             self._alpha_ns = now_ns + p.alpha_interval_ns
             return
         if first:
-            # Alpha starts at 1 and the intervals start here; a cut comes after alpha's update of the same moment.
+            # Alpha starts at 1, and the intervals start now. A cut comes after alpha's update at
+            # the same time.
             self._alpha_ns = now_ns + p.alpha_interval_ns
             self._cut_ns = now_ns + p.rate_decrease_interval_ns + 1
             self.target_bps = self.current_bps
@@ -196,7 +199,7 @@ class Dcqcn(ReactionPoint):
         self._take((self.current_bps + self.target_bps) / 2.0)
 
     def _take(self, rate_bps: float) -> None:
-        """Set a new current rate, and the limiter's next smaller one."""
+        """Set a new current rate, and the limiter's next lower one."""
         self.current_bps = rate_bps
         step_bps = self.parameters.rate_step_bps
         self.set_rate(rate_bps if step_bps == 0.0 else max(1.0, rate_bps // step_bps) * step_bps)
@@ -210,7 +213,10 @@ class CnpGap:
 
 
 class CnpSender(NotificationPoint):
-    """The notification point: a CNP for a marked packet, at most one in an interval, some time after the mark."""
+    """Notification point that sends a CNP for a marked packet, at most one in an interval.
+
+    The CNP is sent a fixed time after the mark.
+    """
 
     def __init__(self, parameters: DcqcnParameters, path: Path) -> None:
         super().__init__(path)
@@ -227,7 +233,7 @@ class CnpSender(NotificationPoint):
             self._gap = shared
         if self.delay_ns > 0:
             self._cnp_timer = self.timer()
-            self._due_ns = Fifo[int]()  # of CNPs that are yet to be sent
+            self._due_ns = Fifo[int]()  # times of CNPs that are yet to be sent
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         if not marked or now_ns < self._gap.next_ns:

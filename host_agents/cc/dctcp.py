@@ -1,7 +1,7 @@
 """DCTCP (RFC 8257): the window shrinks by the share of its bytes that were marked. Windows are in wire bytes.
 
-An ACK echoes the mark of all packets that it acknowledges: the receiver, whatever the protocol, sends one at once where
-marks change (RFC 8257, 3.2).
+An ACK echoes the mark of all packets that it acknowledges: with any protocol, the receiver sends
+one at once when marks change (RFC 8257, 3.2).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class DctcpParameters:
-    gain: float = field(default=1 / 16, metadata=SHARE)  # g, of the newest window's share of marks
-    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # the share of marks that a flow starts with
-    initial_window_packets: float = 0.0  # 0: one BDP, at line rate, as RDMA comparisons have it
+    gain: float = field(default=1 / 16, metadata=SHARE)  # g, weight of the newest window's share of marks
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # initial share of marks
+    initial_window_packets: float = 0.0  # 0: one BDP, at line rate, as in RDMA comparisons
     slow_start: bool = False  # the first window doubles each RTT until a mark
     max_window_bdp: float = field(default=4.0, metadata=POSITIVE)  # the largest window
     min_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window

@@ -1,18 +1,21 @@
-"""EQDS (Olteanu et al., NSDI 2022): the receiver draws data from all its senders at the rate of its link.
+"""EQDS (Olteanu et al., NSDI 2022): the receiver pulls data from all its senders at its link's rate.
 
-A sender may send while it has credit. It starts with speculative credit, one window, which it loses with the first
-ACK, NACK or pull; from then on every packet is drawn by a pull, of one full packet. Pulls leave at line rate, round
-robin over the senders, by the NIC's pull pacer. A trimmed packet is drawn again without being asked for (as in NDP,
-Handley et al., SIGCOMM 2017, 3.2): its NACK only says what to send. Pulls run ahead of what comes by a window, so that
-a demand that nobody has sends no more than that. Frames: docs/wire-formats.md, "RTS and pull".
+A sender may send while it has credit. It starts with speculative credit of one window, which it
+loses with the first ACK, NACK or pull. From then on every packet needs a pull, which grants one
+full packet. The NIC's pull pacer sends pulls at line rate, round robin over the senders. A trimmed
+packet is pulled again without a request (as in NDP, Handley et al., SIGCOMM 2017, 3.2); its NACK
+only identifies the packet. Pulls are at most a window ahead of arrivals, so that a demand without
+data behind it costs no more than that. Frames: docs/wire-formats.md, "RTS and pull".
 
-Where the paper's data packets carry the sender's demand, an RTS does here: one when a burst outgrows the speculative
-credit, one when speculation ends early, one after each loss that was not a trim. All counts are cumulative, of wire
-bytes, so that a lost RTS or pull is made good by the next; a sender that waits for a time-out sends its RTS again.
+The paper's data packets carry the sender's demand. Here an RTS does: one when a burst exceeds the
+speculative credit, one when speculation ends early, and one after each loss without trimming. All
+counts are cumulative wire bytes, so that the next RTS or pull makes up for a lost one. A sender
+that has waited for a time-out sends its RTS again.
 
-With a window protocol (`eqds+smartt`, `eqds+mprdma`; SMaRTT, section 5.1) a packet needs credit and room in the window.
-The demand stays all that waits, whatever the window, so that receivers go on sharing their link evenly. What a sender
-cannot use yet it keeps for one BDP at most; the rest it lets go, and asks for again when half of that is used.
+With a window protocol (`eqds+smartt`, `eqds+mprdma`; SMaRTT, section 5.1) a packet needs credit and
+room in the window. The demand is all waiting data, whatever the window, so that receivers share
+their link evenly. A sender keeps at most one BDP of credit that it cannot use yet. It drops the
+rest, and requests it again when half of that is used.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
 
-# Cumulative counts of wire bytes since the queue pair was opened; a body of this form has `send_counter`.
+# Cumulative counts of wire bytes since the queue pair was opened, in the form of `send_counter`.
 RTS: Final = Packet(
     "RTS",
     0xE9,
@@ -66,32 +69,32 @@ _GRANTED: Final = PULL.place("granted")
 
 @dataclass(frozen=True)
 class EqdsParameters:
-    # The speculative credit of a burst; rounded up to whole packets.
+    # Speculative credit of a burst; rounded up to whole packets.
     speculative_bdp: float = field(default=1.0, metadata=POSITIVE)
-    pull_rate: float = field(default=1.0, metadata=SHARE)  # what pulls draw, as a part of the line rate
-    # How much a receiver draws before any of it has come: more than the queues of a path hold.
+    pull_rate: float = field(default=1.0, metadata=SHARE)  # rate of pulled data, as a share of the line rate
+    # Credit that a receiver grants ahead of arrivals: more than the queues of a path hold.
     pull_window_bdp: float = field(default=64.0, metadata=POSITIVE)
 
 
 class Eqds(CompositeReactionPoint):
-    """The sender. It holds `credit_bytes` and has told the receiver of `demand_bytes` to pull.
+    """Sender, which holds `credit_bytes` and has requested `demand_bytes` from the receiver.
 
-    What is on its way to it is its demand, and what the receiver knows to have been trimmed, less what was pulled; that
-    and the credit have to cover what waits to be sent.
+    The credit that it can expect is its demand plus the trimmed bytes that the receiver knows of,
+    minus the pulled bytes. This and the credit that it holds have to cover its waiting data.
     """
 
     def __init__(self, parameters: EqdsParameters, path: Path, parts: list[ReactionPoint]) -> None:
-        super().__init__(path, parts)  # window protocols, which limit the sender too
+        super().__init__(path, parts)  # window protocols, which also limit the sender
         self.credit_bytes = 0  # the last packet may overdraw it
-        self._most_credit_bytes = max(path.wire_bytes, int(path.bdp_bytes))  # of what was pulled
-        self.demand_bytes = 0  # all that the RTSs asked for
+        self._most_credit_bytes = max(path.wire_bytes, int(path.bdp_bytes))  # limit of pulled credit
+        self.demand_bytes = 0  # cumulative demand in RTSs
         self.speculating = False
         self._active = False
         packets = math.ceil(parameters.speculative_bdp * path.bdp_bytes / float(path.wire_bytes))
         self._speculative_bytes = packets * path.wire_bytes
         self._pulled_bytes = 0
-        self._trimmed_bytes = 0  # what NACKs told of, in full packets: the receiver pulls it again by itself
-        self._heard_ns = 0  # when the last pull came, or the last RTS left
+        self._trimmed_bytes = 0  # full packets reported by NACKs, which the receiver pulls again without a request
+        self._heard_ns = 0  # time of the last pull or RTS
 
     def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
@@ -150,9 +153,9 @@ class Eqds(CompositeReactionPoint):
         pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_bytes
         if more <= 0:
-            return  # an older one, overtaken
+            return  # an older pull that was overtaken
         if pulled > self.demand_bytes + (self.traffic.sent_packets + 1) * self.path.wire_bytes:
-            self.outlet.count_malformed()  # more than was asked for and can have been trimmed
+            self.outlet.count_malformed()  # more than was requested plus what may have been trimmed
             return
         self._stop_speculating(now_ns)
         self._heard_ns = now_ns
@@ -162,7 +165,7 @@ class Eqds(CompositeReactionPoint):
             self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Repeat the RTS if there is no credit and nothing was heard for a time-out."""
+        """Repeat the RTS if there is no credit and nothing has arrived for a time-out."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
             due_ns = now_ns + self.host.rto_ns
@@ -180,7 +183,7 @@ class Eqds(CompositeReactionPoint):
             self._request(now_ns)
 
     def _request(self, now_ns: int) -> None:
-        """Request credit for waiting data that neither credit nor expected pulls cover."""
+        """Request credit for waiting data that neither held nor expected credit covers."""
         wanted = self.traffic.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
         if wanted > self.demand_bytes:
             self.demand_bytes = wanted
@@ -192,21 +195,21 @@ class Eqds(CompositeReactionPoint):
 
 
 class EqdsReceiver(NotificationPoint):
-    """The receiver. It owes its sender pulls for its demand and for each trimmed packet, less the granted ones.
+    """Receiver, which owes its sender pulls for its demand and trimmed packets, minus the granted ones.
 
-    What it has granted and not seen come, whole or trimmed, is at most a window. Losses leave less of it, until the RTS
-    that follows a loss says that nothing is on its way.
+    Granted data that has not arrived, whole or trimmed, is at most a window. Lost packets reduce
+    what can be granted, until the RTS after a loss reports that nothing is in flight.
     """
 
     def __init__(self, parameters: EqdsParameters, path: Path) -> None:
         super().__init__(path)
         self.demand_bytes = 0
         self.granted_bytes = 0
-        self._trimmed_bytes = 0  # in full packets, of what is missing
-        self._entropy = FIRST_ENTROPY  # of the packet that came last; a pull goes back on its path, as an ACK does
-        self._drawn_bytes = 0  # granted, and on its way
+        self._trimmed_bytes = 0  # for missing packets, in full packets
+        self._entropy = FIRST_ENTROPY  # entropy of the last packet; a pull returns on its path, like an ACK
+        self._drawn_bytes = 0  # granted and in flight
         self._window_bytes = max(path.wire_bytes, int(parameters.pull_window_bdp * path.bdp_bytes))
-        self._held = False  # back by the window
+        self._held = False  # held back by the window
         self._turn_bytes = int(float(path.link_bytes(path.wire_bytes)) / parameters.pull_rate)
 
     def bind(self, outlet: NotificationOutlet) -> None:
@@ -228,7 +231,7 @@ class EqdsReceiver(NotificationPoint):
         self._pull(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """Handle an RTS; one without news comes from a waiting sender, so repeat the granted credit."""
+        """Handle an RTS; an RTS without news comes from a waiting sender, so repeat the granted credit."""
         if opcode != RTS.opcode:
             return
         demand = _DEMAND.get(frame, offset)
@@ -280,7 +283,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("mprdma", "smartt"),
-        scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
+        scopes=(SCOPE_QP,),  # receivers account for the demand of each queue pair
         packets=(RTS, PULL),
         own_packets=1.0,  # a pull
         selective=True,

@@ -1,10 +1,11 @@
-"""ExpressPass (Cho et al., SIGCOMM 2017): data leaves for credits, which receivers send and links let through by rate.
+"""ExpressPass (Cho et al., SIGCOMM 2017): credits trigger data, and links limit the rate of credits.
 
-A sender that has something to send asks for credits; each that arrives draws one packet. A link lets through as many
-credits as it can carry data back (p4src/expresspass.p4), the receiver's own link likewise, and drops the others. From
-what is lost of its credits a receiver learns how fast to send them (algorithm 1). Data says by which credit it was
-drawn, in six bits of the BTH. Credits that come in step lose in step: one flow's find the limit used up by another's,
-round after round. So their gaps and their sizes are random. Frames: docs/wire-formats.md, "ExpressPass".
+A sender with data requests credits, and each credit that arrives triggers one packet. Receivers
+send credits. A link forwards as many credits as it can carry data in the other direction
+(p4src/expresspass.p4), and drops the others; so does the receiver's own link. A receiver adapts its
+rate of credits to their loss (algorithm 1). Six bits of the BTH of a data packet identify its
+credit. If credits arrived in a fixed order, those of the same flow would always be dropped. So
+their gaps and sizes are random. Frames: docs/wire-formats.md, "ExpressPass".
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CREDIT_REQUEST: Final = Packet(
 )
 _NUMBER: Final = CREDIT.place("number")
 _STOP: Final = CREDIT_REQUEST.place("stop")
-_NUMBER_MASK: Final = 0x3F  # of a credit's number: what data says of it
+_NUMBER_MASK: Final = 0x3F  # the bits of a credit's number that data packets carry
 CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_bytes
 
 
@@ -53,30 +54,36 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 class ExpressPassParameters:
     """Parameters of algorithm 1 and section 6.1 of the paper; values that it does not give are choices.
 
-    The authors' simulator draws credits of 76 to 92 bytes on the wire; Ethernet's smallest frame takes 84 there, so
-    that eight bytes of the spread are left. `feedback` "simulator" is what it does instead of algorithm 1: no rate
-    beyond a link's, the target loss times the share that is not used, and after a loss the rate that came. Its initial
-    rate is a half.
+    The authors' simulator draws credits of 76 to 92 bytes on the wire; Ethernet's smallest frame
+    takes 84 there, which leaves a spread of eight bytes. `feedback` "simulator" is the simulator's
+    alternative to algorithm 1: rates are limited by the link, the target loss is multiplied by the
+    unused share, and after a loss the rate becomes that of the arrivals. Its initial rate is a
+    half.
     """
 
-    # How a receiver changes its rate.
+    # Algorithm by which a receiver adapts its rate.
     feedback: str = field(default="algorithm 1", metadata=one_of("algorithm 1", "simulator"))
     # Share of credits that may be lost without a decrease.
     target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)
-    initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through
+    initial_rate: float = field(default=1 / 16, metadata=SHARE)  # share of the highest credit rate of a link
     initial_weight: float = field(default=1 / 16, metadata=SHARE)  # the first w, the aggressiveness of increases
     min_weight: float = field(default=0.01, metadata=SHARE)  # the smallest w
     max_weight: float = field(default=0.5, metadata=SHARE)  # the largest w
-    jitter: float = field(default=0.1, metadata=SHARE_OR_NONE)  # of the time between two credits, more or less
-    credit_spread_bytes: int = field(default=8, metadata={"ge": 0, "le": 64})  # by which credits differ in size
-    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next; a credit at least
-    burst_credits: int = field(default=8, metadata=POSITIVE)  # that the receiver's link lets through, a sender keeps
+    # Random part of the time between two credits, in both directions.
+    jitter: float = field(default=0.1, metadata=SHARE_OR_NONE)
+    # Largest difference of credits in size.
+    credit_spread_bytes: int = field(default=8, metadata={"ge": 0, "le": 64})
+    # Time between two updates of the rate, and at least one credit.
+    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)
+    # Credits that the receiver's link sends in one burst, and that a sender keeps.
+    burst_credits: int = field(default=8, metadata=POSITIVE)
 
 
 class ExpressPass(ReactionPoint):
-    """The sender: a packet for each credit. A credit that finds nothing to send is wasted.
+    """Sender, which sends a packet for each credit; a credit without data to send is wasted.
 
-    Credits that came while the link was taken, or paused, wait for their packets: as many as links let through at once.
+    Credits that arrive while the link is busy or paused wait for their packets, up to the burst of
+    a link.
     """
 
     def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
@@ -85,7 +92,7 @@ class ExpressPass(ReactionPoint):
         self.draws_credits = True
         self.credits_wasted = 0
         self._active = False
-        self._credits: list[int] = []  # that have drawn nothing yet: their numbers
+        self._credits: list[int] = []  # numbers of unused credits
         self._most_credits = parameters.burst_credits
         self._heard_ns = 0
 
@@ -120,7 +127,7 @@ class ExpressPass(ReactionPoint):
         if self.traffic.waiting_bytes == 0:
             self.credits_wasted += 1
             if not self._active:
-                self._request(now_ns, 1)  # the receiver has not heard of the end
+                self._request(now_ns, 1)  # the receiver does not know of the end
         elif len(self._credits) == self._most_credits:
             self.credits_wasted += 1
         else:
@@ -169,16 +176,16 @@ class ExpressPass(ReactionPoint):
 
 
 class CreditMeter:
-    """Rate limit of credits on a NIC's own link: as many as it can carry data for, and a small burst.
+    """Rate limit of credits on a NIC's own link: the rate of credits whose data the link can carry, and a small burst.
 
-    A credit of a mean size takes `ns_per_credit`, a larger one more.
+    A credit of mean size takes `ns_per_credit`, a larger one more.
     """
 
     def __init__(self, ns_per_credit: float, burst_credits: int) -> None:
         self.dropped = 0
         self._ns_per_credit = ns_per_credit
         self._ahead_ns = ns_per_credit * float(burst_credits - 1)
-        self._due_ns = 0.0  # when the credits let through so far have had their time
+        self._due_ns = 0.0  # time at which the credits so far are paid for
 
     def passes(self, now_ns: int, size: float) -> bool:
         """Return whether a credit passes; `size` is relative to the mean."""
@@ -190,28 +197,28 @@ class CreditMeter:
 
 
 class ExpressPassReceiver(NotificationPoint):
-    """The receiver. It sends credits at a share of the most that a link lets through, and adapts it to losses."""
+    """Receiver, which sends credits at a share of a link's highest rate, and adapts the share to losses."""
 
     def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
         self.credit_share = parameters.initial_rate  # cur_rate / max_rate
         self.weight = parameters.initial_weight
-        self._increased = False  # in the update before
-        self._number = 0  # of the credit sent last
-        self._seen = 0  # the last one that data has told of
-        self._came = 0  # data drawn by credits, since the last update
+        self._increased = False  # in the previous update
+        self._number = 0  # number of the last credit
+        self._seen = 0  # number of the last credit that data has reported
+        self._came = 0  # data packets that credits triggered since the last update
         self._lost = 0
         self._updated_ns = 0
-        # On the link: of each size, and the mean.
+        # Credits on the link: the bytes of each size, and the mean.
         self._sizes = [path.link_bytes(CREDIT_BYTES + more) for more in range(parameters.credit_spread_bytes + 1)]
         self._credit_bytes = float(sum(self._sizes)) / float(len(self._sizes))
         both_bytes = self._credit_bytes + float(path.link_bytes(path.wire_bytes))
         self._ns_per_credit = both_bytes * 8e9 / path.line_rate_bps
         self._update_ns = round(parameters.update_base_rtts * path.base_rtt_ns)
         self._least_share = min(1.0, self._ns_per_credit / float(max(1, self._update_ns)))
-        self._entropy = FIRST_ENTROPY  # of the packet that came last: credits go on its path
-        self._heard_ns = 0  # when a request came last, or data
+        self._entropy = FIRST_ENTROPY  # entropy of the last packet; credits take its path
+        self._heard_ns = 0  # time of the last request or data
 
     def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
@@ -250,7 +257,7 @@ class ExpressPassReceiver(NotificationPoint):
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Send a credit, unless the sender was not heard of for two time-outs.
 
-        A sender without credits asks again after one.
+        A sender without credits repeats its request after one time-out.
         """
         if now_ns - self._heard_ns < 2 * self.host.rto_ns:
             self._send(now_ns)
@@ -292,7 +299,10 @@ class ExpressPassReceiver(NotificationPoint):
         self.credit_share = max(self.credit_share, self._least_share)
 
     def update_as_simulated(self, loss: float, came_share: float) -> None:
-        """Update the credit rate as the simulator does, by the arrived credits' share of the link's credit limit."""
+        """Update the credit rate by the simulator's algorithm.
+
+        It uses the arrived credits' share of the link's credit limit.
+        """
         p = self.parameters
         target_loss = (1.0 - self.credit_share) * p.target_loss
         if loss <= target_loss:
@@ -325,7 +335,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(CREDIT, CREDIT_REQUEST),
-        own_packets=1.35,  # a credit, and those that are dropped or come too late
+        own_packets=1.35,  # a credit, including those that are dropped or come too late
         agrees=("credit_spread_bytes",),
         scopes=(SCOPE_QP,),
         single_path=True,

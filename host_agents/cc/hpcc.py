@@ -28,7 +28,7 @@ TX_WRAP_BYTES: Final = 128 << 20
 TIME_WRAP_NS: Final = 1 << 24
 TIME_MASK: Final = 0xFFFFFF
 HALF_TIME_WRAP_NS: Final = 1 << 23
-_RATES_BPS: Final = vec[float](LINK_RATES_BPS)  # a list's floats are objects
+_RATES_BPS: Final = vec[float](LINK_RATES_BPS)  # in compiled code the floats of a list are objects
 
 
 @dataclass(frozen=True)
@@ -37,36 +37,42 @@ class HpccParameters:
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
-    # The VAI paper's baseline "random feedback": a decrease of W_c is left out with a probability of 1 - W_c / BDP.
+    # Baseline "random feedback" of the VAI paper: a decrease of W_c is omitted with probability 1 -
+    # W_c / BDP.
     random_feedback: bool = False
 
 
-# A path's row: its id and number of hops, which is never 0; until when another report compares with this one, as a
-# longer gap may hide a wrap of a counter; and what each hop reported.
+# Row of a path: its id and number of hops, which is never 0; the time until which another report
+# can be compared with this one, since a counter may wrap in a longer gap; and the report of each
+# hop.
 _KEY: Final = 0
 _UNTIL_NS: Final = 1
 _REPORT: Final = 2
 _NO_PATH: Final = 0
 _FEWEST_ROWS: Final = 2
-_NARROWEST_ROW: Final = 8  # numbers: up to 6 hops
-_SPREAD: Final = 0x9E3779B1  # odd: keys that count up lie apart
+_NARROWEST_ROW: Final = 8  # numbers of a row with up to 6 hops
+_SPREAD: Final = 0x9E3779B1  # odd, so that consecutive keys are spread
 
 
 class TelemetryPoint(ReactionPoint):
     """Reaction point that keeps the latest INT report of the links of each path.
 
-    The rows of all paths are one hash table of numbers. Sprayed packets take so many paths that what is kept of one is
-    not in the cache when its next report comes, and an object with the frame it came in takes several lines.
+    The rows of all paths form one hash table of numbers. Sprayed packets take so many paths that a
+    path's report is not in the cache when its next report comes, and an object for each would take
+    several cache lines.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._rows = vec[i64]([0] * (_FEWEST_ROWS * _NARROWEST_ROW))
-        self._width: i64 = _NARROWEST_ROW  # a power of two, as the number of rows
+        self._width: i64 = _NARROWEST_ROW  # width of a row, a power of two like the number of rows
         self._paths = 0
 
     def row_of(self, path_id: i64, hops: i64) -> i64:
-        """Return the start of the path's row in `_rows`, valid until the next call; a new row compares with none."""
+        """Return the start of the path's row in `_rows`, valid until the next call.
+
+        A new row cannot be compared with any report.
+        """
         key = path_id << 4 | hops
         while _REPORT + hops > self._width:
             self._rebuild(len(self._rows) * 2, self._width * 2)
@@ -141,7 +147,10 @@ class Hpcc(TelemetryPoint):
             self.update_order = self.traffic.sent_packets
 
     def measure_inflight(self, feedback: Feedback) -> bool:
-        """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
+        """Update U from the INT records (lines 1-10).
+
+        Returns False if they are no sample, because there is nothing to compare them with.
+        """
         now_ns: i64 = feedback.now_ns
         hops: i64 = feedback.int_hops
         row = self.row_of(feedback.path_id, hops)
@@ -167,7 +176,7 @@ class Hpcc(TelemetryPoint):
                 longest_cells = queue_cells
             elapsed_ns: i64 = ((word >> 36) - (last >> 36)) & TIME_MASK
             if elapsed_ns >= HALF_TIME_WRAP_NS:
-                return False  # sent before the last one that counted, and overtaken by it
+                return False  # an ACK that was overtaken by a later one
             if elapsed_ns > 0:
                 sent_units: i64 = ((word >> 16) - (last >> 16)) & 0xFFFFF
                 if last & 0xFFFF < queue_cells:
@@ -191,7 +200,7 @@ class Hpcc(TelemetryPoint):
         return True
 
     def _compute_window(self, rtt_over: bool) -> None:
-        """Compute the window from W_c and U; it becomes W_c at the end of an RTT (lines 11-20)."""
+        """Compute the window from W_c and U; W_c becomes the window at the end of an RTT (lines 11-20)."""
         normalized = self.utilization / self.eta
         decreasing = normalized >= 1.0
         update = rtt_over

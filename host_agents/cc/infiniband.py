@@ -1,8 +1,9 @@
 """InfiniBand's congestion control (InfiniBand Architecture Specification, volume 1, annex A10), on RoCEv2 marks.
 
-A switch marks (FECN, here ECN's CE), the receiver tells the sender with the ACK (BECN, here the ACK's echo). Each
-such ACK moves an index into the congestion control table up, a timer moves it down; the entry is the delay that is
-put between two packets, in times of a packet. The table is linear, as Gran et al. (IPDPS 2010) suggest.
+A switch marks a packet (FECN, here ECN's CE), and the receiver notifies the sender with the ACK
+(BECN, here the ACK's echo). Each such ACK increases an index into the congestion control table, and
+a timer decreases it. The entry is the delay between two packets, in packet times. The table is
+linear, as Gran et al. (IPDPS 2010) suggest.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ TIMER_UNIT_NS: Final = 1_024
 class InfinibandParameters:
     """Parameters that the annex leaves open. Defaults are Gran et al.'s; `delay_packets` is a choice."""
 
-    ccti_increase: int = field(default=1, metadata=POSITIVE)  # what each BECN adds to the index
+    ccti_increase: int = field(default=1, metadata=POSITIVE)  # increase of the index for each BECN
     ccti_limit: int = field(default=127, metadata=POSITIVE)  # the last entry of the table
-    ccti_min: int = 0  # the index that the timer does not go below
-    ccti_timer: int = field(default=150, metadata=POSITIVE)  # in units of 1.024 us: the index goes down by 1
-    delay_packets: float = field(default=1.0, metadata=POSITIVE)  # by which an entry exceeds the one before
+    ccti_min: int = 0  # lower limit of the index for the timer
+    # Period of decreasing the index by 1, in units of 1.024 us.
+    ccti_timer: int = field(default=150, metadata=POSITIVE)
+    delay_packets: float = field(default=1.0, metadata=POSITIVE)  # difference of successive entries of the table
 
 
 class Infiniband(ReactionPoint):

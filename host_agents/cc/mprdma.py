@@ -1,8 +1,9 @@
 """MP-RDMA's window (Lu et al., NSDI 2018, 3.2): it follows the ECN mark of every ACK.
 
-An ACK without a mark adds 1/cwnd packets, one with a mark takes half a packet, over all paths together. Its choice of
-paths is not here: SMaRTT's evaluation (section 4) runs it over REPS, with trimming, and so do scenarios. Packets out
-of order and lost ones are the transport's (selective repeat). Windows are in wire bytes.
+An ACK without a mark adds 1/cwnd packets, and one with a mark subtracts half a packet, over all
+paths together. Its choice of paths is not implemented: SMaRTT's evaluation (section 4) runs it over
+REPS, with trimming, and so do scenarios. The transport (selective repeat) handles reordered and
+lost packets. Windows are in wire bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class MpRdmaParameters:
-    increase_packets: float = 1.0  # for a window of ACKs without a mark
-    decrease_packets: float = 0.5  # for each ACK with a mark
-    trim_decrease_packets: float = 0.5  # for each packet trimmed or lost; not given: as for a mark
+    increase_packets: float = 1.0  # packets added for a window of ACKs without a mark
+    decrease_packets: float = 0.5  # packets subtracted for each ACK with a mark
+    # Packets subtracted for each packet trimmed or lost; not in the paper: the same as for a mark.
+    trim_decrease_packets: float = 0.5
     # SMaRTT's evaluation starts all windows with 1.25 BDP (figure 2).
     initial_window_bdp: float = field(default=1.25, metadata=POSITIVE)
     max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window

@@ -1,16 +1,19 @@
 """NSCC, the sender's congestion control of Ultra Ethernet: a window from ECN marks, delay and trimmed packets.
 
-Each ACK is one of four cases, by its mark and by whether its queuing delay exceeds a target: unmarked and short, the
-window grows in proportion to what the delay lacks; unmarked and long, by a fair amount; marked and short, it stays;
-marked and long, it shrinks if the average delay exceeds the target, once a base RTT. Growth is collected and applied
-when some packets have been acknowledged. Fast increase takes what others have left: after a whole window with next to
-no delay, a part of what is acknowledged is added at once. Quick adapt answers heavy congestion: where a base RTT and a
-target delay have brought less than an eighth of the largest window, after a trimmed packet or with a delay of several
-targets, the window becomes what was brought, and what is in flight is not reacted to.
+Each ACK is one of four cases, by its mark and by whether its queuing delay exceeds a target:
+unmarked and short, the window grows in proportion to the difference between target and delay;
+unmarked and long, it grows by a fixed fair amount; marked and short, it stays; marked and long, it
+shrinks if the average delay exceeds the target, once a base RTT. Growth is collected and applied
+when some packets have been acknowledged. Fast increase uses capacity that others have released:
+after a whole window with hardly any delay, a share of the acknowledged bytes is added at once.
+Quick adapt reacts to heavy congestion. If less than an eighth of the largest window was delivered
+in a base RTT plus a target delay, after a trimmed packet or with a delay of several targets, the
+window becomes the delivered bytes, and feedback of packets in flight is ignored.
 
-NSCC stands on SMaRTT (`smartt`). It follows the consortium's reference simulator; where that does what seems to be an
-accident, the default here is the sensible behaviour, and a parameter `as_simulated_...` turns the other on. The queuing
-delay is the RTT less the least RTT measured; an ACK without an RTT counts with the average delay.
+NSCC is based on SMaRTT (`smartt`). It follows the consortium's reference simulator. Where the
+simulator's behaviour seems to be unintended, the default here is the plausible behaviour, and a
+parameter `as_simulated_...` selects the simulator's. The queuing delay is the RTT less the least
+RTT measured; an ACK without an RTT counts with the average delay.
 
 Windows are in wire bytes. A packet leaves if the window has room for all of a full packet.
 """
@@ -37,38 +40,47 @@ _WRAP: Final = 4294967296.0
 class NsccParameters:
     """Defaults are the reference simulator's; its symbols are named where it has them."""
 
-    algorithm: str = field(default=NSCC, metadata=one_of(NSCC, DCTCP, CONSTANT))  # what moves the window
+    algorithm: str = field(default=NSCC, metadata=one_of(NSCC, DCTCP, CONSTANT))  # algorithm of the window
     trimming: bool = True  # whether the switches trim; the target delay depends on it
     target_delay_base_rtts: float = field(default=0.75, metadata=POSITIVE)  # the target queuing delay with trimming
     target_delay_untrimmed_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the same without trimming
     fair_increase_packets: float = 5.0  # fi, in an RTT without marks and with a delay above the target; scaled
-    # In an RTT without marks and delay, times the target over the reference's base RTT; scaled. The simulator's alpha
-    # is this over the target.
+    # Increase in an RTT without marks and delay, times the target over the reference's base RTT;
+    # scaled. The simulator's alpha is this divided by the target.
     proportional_increase_packets: float = 4.0
     eta_packets: float = 0.15  # added in each update period, whatever the signals; scaled
-    fast_increase_share: float = 0.25  # of the bytes acknowledged that fast increase adds; scaled
-    fast_increase_delay_ns: int = 1_000  # a delay below it counts as none
-    decrease_gain: float = 0.8  # gamma: of the average delay's excess over the target
-    least_decrease_factor: float = field(default=0.5, metadata=SHARE)  # what one decrease leaves at least
-    delay_gain: float = field(default=0.0125, metadata=SHARE)  # of one sample, in the average of delays
+    fast_increase_share: float = 0.25  # share of the acknowledged bytes that fast increase adds; scaled
+    fast_increase_delay_ns: int = 1_000  # a shorter delay counts as none
+    decrease_gain: float = 0.8  # gamma: gain of the average delay's excess over the target
+    least_decrease_factor: float = field(default=0.5, metadata=SHARE)  # smallest factor of one decrease
+    delay_gain: float = field(default=0.0125, metadata=SHARE)  # weight of a sample in the average of delays
     least_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
-    most_window_bdp: float = field(default=1.5, metadata=POSITIVE)  # the largest window, of the least RTT measured
+    # The largest window, for the least measured RTT.
+    most_window_bdp: float = field(default=1.5, metadata=POSITIVE)
     first_window_packets: float = 0.0  # the window at the start; 0: the largest
-    # Quick adapt acts when less than the largest window over 2 to this came in a period.
+    # Quick adapt acts when less than the largest window divided by 2 to the power of this was
+    # delivered in a period.
     quick_adapt_gate: int = field(default=3, metadata={"ge": 0, "le": 30})
-    quick_adapt_delay_targets: float = 4.0  # a delay of so many targets lets quick adapt act without a loss
+    quick_adapt_delay_targets: float = 4.0  # a delay of this many targets lets quick adapt act without a loss
     update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the update period
-    update_packets: float = 8.0  # or sooner, when more than this was acknowledged since the last update
-    reference_rate_bps: float = field(default=REFERENCE_RATE_BPS, metadata=POSITIVE)  # increases scale from there
-    reference_rtt_ns: float = field(default=REFERENCE_RTT_NS, metadata=POSITIVE)  # and from this base RTT
-    # The rest is what the reference simulator does, it seems, by accident; on: to meet its figures.
+    # An update is made earlier when more than this was acknowledged since the last one.
+    update_packets: float = 8.0
+    # Rate at which increases are not scaled.
+    reference_rate_bps: float = field(default=REFERENCE_RATE_BPS, metadata=POSITIVE)
+    # Base RTT at which increases are not scaled.
+    reference_rtt_ns: float = field(default=REFERENCE_RTT_NS, metadata=POSITIVE)
+    # The reference simulator seems to do the following unintentionally; on: to reproduce its
+    # figures.
 
-    as_simulated_wrap: bool = False  # the pending increase is a sum of 32 bits: at 800 Gb/s two ACKs overflow it
+    # The pending increase is a sum of 32 bits, which two ACKs overflow at 800 Gb/s.
+    as_simulated_wrap: bool = False
     as_simulated_arm: bool = False  # a trimmed packet arms quick adapt until it acts; off: until its period ends
     as_simulated_raise: bool = False  # quick adapt may raise the window
-    # Marked ACKs with little delay, and unmarked ones above the target, do not interrupt what fast increase counts.
+    # Marked ACKs with little delay, and unmarked ones above the target, do not reset the count of
+    # fast increase.
     as_simulated_fast: bool = False
-    # The RTT of a trimmed packet, which later links carry as 64 bytes, may lower the base RTT below the truth.
+    # The RTT of a trimmed packet, which later links carry as 64 bytes, may reduce the base RTT
+    # below its true value.
     as_simulated_base: bool = False
 
 
@@ -77,7 +89,7 @@ class Nscc(ReactionPoint):
         super().__init__(path)
         p = parameters
         self.parameters = p
-        # Of the network: the same for all flows.
+        # Values of the network, which are the same for all flows.
         network_ns = float(path.base_rtt_ns)
         self.packet_bytes = float(path.wire_bytes)
         self.update_ns = p.update_base_rtts * network_ns
@@ -91,7 +103,7 @@ class Nscc(ReactionPoint):
         self.fast_increase = p.fast_increase_share * scaled.bdp
         self.update_bytes = p.update_packets * self.packet_bytes
         self.least_window_bytes = p.least_window_packets * self.packet_bytes
-        # The flow's own.
+        # Values of the flow.
         self.base_ns = 0.0
         self.most_window_bytes = 0.0
         self._set_base_rtt(network_ns)
@@ -100,16 +112,16 @@ class Nscc(ReactionPoint):
         if first_bytes > 0.0:
             self.window_bytes = min(max(first_bytes, self.least_window_bytes), self.most_window_bytes)
         self.average_delay_ns = 0.0
-        self.pending_increase = 0.0  # bytes squared: divided by the window it is bytes
-        self.received_bytes = 0  # since the last update
-        self.updated_ns = 0  # when eta was added last
-        self.decreased_ns = -1  # when the window was decreased last; -1: never
-        self.fast_bytes = 0  # acknowledged in turn with next to no delay
+        self.pending_increase = 0.0  # in bytes squared: divided by the window it is in bytes
+        self.received_bytes = 0  # bytes since the last update
+        self.updated_ns = 0  # time at which eta was last added
+        self.decreased_ns = -1  # time of the last decrease; -1: never
+        self.fast_bytes = 0  # bytes acknowledged in succession with hardly any delay
         self.increasing_fast = False
-        self.period_end_ns = 0.0  # of quick adapt's; 0: none yet
-        self.achieved_bytes = 0  # since it began
+        self.period_end_ns = 0.0  # end of quick adapt's period; 0: none yet
+        self.achieved_bytes = 0  # bytes since the period began
         self.armed = False
-        self.ignored_bytes = 0  # of what was in flight when quick adapt acted, up to:
+        self.ignored_bytes = 0  # bytes in flight when quick adapt acted, whose feedback is ignored, up to:
         self.ignore_bytes = 0
         self._started = False
 
@@ -117,7 +129,7 @@ class Nscc(ReactionPoint):
         return float(inflight_bytes) + self.packet_bytes <= self.window_bytes
 
     def on_start(self, now_ns: int) -> None:
-        """Keep window and average after a pause, but forget bytes to ignore, which have arrived."""
+        """Keep window and average after a pause, but stop ignoring feedback, since those packets have arrived."""
         if not self._started:
             self._started = True
             self.updated_ns = now_ns
@@ -149,7 +161,10 @@ class Nscc(ReactionPoint):
         self._clamp()
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
-        """Reduce the window for a trimmed packet, unless the receiver reacts to trims at the last hop (`rccc+nscc`)."""
+        """Reduce the window for a trimmed packet.
+
+        With `rccc+nscc` the receiver reacts to trims at the last hop instead.
+        """
         rtt_ns = float(trimmed.rtt_ns)
         if self.parameters.as_simulated_base and 0.0 <= rtt_ns < self.base_ns:
             self._set_base_rtt(rtt_ns)
@@ -160,13 +175,13 @@ class Nscc(ReactionPoint):
         self._lose(now_ns, wire_bytes, False)
 
     def _lose(self, now_ns: int, wire_bytes: int, spared: bool) -> None:
-        """Account for a packet that did not arrive; `spared`: the window does not shrink by it alone."""
+        """Account for a packet that did not arrive; if `spared`, the window does not shrink because of it."""
         self.ignored_bytes += wire_bytes
         self._average(float(self.path.base_rtt_ns), True)
         if self.parameters.algorithm == CONSTANT:
             return
         self.armed = True
-        inflight_bytes = self.traffic.inflight_bytes + wire_bytes  # it was, until now
+        inflight_bytes = self.traffic.inflight_bytes + wire_bytes  # the packet was in flight until now
         dctcp = self.parameters.algorithm == DCTCP
         if (dctcp or not self._quick_adapt(now_ns, True, True, 0.0, inflight_bytes)) and not spared:
             self.window_bytes -= float(wire_bytes)
@@ -178,14 +193,17 @@ class Nscc(ReactionPoint):
             self._clamp()
 
     def _average(self, delay_ns: float, marked: bool) -> None:
-        """Take a sample into the average delay. One above the target that no mark confirms counts little."""
+        """Add a sample to the average delay.
+
+        A sample above the target without a mark has little weight.
+        """
         gain = self.parameters.delay_gain
         if not marked and delay_ns > self.target_ns:
             delay_ns = self.base_ns / 4.0
         self.average_delay_ns += gain * (delay_ns - self.average_delay_ns)
 
     def _quick_adapt(self, now_ns: int, lost: bool, marked: bool, delay_ns: float, inflight_bytes: int) -> bool:
-        """Return whether nothing else is to react: quick adapt acted, or this is feedback that it ignores."""
+        """Return whether nothing else is to react, because quick adapt acted or ignores this feedback."""
         stops = False
         if self.ignored_bytes < self.ignore_bytes and marked:
             stops = True
@@ -238,7 +256,7 @@ class Nscc(ReactionPoint):
         self.pending_increase = pending
 
     def _increase_fast(self, size: int, delay_ns: float) -> bool:
-        """Return whether the window grows by a part of all that is acknowledged."""
+        """Return whether the window grows by a share of all acknowledged bytes."""
         if delay_ns >= float(self.parameters.fast_increase_delay_ns):
             self._stop_increasing_fast()
             return False

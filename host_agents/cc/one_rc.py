@@ -1,10 +1,10 @@
-"""1RC, the hosts' half (sections 5.2 and 5.4 of Snyder's thesis): a flow's first packets leave before it has a rate.
+"""Hosts' part of 1RC (Snyder's thesis, 5.2 and 5.4): a flow's first packets leave before it has a rate.
 
-They are speculative: at line rate, numbered from 0, up to one BDP. A switch lets as many pass as the rates of the
-flow's epoch allow (`p4src/sperc.p4`), drops the others in order, and says how many in the flow's control packet. The
-host then goes on from the first one that was dropped, so that a receiver sees neither gap nor duplicate.
-
-The NIC's own link lets all of them pass: what it has no time for waits in the host.
+They are speculative: sent at line rate, numbered from 0, up to one BDP. A switch forwards as many
+as the rates of the flow's epoch allow (`p4src/sperc.p4`), drops the rest, and reports the number in
+the flow's control packet. The host then continues with the first dropped one, so that a receiver
+sees neither gaps nor duplicates. The NIC's own link forwards all of them; packets that exceed its
+rate wait in the host.
 """
 
 from __future__ import annotations
@@ -48,30 +48,31 @@ _CLASS: Final[Mapping[str, float]] = {"ge": -1, "le": 7}
 @dataclass(frozen=True)
 class OneRcParameters:
     epoch_rtts: float = field(default=1.0, metadata=POSITIVE)  # length of an epoch, in base RTTs of the network
-    clock_error_ns: int = 100  # a host's clock is off by up to so much (section 5.1.3)
-    # A class of their own, below data's (section 5.1.2); -1: they share data's queue (5.5.2).
+    clock_error_ns: int = 100  # largest error of a host's clock (section 5.1.3)
+    # Class of speculative packets, below that of data (section 5.1.2); -1: they share data's queue
+    # (5.5.2).
     speculative_priority: int = field(default=DATA_PRIORITY, metadata=_CLASS)
 
 
 class Epoch:
-    """Shared state of the flows of a host that start in the same epoch."""
+    """State shared by the flows of a host that start in the same epoch."""
 
     def __init__(self, number: int, weight: int) -> None:
-        self.number = number  # by the network's clock, modulo 2^16
-        self.weight = weight  # n for speculative packets: the host's flows at its start, at least 1
-        self.sequence = 0  # of the next speculative packet, where the flows share the numbers
+        self.number = number  # of the network's clock, modulo 2^16
+        self.weight = weight  # n for speculative packets: the host's number of flows at its start, at least 1
+        self.sequence = 0  # number of the next speculative packet, if the flows share the numbers
 
 
 class HostFlows:
-    """A host's flows, and its clock, which is nearly synchronous with other hosts' clocks."""
+    """Flows of a host, and its clock, which is nearly synchronous with other hosts' clocks."""
 
     def __init__(self, host: Host, epoch_ns: int, clock_error_ns: int) -> None:
         self.active = 0
-        self._weight_ns = 0.0  # 1/n over time, until it changed last
+        self._weight_ns = 0.0  # integral of 1/n over time until its last change
         self._changed_ns = 0
         self._epoch_ns = epoch_ns
         self._offset_ns = host.random.randint(-clock_error_ns, clock_error_ns)
-        self._epoch_index = -2  # since the clock's zero; before any that there is
+        self._epoch_index = -2  # since the clock's zero; initially before any epoch
         self._epoch = Epoch(0, 1)
 
     def number(self, now_ns: int) -> int:
@@ -79,7 +80,7 @@ class HostFlows:
         return (now_ns + self._offset_ns) // self._epoch_ns & EPOCH_MASK
 
     def epoch(self, now_ns: int) -> Epoch:
-        """Return the present epoch; call it before flows start or leave."""
+        """Return the current epoch; it has to be called before flows start or leave."""
         index = (now_ns + self._offset_ns) // self._epoch_ns
         if index != self._epoch_index:
             self._epoch_index = index
@@ -87,7 +88,10 @@ class HostFlows:
         return self._epoch
 
     def weight_ns(self, now_ns: int) -> float:
-        """Return the integral of 1/n over time; a difference of two over the time between is the mean."""
+        """Return the integral of 1/n over time.
+
+        The difference of two values, divided by the time between, is the mean.
+        """
         return self._weight_ns + float(now_ns - self._changed_ns) / float(min(max(1, self.active), MAX_WEIGHT))
 
     def start(self, now_ns: int) -> None:
@@ -104,18 +108,18 @@ class HostFlows:
 
 
 class Speculation:
-    """A flow's speculative packets."""
+    """Speculative packets of a flow."""
 
     def __init__(self, parameters: OneRcParameters, path: Path, weighted: bool, shared: bool) -> None:
         self.priority = parameters.speculative_priority
         self.under_way = False  # data leaves as speculative packets
-        self.passed: int | None = None  # so many, as the last response has told
+        self.passed: int | None = None  # number of packets that passed, from the last response
         self.limit = max(1, int(path.bdp_bytes / float(path.wire_bytes)))  # packets
-        self._weighted = weighted  # by the host's flows
+        self._weighted = weighted  # weighted by the number of the host's flows
         self._shared = shared  # flows of a host and an epoch share the numbers
         self._epoch = Epoch(0, 1)
         self._wrapper = Wrapper(SPECULATIVE)
-        # Of each packet that has left: its number, and its place in order of first sending.
+        # Number of each packet that has left, and its place in order of first sending.
         self._sequences: list[int] = []
         self._places: list[int] = []
 
@@ -125,7 +129,7 @@ class Speculation:
 
     @property
     def is_over(self) -> bool:
-        """True if as many packets have left as may leave."""
+        """True if the limit of speculative packets is reached."""
         return len(self._places) >= self.limit
 
     def start(self, epoch: Epoch) -> None:
@@ -135,7 +139,7 @@ class Speculation:
         self._places.clear()
 
     def headers(self, headers: bytes, place: int) -> bytes:
-        """Return the headers of the packet that leaves now, made from those of data."""
+        """Return the headers of the leaving packet, made from those of data."""
         epoch = self._epoch
         sequence = len(self._places)
         if self._shared:
@@ -147,9 +151,9 @@ class Speculation:
         return self._wrapper.wrap(headers, body)
 
     def end(self, let_through: int) -> int:
-        """End the speculation: numbers below `let_through` have passed.
+        """End the speculation after packets with numbers below `let_through` have passed.
 
-        Returns the place of the first packet that has not passed; -1: all have.
+        Returns the place of the first packet that has not passed; -1 if all have.
         """
         self.under_way = False
         for index, sequence in enumerate(self._sequences):

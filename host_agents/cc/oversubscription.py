@@ -1,12 +1,15 @@
-"""Pull rate of a receiver where the network is the bottleneck: RCCC's control of over-subscription.
+"""Pull rate of a receiver if the network is the bottleneck: RCCC's control of over-subscription.
 
-The pull pacer of a NIC assumes that what it draws can come. Where uplinks carry less than the hosts' links together,
-it cannot; what the receivers draw too much is trimmed on its way. So each NIC has a controller, which scales what its
-pacer draws. At intervals it looks at what has come since the last one. Packets trimmed before their last hop take
-their share off the rate at once, a mean share of marks above a target shrinks it, and without either it grows, ever
-faster as long as nothing is marked. Where switches do not tell trims at the last hop apart, all count.
+The pull pacer of a NIC assumes that the network can deliver the pulled data. If uplinks have a
+lower capacity than the hosts' links together, it cannot, and excess packets are trimmed. So each
+NIC has a controller that scales the rate of its pacer. At intervals it evaluates the packets that
+arrived in the last one. Packets trimmed before their last hop reduce the rate at once by their
+share. A mean share of marks above a target reduces it, too. Otherwise it grows, and faster and
+faster as long as nothing is marked. If switches do not distinguish trims at the last hop, all trims
+count.
 
-From Ultra Ethernet's reference simulator, where it runs with RCCC alone in networks that are over-subscribed.
+It is from Ultra Ethernet's reference simulator, which uses it with RCCC alone in over-subscribed
+networks.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from host_agents.pull_pacer import PullPacer
 from host_agents.timers import Timer, TimerOwner
 
 INTERVAL_BASE_RTTS: Final = 1.5
-SPREAD: Final = 0.25  # of an interval, by lot, so that receivers do not act in step
-MARK_GAIN: Final = 0.5  # of one interval, in the mean share of marked packets
-MARK_TARGET: Final = 0.3  # the mean share above which the rate shrinks
-DECREASE: Final = 0.5  # of the excess over the target
-INCREASE: Final = 0.01  # of the link's rate
+SPREAD: Final = 0.25  # random part of an interval, so that receivers do not act in step
+MARK_GAIN: Final = 0.5  # weight of one interval in the mean share of marked packets
+MARK_TARGET: Final = 0.3  # mean share of marks above which the rate decreases
+DECREASE: Final = 0.5  # factor of the excess over the target
+INCREASE: Final = 0.01  # share of the link's rate
 LEAST_RATE: Final = 0.01
-FLOOR: Final = 0.9  # of the share of the uplinks that each host has if all send
+FLOOR: Final = 0.9  # factor of each host's share of the uplinks if all send
 
 
 class Oversubscription(TimerOwner):
-    """The controller of one NIC. `rate` is the pacer's rate as a share of its full rate."""
+    """Controller of one NIC.
+
+    `rate` is the pacer's rate as a share of its full rate.
+    """
 
     def __init__(self, host: Host, path: Path, pacer: PullPacer, ratio: float) -> None:
         super().__init__()
@@ -39,11 +45,11 @@ class Oversubscription(TimerOwner):
         self._random = host.random
         self._interval_ns = INTERVAL_BASE_RTTS * float(path.base_rtt_ns)
         self._timer = Timer(host.timers, self)
-        self._received = 0  # packets since it looked last, trimmed ones included
+        self._received = 0  # packets in this interval, including trimmed ones
         self._marked = 0
-        self._trimmed = 0  # before their last hop
-        self._trimmed_last = 0  # at it
-        self._increases = 0  # in turn
+        self._trimmed = 0  # trimmed before their last hop
+        self._trimmed_last = 0  # trimmed at their last hop
+        self._increases = 0  # in succession
 
     def on_data(self, now_ns: int, marked: bool) -> None:
         self._count(now_ns)
@@ -67,7 +73,7 @@ class Oversubscription(TimerOwner):
         self._timer.arm(now_ns + int(part * self._interval_ns))
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """End an interval, and schedule the next one unless nothing comes and the rate is whole again."""
+        """End an interval, and schedule the next one unless nothing arrives and the rate is full again."""
         idle = self._received == 0
         self._adjust()
         if idle and self.rate >= 1.0:
@@ -89,7 +95,7 @@ class Oversubscription(TimerOwner):
         if self._trimmed > 0 or excess > 0.0:
             self._increases = 0
         else:
-            doublings = min(self._increases, 7) if self._marked == 0 else 0  # by then the rate is whole
+            doublings = min(self._increases, 7) if self._marked == 0 else 0  # after that many the rate is full
             rate += INCREASE * float(1 << doublings)
             self._increases += 1
         self.rate = min(max(rate, self._least_rate), 1.0)

@@ -1,6 +1,6 @@
-"""Pause-only: line rate, and link-level flow control (PFC) is all that holds senders back.
+"""Pause-only: line rate, where only link-level flow control (PFC) limits senders.
 
-The baseline of ACCurate's figure 4 (section III-B). It differs from `none` in what it is for: a run of it has PFC on.
+It is the baseline of ACCurate's figure 4 (section III-B). Unlike `none` its runs have PFC on.
 """
 
 from __future__ import annotations

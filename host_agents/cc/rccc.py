@@ -77,8 +77,8 @@ _TARGET: Final = DATA.place("target")
 _REQUESTED: Final = RTS.place("target")
 _GRANTED: Final = PULL.place("granted")
 _WRAPPED_MASK: Final = 0xF8
-_FASTER: Final = 8.0  # a receiver's link may be so many times as fast as the sender's
-_HALF: Final = 1 << 31  # a target that is further ahead is an old one, modulo 2^32
+_FASTER: Final = 8.0  # largest ratio of a receiver's link rate to the sender's
+_HALF: Final = 1 << 31  # a target that is further ahead, modulo 2^32, is an old one
 
 
 @dataclass(frozen=True)
@@ -86,18 +86,19 @@ class RcccParameters:
     """Defaults are the reference simulator's."""
 
     most_credit_bdp: float = field(default=1.5, metadata=POSITIVE)  # the largest credit, and the speculative one
-    quanta_per_pull: int = field(default=64, metadata=POSITIVE)  # of 256 bytes, that one pull grants at most
-    pull_rate: float = field(default=0.99, metadata=SHARE)  # what pulls draw, as a part of the line rate
-    # A pull that grants nothing takes the time of so many quanta.
+    quanta_per_pull: int = field(default=64, metadata=POSITIVE)  # quanta of 256 bytes that one pull grants at most
+    pull_rate: float = field(default=0.99, metadata=SHARE)  # rate of pulled data, as a share of the line rate
+    # Time of a pull that grants nothing, in quanta.
     empty_pull_quanta: int = field(default=4, metadata=POSITIVE)
-    pull_entropies: int = field(default=128, metadata=ENTROPY_COUNT)  # pulls take so many paths by turns
-    # The hosts' rate over what the uplinks of their switches carry. Above 1 a controller in each
-    # NIC scales what its receivers draw (`oversubscription`); 1: their links are the bottleneck.
+    pull_entropies: int = field(default=128, metadata=ENTROPY_COUNT)  # number of paths that pulls use in turn
+    # Hosts' total rate divided by the capacity of their switches' uplinks. Above 1 a controller in
+    # each NIC scales the pull rate of its receivers (`oversubscription`); 1: their links are the
+    # bottleneck.
     oversubscription: float = field(default=1.0, metadata={"ge": 1})
 
 
 def credit_quanta(parameters: RcccParameters, path: Path) -> int:
-    """Return the largest credit, in whole quanta and at least a full packet's."""
+    """Return the largest credit, in whole quanta and at least a full packet."""
     most_bytes = max(parameters.most_credit_bdp * path.bdp_bytes, float(path.wire_bytes))
     return -(-int(most_bytes) // QUANTUM_BYTES)
 
@@ -110,20 +111,20 @@ class Senders:
 
 
 class Rccc(CompositeReactionPoint):
-    """The sender. It holds `credit_bytes`."""
+    """Sender, which holds `credit_bytes`."""
 
     def __init__(self, parameters: RcccParameters, path: Path, parts: list[ReactionPoint]) -> None:
-        super().__init__(path, parts)  # NSCC, which limits the sender too
+        super().__init__(path, parts)  # NSCC, which also limits the sender
         self.own_headers = True
         self.most_credit_bytes = credit_quanta(parameters, path) * QUANTUM_BYTES
         self.credit_bytes = self.most_credit_bytes
         self.speculating = True
         self.pulled_quanta = 0
         self._wrapper = Wrapper(DATA)
-        self._waits = False  # counted among those that wait for the link
-        self._requested_ns = -1  # when the last RTS left; -1: never
-        self._heard_ns = 0  # when the last pull came, or the last RTS left
-        self._pulled_ns = 0  # when the last pull came
+        self._waits = False  # it is counted among the queue pairs that wait for the link
+        self._requested_ns = -1  # time of the last RTS; -1: never
+        self._heard_ns = 0  # time of the last pull or RTS
+        self._pulled_ns = 0  # time of the last pull
         self._bytes_per_ns = _FASTER * path.line_rate_bps / 8e9
 
     def bind(self, outlet: ReactionOutlet) -> None:
@@ -160,7 +161,7 @@ class Rccc(CompositeReactionPoint):
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:
-        size = self.path.wire_bytes  # it is still among what waits, and not yet deducted
+        size = self.path.wire_bytes  # the packet still belongs to the waiting data and is not yet deducted
         target = self._target(max(0, self.traffic.waiting_bytes - size), self.credit_bytes - size)
         return self._wrapper.wrap(headers, (target & 0xFFFFFFFF).to_bytes(4, "big"))
 
@@ -192,8 +193,9 @@ class Rccc(CompositeReactionPoint):
         pulled = _GRANTED.get(frame, offset)
         more = pulled - self.pulled_quanta
         if more < 0:
-            return  # an older one, overtaken
-        # A receiver's pacer grants no more than its link carries, whether the sender uses it or not.
+            return  # an older pull that was overtaken
+        # A receiver's pacer grants at most its link's rate, whether the sender uses the credit or
+        # not.
         most_bytes = float(self.most_credit_bytes) + self._bytes_per_ns * float(now_ns - self._pulled_ns)
         if float(more * QUANTUM_BYTES) > most_bytes:
             self.outlet.count_malformed()
@@ -207,7 +209,7 @@ class Rccc(CompositeReactionPoint):
         self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Repeat the request if there is no credit and nothing was heard for a time-out."""
+        """Repeat the request if there is no credit and nothing has arrived for a time-out."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
             due_ns = now_ns + self.host.rto_ns
@@ -223,7 +225,7 @@ class Rccc(CompositeReactionPoint):
             self.credit_bytes = min(self.credit_bytes, 0)
 
     def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
-        """Return the pull target in quanta for the data that waits beyond the credit."""
+        """Return the pull target in quanta for the waiting data beyond the credit."""
         wanted = min(waiting_bytes, self.most_credit_bytes)
         if self.parts:
             wanted = min(wanted, int(self.window_bytes) + self.path.wire_bytes)
@@ -235,7 +237,7 @@ class Rccc(CompositeReactionPoint):
         return self.pulled_quanta + -(-wanted // QUANTUM_BYTES)
 
     def _request(self, now_ns: int) -> None:
-        """Ask for credit by itself, at most once in a base RTT."""
+        """Send a request for credit, at most once in a base RTT."""
         if self.traffic.waiting_bytes == 0:
             return
         if self._requested_ns >= 0 and now_ns - self._requested_ns < self.path.base_rtt_ns:
@@ -258,7 +260,7 @@ class Rccc(CompositeReactionPoint):
 
 
 class RcccReceiver(NotificationPoint):
-    """The receiver. It owes its sender the pull target less the granted credit, in quanta."""
+    """Receiver, which owes its sender the pull target minus the granted credit, in quanta."""
 
     def __init__(self, parameters: RcccParameters, path: Path) -> None:
         super().__init__(path)
@@ -266,12 +268,13 @@ class RcccReceiver(NotificationPoint):
         self.target_quanta = 0
         self.granted_quanta = 0
         self._most_ahead_quanta = credit_quanta(parameters, path)
-        # No sender asks for more beyond what was granted: the largest credit, and what the last packet has overdrawn.
+        # Largest possible request beyond the granted credit: the largest credit plus the overdraft
+        # by the last packet.
         self._most_owed_quanta = self._most_ahead_quanta + -(-2 * path.wire_bytes // QUANTUM_BYTES)
         self._quanta_per_pull = parameters.quanta_per_pull
         self._empty_pull_quanta = parameters.empty_pull_quanta
-        self._turn_bytes = float(QUANTUM_BYTES) / parameters.pull_rate  # of the link, that a quantum takes
-        self._asked = False  # it answers, even with nothing
+        self._turn_bytes = float(QUANTUM_BYTES) / parameters.pull_rate  # bytes of the link for a quantum
+        self._asked = False  # it answers, even without new credit
         self._entropies = parameters.pull_entropies
         self._next_entropy = 0
         self._ratio = parameters.oversubscription
@@ -291,7 +294,7 @@ class RcccReceiver(NotificationPoint):
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         if self._control is not None:
             self._control.on_data(now_ns, marked)
-        if frame[wire.BTH] & _WRAPPED_MASK == DATA.opcode:  # the transport has seen that it is whole
+        if frame[wire.BTH] & _WRAPPED_MASK == DATA.opcode:  # the transport has checked that it is complete
             self._hear(now_ns, _TARGET.get(frame, wire.AFTER_BTH), False)
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
@@ -325,7 +328,7 @@ class RcccReceiver(NotificationPoint):
         return int(float(quanta if quanta > 0 else self._empty_pull_quanta) * self._turn_bytes)
 
     def _hear(self, now_ns: int, low: int, asked: bool) -> None:
-        """Handle the pull target modulo 2^32 of an arrived packet; `asked`: it is answered in any case."""
+        """Handle the pull target modulo 2^32 of an arrived packet; if `asked`, it is answered in any case."""
         more = (low - self.target_quanta) & 0xFFFFFFFF
         if 0 < more < _HALF:
             if self.target_quanta + more - self.granted_quanta > self._most_owed_quanta:
@@ -359,7 +362,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("nscc",),
-        scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
+        scopes=(SCOPE_QP,),  # receivers account for the demand of each queue pair
         packets=(DATA, RTS, PULL),
         selective=True,
         held_back_by="grants",

@@ -1,9 +1,10 @@
-"""RCP (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005): a link gives all its flows one rate.
+"""RCP (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005): one rate for all flows of a link.
 
-The published header travels in data; here it is a packet of its own, the rate packet, of which a flow sends one a part
-of a base RTT. Every link on the way lowers it to its own rate (p4src/rcp.p4), the destination sends it back, and the
-source obeys. A flow that starts, or goes on after idleness, sends no data before its first response.
-Frames: docs/wire-formats.md, "RCP".
+The published header is part of data packets. Here it is a packet of its own, the rate packet, which
+a flow sends several times in a base RTT. Every link on the path lowers its rate to the link's own
+(p4src/rcp.p4), the destination sends it back, and the source sets its rate by it. A flow that
+starts, or continues after idleness, sends no data before its first response. Frames:
+docs/wire-formats.md, "RCP".
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _RATE: Final = RATE.place("rate")
 class RcpParameters:
     """Parameters of RCP's hosts; alpha and beta are the program's (harness/control/programs/rcp.py)."""
 
-    ask_base_rtts: float = field(default=0.25, metadata=POSITIVE)  # from one rate packet to the next
+    ask_base_rtts: float = field(default=0.25, metadata=POSITIVE)  # time between two rate packets
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
 
 
@@ -52,10 +53,10 @@ class Rcp(ReactionPoint):
     def __init__(self, parameters: RcpParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
-        self.sequence = 0  # of the rate packet sent last
-        self._obeyed = 0  # of the newest one whose response was obeyed
-        self._heard_ns = 0  # when a response came, or a burst began, or a time-out was over
-        self._busy = 0  # queue pairs with something to send, or to be acknowledged
+        self.sequence = 0  # sequence number of the last rate packet
+        self._obeyed = 0  # that of the newest response that was used
+        self._heard_ns = 0  # time of the last response, begin of a burst, or time-out
+        self._busy = 0  # number of queue pairs with data to send or unacknowledged data
         self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))
 
     def bind(self, outlet: ReactionOutlet) -> None:
@@ -85,7 +86,7 @@ class Rcp(ReactionPoint):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK
         if not 0 < newer <= (self.sequence - self._obeyed) & wire.PSN_MASK:
-            return  # overtaken by a newer one, of a burst that is over, or of a packet that was not sent
+            return  # overtaken by a newer one, from an earlier burst, or for a packet that was not sent
         self._obeyed = wire.psn(frame)
         self._heard_ns = now_ns
         rate_bps = max(float(_RATE.get(frame, offset)) * 1e3, self.parameters.min_rate_bps)
@@ -100,7 +101,7 @@ class Rcp(ReactionPoint):
 
 
 class RcpReceiver(NotificationPoint):
-    """The destination: it sends a rate packet back to its source."""
+    """Destination, which sends rate packets back to their source."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
@@ -126,7 +127,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(RATE,),
-        own_packets=0.5,  # rate packets, there and back
+        own_packets=0.5,  # rate packets, in both directions
         single_path=True,
         held_back_by="grants",
     )

@@ -1,4 +1,7 @@
-"""The process of one host: its NIC at a raw socket, driven by the kernel's clock, as the run's coordinator says."""
+"""Process of one host: its NIC on a raw socket, driven by the kernel's clock.
+
+The run's coordinator controls it.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,10 @@ from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch import extensions
 
-_PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
+_PROBED_QPN = 1  # InfiniBand reserves it for management, so no NIC has it here
 _PROBE_DSCP = 48  # priority 6, that of control packets
 _FOREVER_S = 3600.0
-_TELL_EVERY_NS = 1_000_000_000  # how far the host is, of wall time
+_TELL_EVERY_NS = 1_000_000_000  # wall-clock time between two progress reports
 
 
 @click.command()
@@ -72,19 +75,19 @@ def command(name: str, address: str) -> None:
         except CodeError as error:
             with contextlib.suppress(EOFError, OSError):
                 connection.send(error)
-                connection.recv()  # nothing: the coordinator ends the run
+                connection.recv()  # returns nothing: the coordinator ends the run
 
 
 def _taken_from_the_kernel() -> socket.socket:
     """Return a socket that keeps the kernel from answering each frame with "port unreachable"."""
     taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the smallest buffer
     taken.bind(("", wire.ROCE_PORT))
     return taken
 
 
 def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
-    """Send a frame to each host, and return the addresses of those from which none came in time."""
+    """Send a frame to each host, and return the addresses of hosts whose frame did not arrive in time."""
     own = wire.parse_address(address)
     missing = {wire.parse_address(other): other for other in request.addresses}
     for other in missing:
@@ -100,7 +103,7 @@ def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
 
 
 class Agent:
-    """The NIC and all that is asked of it."""
+    """NIC and everything that the coordinator can request from it."""
 
     def __init__(self, configuration: Configure, port: RawPort, connection: Connection) -> None:
         c = configuration
@@ -145,7 +148,8 @@ class Agent:
             due = self.driver.next_due_ns()
             wait_s = min(max(due - time.monotonic_ns(), 0) * 1e-9, _FOREVER_S) if due < NEVER else _FOREVER_S
             ready, _, _ = select.select(readable, [], [], wait_s)
-            # First what the coordinator says: it announces connections before their frames can be there.
+            # First the coordinator's messages, since it announces connections before their frames
+            # can arrive.
             while self._connection in ready and not self._reported and self._connection.poll():
                 self._carry_out(self._connection.recv())
             if self._frozen:
@@ -158,7 +162,7 @@ class Agent:
     def _change_link(self, change: PortChange, _now_ns: int) -> None:
         self.driver.change_link(change.up, change.rate_bps, change.delay_ns, change.loss, change.seed)
 
-    # What the coordinator asks for
+    # Requests of the coordinator
 
     def _carry_out(self, request: object) -> None:
         if isinstance(request, Connect):
@@ -177,7 +181,8 @@ class Agent:
             self._connection.send(self._finished())
             self._reported = True
             with contextlib.suppress(EOFError, OSError):
-                self._connection.recv()  # nothing: an end before the coordinator's would look like an accident
+                # Returns nothing: ending before the coordinator would look like an accident.
+                self._connection.recv()
 
     def _post(self, request: Post, now_ns: int) -> None:
         self.host.post(request, now_ns)

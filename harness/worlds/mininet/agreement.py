@@ -1,8 +1,9 @@
-"""Agreement of a run on real frames with the virtual world's run of the same scenario and seed.
+"""Agreement of a run on real frames with the virtual run of the same scenario and seed.
 
-That a machine kept up says that nothing came late. It does not say that both worlds do the same, packet by packet:
-two frames that are due within a few nanoseconds may change places on real links. Where switches draw random numbers,
-another packet then gets the number, and its flow the mark. Such runs agree over seeds, not one by one.
+If a machine kept up, no event was late. Even then both worlds may differ in single packets: two
+frames that are due within a few nanoseconds may be reordered on real links. If switches draw random
+numbers, another packet then gets the number, and another flow gets the mark. Such runs agree over
+several seeds, not individually.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ def flows_of(run: Run, recording: Recording) -> pd.DataFrame:
 
 
 def least_share(flows: pd.DataFrame) -> float:
-    """Return (the least times of all flows that are done) / (their FCTs); 1 where none is."""
+    """Return the sum of minimum FCTs of all completed flows divided by the sum of their FCTs.
+
+    1 if no flow is completed.
+    """
     done = flows.dropna(subset="fct_ns")
     return float((done["fct_ns"] / done["slowdown"]).sum() / done["fct_ns"].sum()) if len(done) else 1.0
 
 
 def agreement(run: Run, recording: Recording, compiler: str) -> dict[str, Any] | None:
-    """Carry the run out in the virtual world, too, and compare the two.
+    """Run the same scenario and seed in the virtual world, and compare the two.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """BMv2's `simple_switch_grpc` as a Mininet node.
 
-It has no notion of a link: its queues count packets and have rates in packets per second, so a port is right for full
-data packets only; it has no PFC, and no delay, which the kernel adds on the port's interface where it can (netem).
+It does not model links. Its queues count packets and have rates in packets per second, so a port's
+rate is correct for full data packets only. It has no PFC. It has no delay either; the kernel adds
+it on the port's interface if possible (netem).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness.control import bmv2_process, pipelines
 from harness.worlds.mininet.launcher import Process
 from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 
-_THRIFT_PORT = 9090  # plus the device id: a run's TCP ports are in a network namespace of its own
+_THRIFT_PORT = 9090  # plus the device id; a run's TCP ports are in its own network namespace
 _TICK_WALL_NS = 1000
 _NETEM_PACKETS = 1_000_000  # that a link may hold
 
@@ -28,16 +29,17 @@ _CAVEAT = (
 
 
 class Bmv2Switch(PlannedSwitch):
-    """Switch BMv2, whose clock ticks in microseconds of the wall clock, and whose queue depths are packets."""
+    """BMv2 switch, whose clock ticks in wall-clock microseconds, and whose queue depths are packets."""
 
-    # libpcap keeps some 30 packets of a port for BMv2: 60 ms' worth, when it has to wait for a core.
+    # libpcap buffers some 30 packets of a port for BMv2, that is 60 ms of traffic while BMv2 waits
+    # for a core.
     packets_per_s_of_link = 500
     architecture = pipelines.BMV2_ARCHITECTURE
     has_registers = False
 
     def __init__(self, name: str, **params: Any) -> None:
         super().__init__(name, **params)
-        self._without_delay = ""  # why
+        self._without_delay = ""  # reason why delays could not be set
 
     @classmethod
     def require(cls) -> None:
@@ -87,8 +89,8 @@ class Bmv2Switch(PlannedSwitch):
     def counters(self) -> Mapping[str, Any]:
         """Return the kernel's counters of the ports.
 
-        BMv2 does not report which packets it dropped or copied, nor why: `drop_in_switch` is the difference,
-        below 0 where it copied more than it dropped.
+        BMv2 reports neither drops nor copies. `drop_in_switch` is the difference of the counters,
+        which is negative if it copied more than it dropped.
         """
         counts = _interface_counts()
         ports: list[Mapping[str, Any]] = []
@@ -110,7 +112,7 @@ class Bmv2Switch(PlannedSwitch):
 
 
 def _delay(interface: str, delay_ns: int) -> str:
-    """Delay what is sent through an interface; return why this failed, or ""."""
+    """Delay everything that is sent through an interface; return the reason of a failure, or ""."""
     command = ["tc", "qdisc", "replace", "dev", interface, "root", "netem"]
     command += ["delay", f"{delay_ns / 1000}us", "limit", str(_NETEM_PACKETS)]
     try:

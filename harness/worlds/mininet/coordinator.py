@@ -1,4 +1,4 @@
-"""The run's side of the conversation with its hosts: set-up, what its session and they tell each other, the end."""
+"""Coordinator of a run's hosts: set-up, messages between hosts and session, and the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Coordinator:
-    """Talks to the agents of all hosts, which have these names, through a Unix socket in `folder`."""
+    """Coordinator of the agents of all hosts with these names, through a Unix socket in `folder`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Coordinator:
     ) -> None:
         """Prepare the run.
 
-        `columns`: those of flows.
+        `columns` are those of flows.
         """
         self._hosts = hosts
         self._launcher = launcher
@@ -71,10 +71,13 @@ class Coordinator:
             agent.close()
         self._listener.close()
 
-    # Setting up
+    # Set-up
 
     def accept(self, configurations: dict[str, Configure]) -> None:
-        """Wait until the agents of all hosts have connected and got their configuration, which is given by host."""
+        """Wait until the agents of all hosts have connected, and send each its configuration.
+
+        Configurations are by host.
+        """
         arrived: dict[str, Connection] = {}
         while len(arrived) < len(configurations):
             if self._listener in wait([self._listener, self._launcher.connection], _POLL_S):
@@ -88,9 +91,9 @@ class Coordinator:
         self._answers(Done)
 
     def verify(self, topology: Topology, timeout_s: float) -> None:
-        """Have every host send a frame to every other that a path joins it with.
+        """Make every host send a frame to every other host with a path to it.
 
-        Raises CheckError for what does not arrive.
+        Raises CheckError for frames that do not arrive.
         """
         addresses = [str(host.address) for host in topology.hosts]
         for agent, host in zip(self._agents, topology.hosts, strict=True):
@@ -124,8 +127,8 @@ class Coordinator:
     def _receive(self, timeout_s: float) -> list[tuple[int, object]]:
         """Return messages of agents.
 
-        Raises CodeError if a protocol has raised at one of them, ProcessDiedError if one of the run's
-        processes has ended.
+        Raises CodeError if a protocol raised an exception at an agent, and ProcessDiedError if one
+        of the run's processes has ended.
         """
         ready = wait([*self._agents, self._launcher.connection], timeout_s)
         if self._launcher.connection in ready:
@@ -142,17 +145,20 @@ class Coordinator:
                         raise message
                     messages.append((index, message))
             except (EOFError, OSError):
-                time.sleep(0.1)  # the launcher is about to know why
+                time.sleep(0.1)  # the launcher will soon report the reason
                 self._launcher.check()
                 raise CheckError(f"host {self._hosts[index]} ended") from None
         return messages
 
-    # Running
+    # The run
 
     def run(
         self, epoch_wall_ns: int, dilation: int, limit_ns: int, wall_limit_s: float, progress: Progress | None = None
     ) -> str:
-        """Run until all flows are over, or a limit; return which: "done", "failed", "limit", "wall limit"."""
+        """Run until all flows have ended, or until a limit.
+
+        Returns the reason of the end: "done", "failed", "limit" or "wall limit".
+        """
         end = time.monotonic() + wall_limit_s
         share = DoneShare(self.session.traffic, limit_ns)
         for agent in self._agents:
@@ -181,9 +187,9 @@ class Coordinator:
             self._advanced_bytes[index] = message.bytes
         elif isinstance(message, Event):
             self.session.note(index, message)
-            self.session.start_due(NEVER)  # agents have clocks of their own
+            self.session.start_due(NEVER)  # agents have clocks of their own, so all starts are sent at once
 
-    # Ending
+    # The end
 
     def freeze(self) -> None:
         """Silence all hosts."""

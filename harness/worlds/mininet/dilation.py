@@ -1,8 +1,9 @@
-"""Choice of the dilation: how much slower than the model a run has to be for the machine to keep up.
+"""Choice of the dilation: the slowdown at which the machine can keep up with a run.
 
-Two things limit it. The work: all packets that the workload can have under way take their time on the processors. And
-lateness: a process that has something to do is woken too late now and then. Both are measured when a run is planned;
-whether it was enough, the run itself tells (`fidelity`).
+Two quantities limit it. One is work: processing all packets that the workload can have in flight
+takes time on the processors. The other is lateness: sometimes a process is woken too late. Both are
+measured when a run is planned. The run itself reports whether the dilation was sufficient
+(`fidelity`).
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from harness.plan.run import Run
 from harness.worlds.mininet import fidelity, isolation
 from topologies.routing import path
 
-# In round trips between two processes: what a frame costs at each link (a process wakes up, reads, writes), and what a
-# host does for a frame that it sends or receives. Each data packet has an ACK.
+# Costs in round trips between two processes: a frame at each link (a process wakes up, reads,
+# writes), and a frame that a host sends or receives. Each data packet has an ACK.
 _LINK_COST = 4
 _HOST_COST = 9
-_BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
+_BUSY = 0.6  # share of all processors; the rest is for bursts, and for other work on the machine
 _LAG_MARGIN = 3
-_LAG_LIMIT = 0.1  # of the base RTT: how late 1% of all frames may be, to begin with
-_MOST_LAG_NS = 50e6  # who is woken later stood still with the whole machine; no dilation is meant for that
+_LAG_LIMIT = 0.1  # in base RTTs: the lateness that 1% of all frames may exceed, at the first attempt
+_MOST_LAG_NS = 50e6  # longer lateness means that the whole machine stood still, which no dilation can compensate
 _BATCHES = 5
 _ROUND_TRIPS = 200
 _SLEEPS = 200
 _SLEEP_S = 0.001
-_TRIES = 2  # of all sleeps: where one stall of the machine is among them, the other tells what it usually does
+_TRIES = 2  # measurements of sleeps: if one contains a stall of the machine, the other is typical
 _FRAME = bytes(1000)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Speed of this machine now: a message to another process and back, and the latest 1% of wake-ups."""
+    """Speed of this machine now: time of a message to another process and back, and the latest 1% of wake-ups."""
 
     round_trip_ns: float
     lag_p99_ns: float
@@ -52,7 +53,7 @@ def _round_trip_ns() -> float:
         assert other.stdin is not None
         assert other.stdout is not None
         there, back = other.stdin.fileno(), other.stdout.fileno()
-        best = math.inf  # of several: other work on the machine will not take as much from real-time processes
+        best = math.inf  # of several, because other work on the machine will disturb real-time processes less
         for _ in range(_BATCHES):
             began = time.perf_counter_ns()
             for _ in range(_ROUND_TRIPS):
@@ -79,7 +80,7 @@ def _lag_p99_ns() -> float:
 def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
     """Return the wall-clock nanoseconds for one of model time, to two digits.
 
-    Switches may have a limit of what a link brings.
+    The switches may limit the rate of a link.
     """
     packet_bits = 8 * run.scenario.link_bytes(run.packet_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
@@ -92,7 +93,7 @@ def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None)
 
 
 def _demand_bps(run: Run) -> float:
-    """Return the rate that the workload's hosts can send, or its receivers take, whichever is less."""
+    """Return the smaller of the hosts' total sending rate and the receivers' total receiving rate."""
     traffic, hosts = run.traffic(), run.topology.hosts
     flows, at_work = traffic.flows, set(traffic.assignments)
     return min(
@@ -107,8 +108,8 @@ def _demand_bps(run: Run) -> float:
 def _mean_links(run: Run) -> float:
     """Return the mean number of links that a packet crosses with all its copies.
 
-    For collectives, whose copies are answered one by one, these are the links between the hosts that are
-    farthest apart.
+    For collectives, whose copies are answered individually, it is the number of links between the
+    two most distant hosts.
     """
     hosts, traffic = run.topology.hosts, run.traffic()
     trees = {(group.source, group.members): group.tree(run.topology) for group in run.groups}

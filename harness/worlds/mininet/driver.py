@@ -1,8 +1,9 @@
-"""Drives one sans-I/O NIC in real time: the host's link, its schedule, and the order of what happens.
+"""Driver of one sans-I/O NIC in real time: the host's link, its schedule, and the order of events.
 
-Everything happens at its own nominal time, in order, however late the process gets to it, as in the switches: a frame
-arrives when the kernel got it, the link becomes free when the last bit is out. So lateness does not change what the
-NIC sees and does; it shows only where a frame leaves after it was due, and that is recorded. The link's delay is slack.
+As in the switches, every event is processed with its nominal time, in order, however late the
+process is. A frame arrives at the time at which the kernel received it, and the link becomes free
+when the last bit is sent. So lateness does not change the inputs and actions of the NIC. It only
+delays frames, which is recorded. The link's delay is slack.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from host_agents import framing, wire
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 
-Action = Callable[[int], object]  # called with the model time that it was scheduled for
+Action = Callable[[int], object]  # called with its scheduled model time
 LAG_BUCKETS = 40
 
 
 class LinkChance:
-    """Chance of a link's loss of the next frame, drawn as the switches' links draw it (splitmix64 of the seed)."""
+    """Random loss on a link, drawn for each frame in the same way as on switches' links.
+
+    The random numbers are splitmix64 of the seed.
+    """
 
     def __init__(self, seed: int) -> None:
         self.loss = 0.0
@@ -30,7 +34,7 @@ class LinkChance:
         self._state = self._draw()
 
     def loses(self) -> bool:
-        """Draw for one frame."""
+        """Return whether the next frame is lost."""
         return self.loss > 0 and self._draw() >> 11 < int(self.loss * (1 << 53))
 
     def _draw(self) -> int:
@@ -42,23 +46,29 @@ class LinkChance:
 
 
 class Port(Protocol):
-    """A raw socket. Times are wall-clock ns (CLOCK_MONOTONIC)."""
+    """Raw socket.
+
+    Times are wall-clock ns (CLOCK_MONOTONIC).
+    """
 
     def receive(self) -> Iterable[tuple[int, bytes]]:
-        """Yield (arrival, frame) of all that has arrived."""
+        """Yield (arrival, frame) of all frames that have arrived."""
 
     def send(self, frame: bytes) -> None: ...
 
 
 class Driver:
-    """A NIC at a port. Model time is (wall clock - epoch) / dilation; nothing happens before 0."""
+    """Driver of a NIC at a port.
+
+    Model time is (wall clock - epoch) / dilation; nothing happens before 0.
+    """
 
     def __init__(
         self, nic: Nic, port: Port, *, rate_bps: int, delay_ns: int, framing_bytes: int, dilation: int
     ) -> None:
         """Create the driver with rate and delay of the host's link in model time.
 
-        Set `epoch_ns` before anything else.
+        The caller sets `epoch_ns` before anything else.
         """
         self.nic = nic
         self.now_ns = 0
@@ -66,24 +76,24 @@ class Driver:
         self.sent = 0
         self.received = 0
         self.bad_icrc = 0
-        self.lost = 0  # because the link was down
-        self.lost_at_random = 0  # while it was up
-        self.delivered_bytes: dict[int, int] = {}  # on the wire, framing included, by local queue pair
+        self.lost = 0  # frames lost because the link was down
+        self.lost_at_random = 0  # frames lost at random while it was up
+        self.delivered_bytes: dict[int, int] = {}  # on the wire, including framing, by local queue pair
         self.lag_log2_ns = [0] * LAG_BUCKETS
         self.lag_sum_ns = 0
         self.captured: list[tuple[int, bool, bytes]] | None = None  # (model time of the first bit, whether sent, frame)
         self._port = port
         self._rate_bps = rate_bps
         self._up = True
-        self._chance: LinkChance | None = None  # None: it has lost nothing yet
+        self._chance: LinkChance | None = None  # None: no random losses so far
         self._delay_ns = delay_ns
         self._framing_bytes = framing_bytes
         self._dilation = dilation
-        self._free_ns = 0  # when the link's last bit is out: _free_ns + _free_part / _rate_bps
+        self._free_ns = 0  # time at which the link's last bit is sent: _free_ns + _free_part / _rate_bps
         self._free_part = 0
-        self._idle = True  # the NIC had nothing to send when it was asked last
+        self._idle = True  # the NIC had nothing to send at the last request
         self._frozen = False
-        self._flight: deque[tuple[int, bytes]] = deque()  # (wall clock when it reaches the switch, frame)
+        self._flight: deque[tuple[int, bytes]] = deque()  # (wall clock of the arrival at the switch, frame)
         self._schedule: list[tuple[int, int, Action]] = []
         self._order = count()
 
@@ -94,17 +104,18 @@ class Driver:
     def change_link(
         self, up: bool, rate_bps: int, delay_ns: int | None = None, loss: float = 0.0, seed: int = 0
     ) -> None:
-        """Give the link these properties from now on; None: the delay that it has.
+        """Give the link these properties from now on.
 
-        What is on a link when it goes down is lost, and so is what is sent into it. What it loses at random follows
-        from the first `seed` that it is given. No frame gets ahead of those that were sent over a longer way.
+        None for the delay leaves it unchanged. Frames on a link that goes down are lost, and so are
+        later ones. Random losses follow from the first `seed`. If the delay becomes shorter, frames
+        still do not overtake earlier ones.
         """
         self._delay_ns = self._delay_ns if delay_ns is None else delay_ns
         if loss and self._chance is None:
             self._chance = LinkChance(seed)
         if self._chance is not None:
             self._chance.loss = loss
-        self._free_ns += self._free_part > 0  # the part was in units of the old rate
+        self._free_ns += self._free_part > 0  # the fraction was in units of the old rate
         self._free_part = 0
         self._rate_bps = rate_bps
         self._up = up
@@ -120,10 +131,10 @@ class Driver:
         return self.epoch_ns + model_ns * self._dilation
 
     def next_due_ns(self) -> int:
-        """Return when there is something to do even if nothing arrives, on the wall clock."""
+        """Return the wall-clock time of the next event if nothing arrives."""
         if self._frozen:
             return self._flight[0][0] if self._flight else NEVER
-        # What the NIC has to say may be taken late, as long as it reaches the switch in time.
+        # The NIC's frame may be taken late, as long as it reaches the switch in time.
         asked = min(max(self._ask_ns() + self._delay_ns // 2, self.now_ns), NEVER)
         due = self.wall_ns(min(asked, self._schedule[0][0] if self._schedule else NEVER))
         return min(due, self._flight[0][0]) if self._flight else due
@@ -137,7 +148,7 @@ class Driver:
         self._catch_up(until)
 
     def flush(self, clock: Callable[[], int]) -> None:
-        """Hand over what has reached the switch by now."""
+        """Hand over the frames that should have reached the switch by now."""
         flight = self._flight
         while flight:
             now = clock()
@@ -150,21 +161,21 @@ class Driver:
             self._port.send(frame)
 
     def freeze(self) -> None:
-        """Silence the NIC; what it has sent goes on."""
+        """Silence the NIC; frames that it has sent are still delivered."""
         self._frozen = True
 
     @property
     def unsent(self) -> int:
-        """Frames that left the NIC and have not reached the switch."""
+        """Number of frames that left the NIC and have not reached the switch."""
         return len(self._flight)
 
     def _ask_ns(self) -> int:
-        """Return when to ask the NIC for a frame."""
+        """Return when to request a frame from the NIC."""
         free = self._free_ns + (self._free_part > 0)
         return max(free, self.nic.next_wakeup_ns()) if self._idle else free
 
     def _catch_up(self, until: int) -> None:
-        """Process what is due by `until`; the schedule precedes the link at equal times."""
+        """Process all events until `until`; at equal times the schedule precedes the link."""
         while True:
             ask = self._ask_ns()
             if self._schedule and self._schedule[0][0] <= min(ask, until):
@@ -179,7 +190,7 @@ class Driver:
                 return
 
     def _send(self) -> None:
-        """Send the next frame, if there is one, on the free link."""
+        """Send the NIC's next frame, if there is one, on the free link."""
         headers = self.nic.next_frame(self.now_ns)
         if headers is None:
             self._idle = True
@@ -209,8 +220,9 @@ class Driver:
         if length > wire.AFTER_BTH and wire.is_roce(frame):
             qpn = wire.dest_qpn(frame)
             self.delivered_bytes[qpn] = self.delivered_bytes.get(qpn, 0) + length + self._framing_bytes
-            # Switches insert telemetry into packets with a shim, and trim; all others keep their ICRC.
-            # Where the NIC checks it by itself, it is among the malformed.
+            # Switches insert telemetry into packets with a shim, and trim; all other frames keep
+            # their ICRC. If the NIC checks the ICRC itself, bad frames are among the malformed
+            # ones.
             checked = frame[wire.BTH] >= wire.WITH_INT or self.nic.config.check_icrc
             if not checked and not wire.icrc_holds(frame):
                 self.bad_icrc += 1

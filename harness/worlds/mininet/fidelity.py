@@ -1,14 +1,15 @@
-"""Fidelity of a run in real time: how late things happened, and what the machine lost.
+"""Fidelity of a run in real time: lateness of events, and losses by the machine.
 
-The model. A frame that leaves a link late by x is as one on a link that is longer by x, so that a run whose frames are
-late by m on average is the run of a network whose links are longer by m. Its base RTT is longer by the share g = (the
-mean lateness of all links of a round trip) / (the base RTT), both on the wall clock. A flow's least time, that which it
-takes alone, grows by g if the flow does nothing but wait for round trips, and by less if its link is the limit. What
-it takes beyond that it waits in queues, and a frame that comes late into a queue does not make the queue longer. So the
-mean FCT grows by some g times (all flows' least times) / (all flows' FCTs), which is called `drift`.
+The model is as follows. A frame that leaves a link late by x corresponds to a frame on a link whose
+delay is longer by x. So a run whose frames are late by m on average corresponds to a network with
+link delays longer by m. Its base RTT is longer by the share g = (mean lateness of all links of a
+round trip) / (base RTT), both on the wall clock. The minimum FCT of a flow, which it has alone,
+grows by g if the flow only waits for round trips, and by less if its link is the limit. The rest of
+its FCT is queueing, and late frames do not make queues longer. So the mean FCT grows by about g
+times (sum of minimum FCTs) / (sum of FCTs), which is called `drift`.
 
-That is of first order in g: reaction points see round trips that are longer by g, and do something else where that is
-much. So g has a limit of its own.
+This is a first-order approximation in g. Reaction points see round trips that are longer by g, and
+behave differently if g is large. So g has a limit of its own.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from typing import Any
 import psutil
 
 DRIFT_LIMIT = 0.02  # of the mean FCT
-LATE_LIMIT = 0.3  # of the base RTT; docs/mininet.md has what was measured below and above it
+LATE_LIMIT = 0.3  # in base RTTs; docs/mininet.md has measurements below and above it
 _MARGIN = 1.5
-_MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred times slower
+_MOST_AT_ONCE = 3.0  # factor; one stall of the machine is no reason for a hundredfold slowdown
 
 
 def percentile_ns(lag_log2_ns: Sequence[int], share: float) -> float:
-    """Return a percentile of a histogram by powers of 2 (bucket i: 2^i to 2^(i+1)), linear in a bucket; 0 if empty."""
+    """Return a percentile of a histogram by powers of 2, linear within a bucket; 0 if it is empty.
+
+    Bucket i is from 2^i to 2^(i+1).
+    """
     wanted = share * sum(lag_log2_ns)
     below = 0
     for i, frames in enumerate(lag_log2_ns):
@@ -48,10 +52,10 @@ def total(histograms: Iterable[Sequence[int]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Lateness:
-    """Frames that left a link after they were due, wall clock."""
+    """Lateness of frames that left a link after they were due, on the wall clock."""
 
     who: str  # "hosts" or "switches"
-    links: int  # of theirs in a round trip on the network's longest path
+    links: int  # number of their links in a round trip on the network's longest path
     lag_log2_ns: list[int]
     sum_ns: int
 
@@ -112,10 +116,12 @@ def judge(
 ) -> dict[str, Any]:
     """Return the fidelity figures of a run for its summary.
 
-    `least_share` is the sum of the flows' ideal FCTs over the sum of their FCTs; 1 without flows.
+    `least_share` is the sum of the flows' minimum FCTs divided by the sum of their FCTs; 1 without
+    flows.
 
-    If "kept_up" is false, "reasons" says why, and "dilation_to_use" is the dilation at which the machine would have
-    kept up; otherwise it is None. "caveats" are limits of these switches on a machine of any speed.
+    If "kept_up" is false, "reasons" has the reasons, and "dilation_to_use" is the dilation at which
+    the machine would have kept up; otherwise it is None. "caveats" are limits of these switches on
+    a machine of any speed.
     """
     base_rtt_wall_ns = base_rtt_ns * dilation
     late_share = sum(each.links * each.mean_ns for each in lateness) / base_rtt_wall_ns
@@ -125,7 +131,8 @@ def judge(
         "base_rtt_wall_ns": base_rtt_wall_ns,
         "set_up_s": set_up_s,
         "run_s": meter.wall_s,
-        # Of all processors' time: everything that ran; what the hypervisor gave to others; this run's processes.
+        # Shares of all processors' time: everything that ran; time that the hypervisor gave to
+        # others; this run's processes.
         "cpu_busy": meter.busy,
         "cpu_stolen": meter.stolen,
         "cpu_own": meter.cpu_s / (meter.wall_s * (os.cpu_count() or 1)),
@@ -163,15 +170,16 @@ def judge(
 
 
 def _slower(dilation: int, too_late: float) -> int:
-    """Return the dilation at which the machine would keep up: lateness on the wall clock does not depend on it.
+    """Return the dilation at which the machine would keep up.
 
-    `too_late`: how many times the limit.
+    Lateness on the wall clock does not depend on the dilation. `too_late` is the ratio of the
+    lateness to its limit.
     """
     wanted = dilation * _MARGIN * max(too_late, 1.0)
     return rounded_up(min(wanted, _MOST_AT_ONCE * dilation))
 
 
 def rounded_up(value: float) -> int:
-    """Return a whole number of two significant digits that is no less."""
+    """Return the next integer with two significant digits that is not smaller."""
     unit = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / unit) * unit)

@@ -1,4 +1,4 @@
-"""Names of the interfaces of a topology's nodes, which are Mininet's."""
+"""Names of the interfaces of a topology's nodes, in Mininet's form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from topologies import Link, Topology
 from topologies.model import HOST_PORT
 
-_NAME_BYTES = 15  # that the kernel takes
+_NAME_BYTES = 15  # the kernel's limit
 _DIGEST_CHARACTERS = 4
 
 
@@ -20,7 +20,8 @@ def mininet_port(topology: Topology, node: str, port: int) -> int:
 def interface_name(topology: Topology, node: str, port: int) -> str:
     """Return the name of a port's interface: `h0-0-2-eth0`, `tor0-0-eth1`.
 
-    Of a node whose name is too long for the kernel it has the beginning, and a few characters that tell it from others.
+    If the node's name is too long for the kernel, the interface has its beginning and a few
+    characters that make it unique.
     """
     tail = f"-eth{mininet_port(topology, node, port)}"
     if len(node) + len(tail) <= _NAME_BYTES:

@@ -1,4 +1,4 @@
-"""A network namespace for a run of its own: its interfaces collide with nobody's and are gone when it ends."""
+"""Network namespace of a run, whose interfaces collide with no others and vanish at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def private_network() -> Iterator[None]:
-    """Move the calling thread, and what it starts, into a new network namespace.
+    """Move the calling thread and its future children into a new network namespace.
 
     Raises UserError if that is refused.
     """
@@ -56,7 +56,8 @@ def disable_ipv6() -> None:
 def above_others() -> None:
     """Give the calling process priority over everything else on the machine, as far as allowed.
 
-    With a real-time policy it runs as soon as it has something to do; the kernel leaves 5% of the time to all others.
+    With a real-time policy it runs as soon as it is ready; the kernel leaves 5% of the time to all
+    others.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
@@ -66,5 +67,5 @@ def above_others() -> None:
 
 
 def exact_timers() -> None:
-    """Let time-outs of the calling thread end when they are due, not up to 50 us later."""
+    """Let time-outs of the calling thread end on time, not up to 50 us later."""
     _LIBC.prctl(_PR_SET_TIMERSLACK, 1)

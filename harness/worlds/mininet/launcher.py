@@ -1,4 +1,4 @@
-"""Starts the processes of a run, watches them, and ends them."""
+"""Launcher that starts the processes of a run, watches them, and ends them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.worlds.mininet import isolation
 from p4switch import processes
 
 _START_S = 60.0
-_LOOK_S = 1.0  # how often it is looked whether processes go on
+_LOOK_S = 1.0  # interval of checks whether processes are alive
 _LOG_LINES = 6
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
@@ -31,16 +31,15 @@ def _as_child() -> None:
 
 
 class ProcessDiedError(CheckError):
-    """A switch or a host of a run ended before its time, or was stopped."""
+    """A switch or a host of a run ended early or was stopped."""
 
 
 @dataclass
 class Process:
     """Process of a run.
 
-    `kind` is "switch" or "host".
-
-    `status` is its exit status (negative: the signal that ended it), None while it lives.
+    `kind` is "switch" or "host". `status` is its exit status, the negated number of the signal that
+    ended it, or None while it lives.
     """
 
     kind: str
@@ -48,7 +47,7 @@ class Process:
     log: Path
     pid: int = -1
     status: int | None = None
-    popen: subprocess.Popen[bytes] | None = None  # of those that the zygote has not forked
+    popen: subprocess.Popen[bytes] | None = None  # of processes that the zygote has not forked
 
     def signal(self, number: int) -> None:
         if self.status is None and self.pid > 0:
@@ -62,7 +61,7 @@ class Process:
             return False
 
     def obituary(self) -> str:
-        """Return the message to the user after its death."""
+        """Return the message to the user about its death."""
         assert self.status is not None
         how = f"killed by {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
         try:
@@ -76,7 +75,7 @@ class Process:
 class Launcher:
     """Runs processes: built-in switches and hosts, forked from a zygote, and other switches.
 
-    A context manager: nothing that it started outlives it. `folder` gets the logs.
+    It is a context manager, and no process outlives it. `folder` gets the logs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -135,7 +134,7 @@ class Launcher:
         return process
 
     def check(self) -> None:
-        """Raise ProcessDiedError if a process has ended, or is stopped by a SIGSTOP."""
+        """Raise ProcessDiedError if a process has ended, or was stopped by SIGSTOP."""
         while self._connection.poll():
             self._receive(0)
         for process in self.processes.values():
@@ -166,12 +165,12 @@ class Launcher:
 
     @property
     def pid(self) -> int:
-        """The zygote's."""
+        """Process id of the zygote."""
         return self._zygote.pid
 
     @property
     def connection(self) -> Connection:
-        """Readable when a process has ended: call `check` then."""
+        """Connection that is readable when a process has ended: call `check` then."""
         return self._connection
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Ledger of all frames, and every switch's counters, as in a `Recording`."""
+"""Ledger of all frames, and every switch's counters, in the form of a `Recording`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _DROPS = (
     "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_link_loss",
     "drop_hops", "drop_endless",
 )  # fmt: skip
-Port = tuple[str, int, str]  # switch, number, what it leads to
+Port = tuple[str, int, str]  # switch, number, node at the other end
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 
 
 def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
-    """Return the frames that a real network would not have lost, by reason."""
+    """Return the frames, by reason, that the host's kernel lost and a real network would not have lost."""
     ports = [port for switch in counters.values() for port in switch["ports"]]
     return {
         "a switch's receive ring was full": sum(port["rx_ring_full"] for port in ports),
@@ -48,10 +48,10 @@ def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str,
 
 
 def conservation(counters: Counters, reports: Sequence[Finished], counted: Mapping[Kind, int]) -> dict[str, int]:
-    """Return the ledger as `Fabric.conservation`, with what the program has `counted`, and with further reasons.
+    """Return the ledger like `Fabric.conservation`, with the program's counts and further reasons.
 
-    They are drop_in_switch, by a switch that does not report it, and drop_socket, lost between the programs
-    and the kernel.
+    The further reasons are drop_in_switch, by a switch that does not report its drops, and
+    drop_socket, for frames lost between the programs and the kernel.
     """
     ports = [port for switch in counters.values() for port in switch["ports"]]
     entered = sum(report.frames_sent for report in reports)
@@ -65,7 +65,7 @@ def conservation(counters: Counters, reports: Sequence[Finished], counted: Mappi
     drops["drop_link_loss"] += sum(report.frames_lost_at_random for report in reports)
     copied = cloned + multicast
     drops["drop_in_switch"] = 0
-    if any("drop_in_switch" in switch for switch in counters.values()):  # no more is told
+    if any("drop_in_switch" in switch for switch in counters.values()):  # it has no more details
         for pipeline in PIPELINES:
             drops[f"drop_program_{pipeline}"] = lost(counted, pipeline)
         rest = sum(switch["drop_in_switch"] for switch in counters.values())
@@ -97,7 +97,10 @@ def conservation(counters: Counters, reports: Sequence[Finished], counted: Mappi
 
 
 def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
-    """Return, by switch, how many asserts of its program failed, and the first; of switches that report them."""
+    """Return the number of failed asserts of each switch's program, and the first one.
+
+    Only switches that report them are included.
+    """
     return {
         name: (switch["failed_asserts"], switch["failed_assert"])
         for name, switch in counters.items()
@@ -136,7 +139,7 @@ def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
 
 
 def sampled_ports(run: Run, counters: Counters) -> list[Port]:
-    """Return the ports whose queues are sampled, of switches that report them."""
+    """Return the ports of switches that report samples, if their queues are sampled."""
     record, topology = run.scenario.record, run.topology
     if not record.queue_interval_ns:
         return []
@@ -152,7 +155,10 @@ def sampled_ports(run: Run, counters: Counters) -> list[Port]:
 def queue_samples(
     ports: Sequence[Port], counters: Counters, *, interval_ns: int, end_ns: int, epoch_ns: int, dilation: int
 ) -> Series:
-    """Read off the ports' logs, whose times count from `origin_ns`. `epoch_ns`: model time 0."""
+    """Return samples from the ports' logs, whose times count from `origin_ns`.
+
+    `epoch_ns` is model time 0.
+    """
     times = np.arange(0, end_ns + 1, interval_ns, dtype=np.int64) if ports else np.empty(0, np.int64)
     depths = np.zeros((len(times), len(ports)), np.int64)
     logs = {
@@ -166,7 +172,7 @@ def queue_samples(
         if not changed:
             continue
         at = (np.array(changed, np.int64) + (origin_ns - epoch_ns)) // dilation
-        last = np.searchsorted(at, times, side="left") - 1  # the state before anything of that instant
+        last = np.searchsorted(at, times, side="left") - 1  # the state before any event of that instant
         depths[:, column] = np.where(last >= 0, np.array(bytes_, np.int64)[last], 0)
     return Series(DEPTH.name, places(QUEUES, ports), times, depths)
 
@@ -181,7 +187,7 @@ def read_queues(
     epoch_ns: int,
     dilation: int,
 ) -> None:
-    """Read a probe's quantities from the switches' logs, or from their counters at the end."""
+    """Return a probe's quantities from the switches' logs, or from their counters at the end."""
     ports = [port for port in probe.ports(run) if _logs(counters[port[0]])]
     if probe.interval_ns:
         samples = queue_samples(

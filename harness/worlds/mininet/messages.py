@@ -1,6 +1,6 @@
-"""Messages between the run's coordinator and the agents of its hosts, beside those of the session.
+"""Messages between the run's coordinator and its agents, besides those of the session.
 
-Times are of the model unless named wall.
+Times are of the model unless their name has `wall`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from host_agents.config import NicConfig
 class PortChange(NamedTuple):
     """Change of the link at a port of a switch or host from `time_ns` on, in model units.
 
-    `delay_ns` has the latency of the switch at the other end. What is lost at random follows from `seed`.
+    `delay_ns` includes the latency of the switch at the other end. Random losses follow from
+    `seed`.
     """
 
     time_ns: int
@@ -29,12 +30,13 @@ class PortChange(NamedTuple):
     seed: int
 
 
-# To an agent, in this order: Configure, Verify, Start, any number of the session's Connect and Post, Freeze, Report.
+# Messages to an agent, in this order: Configure, Verify, Start, any number of the session's Connect
+# and Post, Freeze, Report.
 
 
 @dataclass(frozen=True)
 class Configure:
-    """Makes the NIC and opens the socket. Answered by Done."""
+    """Request to make the NIC and open the socket; the answer is Done."""
 
     nic: NicConfig
     extensions: list[str]  # Python files to load first
@@ -43,7 +45,7 @@ class Configure:
     lb: str
     lb_parameters: dict[str, Any]
     interface: str
-    rate_bps: int  # of the host's link, as are the next two
+    rate_bps: int  # of the host's link, like the next two
     delay_ns: int
     framing_bytes: int
     dilation: int
@@ -52,13 +54,14 @@ class Configure:
     columns: tuple[Column, ...]  # of flows
     capture: bool
     changes: list[PortChange]
-    # What the scenario's groups send with: name, protocol, its parameters, load balancer, its parameters.
+    # Protocols of the scenario's groups: name, protocol, its parameters, load balancer, its
+    # parameters.
     senders: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Verify:
-    """A frame to each of these hosts, and one from each. Answered by Verified."""
+    """Request to send a frame to each of these hosts and to expect one from each; answered by Verified."""
 
     addresses: list[str]
     timeout_s: float
@@ -66,27 +69,27 @@ class Verify:
 
 @dataclass(frozen=True)
 class Start:
-    """Model time 0 is `epoch_wall_ns` of CLOCK_MONOTONIC."""
+    """Request to start: model time 0 is `epoch_wall_ns` of CLOCK_MONOTONIC."""
 
     epoch_wall_ns: int
 
 
 @dataclass(frozen=True)
 class Freeze:
-    """The NIC is done. What it has sent may still arrive."""
+    """Request to silence the NIC; frames that it has sent may still arrive."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Request for a Finished; switches have ended."""
+    """Request for a Finished, after the switches have ended."""
 
 
-# From an agent, beside the session's Events.
+# Messages from an agent, besides the session's events.
 
 
 @dataclass(frozen=True)
 class Done:
-    """The last request has been carried out."""
+    """Answer that the last request has been carried out."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class Verified:
-    """`missing`: the addresses of the hosts from which nothing came."""
+    """Answer with the addresses of `missing` hosts, from which no frame arrived."""
 
     missing: list[str]
 
@@ -112,11 +115,11 @@ class Finished:
     arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
     readings: dict[str, list[tuple[int, Values]]]  # (time, row) by probe
     nic: dict[str, int]
-    frames_sent: int  # into the link, PFC frames never
-    frames_unsent: int  # of those, the ones that have not reached its end
-    frames_lost: int  # of those, the ones that the link lost when it was down
-    frames_lost_at_random: int  # of those, the ones that the link lost while it was up
-    frames_received: int  # PFC frames apart
+    frames_sent: int  # frames put on the link, without PFC frames
+    frames_unsent: int  # those that have not reached its end
+    frames_lost: int  # those that the link lost when it was down
+    frames_lost_at_random: int  # those that the link lost while it was up
+    frames_received: int  # without PFC frames
     pauses_received: int
     send_failed: int
     socket_full: int

@@ -35,28 +35,32 @@ _ETHERNET_MTU = 1500
 
 
 class _Cli(CLI):  # type: ignore[misc]  # Mininet has no types
-    """Mininet's prompt, to which a node's name may have hyphens."""
+    """Mininet's prompt, with support for hyphens in names of nodes."""
 
     identchars = f"{CLI.identchars}-"
 
 
 class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
-    """A host whose interface has no address: the kernel answers nothing, and its agent has every frame to itself."""
+    """Host whose interface has no address.
+
+    So the kernel answers nothing, and the agent has all frames to itself.
+    """
 
     def __init__(self, name: str, **params: Any) -> None:
         with shells.made_whole(self):
             super().__init__(name, **params)
-            # Before there is an interface: the kernel's own frames have no place in an experiment.
+            # This comes before there is an interface, because the kernel's own frames would disturb
+            # an experiment.
             self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
 
 
 class RawLink(Link):  # type: ignore[misc]  # Mininet has no types
-    """A veth pair without a queueing discipline, made with one command and set up with one at each end."""
+    """Veth pair without a queueing discipline, made with one command and set up with one at each end."""
 
 
 @dataclass(frozen=True)
 class Dilated:
-    """Model units in wall-clock time."""
+    """Conversion of model units to wall-clock units."""
 
     factor: int
 
@@ -68,7 +72,7 @@ class Dilated:
 
 
 def trimming(run: Run) -> dict[str, dict[int, Trimming]]:
-    """Return what the traffic managers have to trim, by switch and port."""
+    """Return the trimming of the traffic managers, by switch and port."""
     settings = run.controller_settings()
     return {
         switch.name: run.program_parameters.trimming_ports(switch_view(run.topology, switch, settings))
@@ -89,7 +93,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             number: PortPlan(
                 interface_name(topology, switch.name, number),
                 dilated.rate_bps(there.rate_bps),
-                # A switch's latency is as good as a longer link to it.
+                # A switch's latency is modelled as a longer link to it.
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
                 xoff_bytes(run, switch.name, there),
                 headroom_bytes(run, switch.name, there) if scenario.switch.pfc.enabled else 0,
@@ -115,7 +119,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
 
 
 def _sample_interval_ns(run: Run) -> int:
-    """Return the shortest interval of queue samples; 0: never."""
+    """Return the shortest interval of queue samples; 0 if there are none."""
     intervals = [run.scenario.record.queue_interval_ns]
     intervals += [probe.interval_ns for probe in run.probes if isinstance(probe, QueueProbe)]
     return min((interval for interval in intervals if interval), default=0)
@@ -124,12 +128,12 @@ def _sample_interval_ns(run: Run) -> int:
 def port_changes(run: Run) -> dict[str, list[PortChange]]:
     """Return the changes of links for each switch and host, by name, in order of time.
 
-    What links lose at random is among that from time 0 on: before, the network is tried.
+    Random losses begin at time 0, because the network is verified before.
     """
     topology = run.topology
     latency_ns = dict.fromkeys(topology.switch_by_name, run.scenario.switch.latency_ns)
     changes: dict[str, list[PortChange]] = defaultdict(list)
-    state: dict[tuple[int, int], LinkChange] = {}  # of a link's directions
+    state: dict[tuple[int, int], LinkChange] = {}  # by link and direction
     lossy = [LinkChange(0, number) for number, link in enumerate(topology.links) if link.loss]
     for change in (*lossy, *run.link_changes()):
         number = change.link
@@ -143,7 +147,7 @@ def port_changes(run: Run) -> dict[str, list[PortChange]]:
                 changed.pop("rate_bps", None)
             now = state[number, direction] = replace(before, **changed)
             up, rate_bps = now.up is not False, now.rate_bps or link.rate_bps
-            # A switch's latency is as good as a longer link to it.
+            # A switch's latency is modelled as a longer link to it.
             delay_ns = (link.delay_ns if now.delay_ns is None else now.delay_ns) + latency_ns.get(peer, 0)
             seed = (run.seed << 32) + 2 * number + direction
             if now != replace(before, time_ns=now.time_ns, direction=now.direction) or not change.time_ns:
@@ -152,10 +156,10 @@ def port_changes(run: Run) -> dict[str, list[PortChange]]:
 
 
 class Network:
-    """The nodes and links of a run. Built in the calling thread's network namespace."""
+    """Nodes and links of a run, built in the calling thread's network namespace."""
 
     def __init__(self, run: Run, plans: dict[str, SwitchPlan], cls: type[PlannedSwitch], launcher: Launcher) -> None:
-        Mininet.inited = True  # or it would change limits of the whole system
+        Mininet.inited = True  # otherwise it would change limits of the whole system
         self._net = Mininet(topo=None, switch=cls, host=RawHost, controller=None, link=RawLink, build=False)
         self.hosts: dict[str, Any] = {}
         self.switches: dict[str, PlannedSwitch] = {}
@@ -184,7 +188,7 @@ class Network:
         )
 
     def start_switches(self) -> None:
-        """Start every switch process; none may answer yet."""
+        """Start every switch process, without waiting until it answers."""
         for switch in self.switches.values():
             switch.start(())
 
@@ -192,7 +196,7 @@ class Network:
         return interface_name(self._topology, name, HOST_PORT)
 
     def prompt(self) -> None:
-        """Open Mininet's own prompt at the network; returns when the user leaves it."""
+        """Open Mininet's own prompt at the network; return when the user leaves it."""
         _Cli(self._net, stdin=sys.stdin)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
@@ -207,7 +211,10 @@ class Network:
 
 
 def _interface(mtu: int) -> type[Any]:
-    """Return a class of interfaces that are up, and carry frames of `mtu` bytes after the Ethernet header unchanged."""
+    """Return a class of interfaces that are up and forward frames unchanged.
+
+    Frames may have `mtu` bytes after the Ethernet header.
+    """
 
     class _Interface(Intf):  # type: ignore[misc]  # Mininet has no types
         def config(self, **_params: Any) -> dict[str, Any]:

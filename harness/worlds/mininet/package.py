@@ -1,4 +1,7 @@
-"""The distribution's Mininet package, which is not on PyPI: makes `import mininet` work in a virtual environment."""
+"""Distribution's Mininet package, which is not on PyPI.
+
+The module makes `import mininet` work in a virtual environment.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from types import ModuleType
 
 from p4switch.errors import UserError
 
-_FOLDER = "/usr/lib/python3/dist-packages"  # Debian's and Ubuntu's packages are there
+_FOLDER = "/usr/lib/python3/dist-packages"  # of packages from Debian and Ubuntu
 _TOOLS = {"mnexec": "mininet", "ip": "iproute2", "unshare": "util-linux"}
 _PATIENCE_S = 10
 
 
 class _Finder:
-    """Finds the package `mininet`, and nothing else, among the distribution's Python packages."""
+    """Finder of the package `mininet`, and no other, among the distribution's Python packages."""
 
     @staticmethod
     def find_spec(
@@ -29,7 +32,7 @@ class _Finder:
 
 
 def missing() -> str | None:
-    """Return why the Mininet world cannot be used here, and a remedy, in one line; None: it can."""
+    """Return why the Mininet world cannot be used, and a remedy, in one line; None if it can."""
     if not sys.platform.startswith("linux"):
         return "the Mininet world needs Linux; use --world virtual here"
     if os.geteuid():
@@ -49,7 +52,7 @@ def missing() -> str | None:
 
 
 def _refusal() -> str:
-    """Return why a veth pair in a network namespace is refused; empty: it is not."""
+    """Return why a veth pair in a network namespace is refused; empty if it is not."""
     command = ["unshare", "--net", "ip", "link", "add", "name", "veth0", "type", "veth", "peer", "name", "veth1"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)

@@ -1,4 +1,4 @@
-"""A raw socket (AF_PACKET) on a host's interface."""
+"""Raw socket (AF_PACKET) on a host's interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _PAUSE_TYPE = b"\x88\x08"
 
 
 class RawPort:
-    """Frames whole, without FCS. Times are CLOCK_MONOTONIC, in ns."""
+    """Port for whole frames, without FCS.
+
+    Times are CLOCK_MONOTONIC, in ns.
+    """
 
     def __init__(self, interface: str) -> None:
         """Open the interface.
@@ -27,7 +30,7 @@ class RawPort:
         """
         self.frames_sent = 0
         self.send_failed = 0
-        self.frames_received = 0  # PFC frames apart
+        self.frames_received = 0  # without PFC frames
         self.pauses_received = 0
         self._dropped = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -42,7 +45,7 @@ class RawPort:
         return self._socket.fileno()
 
     def send(self, frame: bytes) -> None:
-        """Send a frame; one for which the kernel has no room is lost, and counted."""
+        """Send a frame; if the kernel has no room for it, it is lost and counted."""
         self.frames_sent += 1
         try:
             self._socket.send(frame)
@@ -50,8 +53,8 @@ class RawPort:
             self.send_failed += 1
 
     def receive(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (arrival, frame) of all that has arrived."""
-        # The kernel stamps frames with the other clock, which somebody may set.
+        """Yield (arrival, frame) of all frames that have arrived."""
+        # The kernel's timestamps are from CLOCK_REALTIME, which can be set, so they are converted.
         offset = time.time_ns() - time.monotonic_ns()
         while True:
             try:
@@ -66,7 +69,7 @@ class RawPort:
             yield seconds * 1_000_000_000 + ns - offset, frame
 
     def dropped(self) -> int:
-        """Return the number of frames so far that found the socket's buffer full."""
+        """Return the number of frames so far that were dropped at a full socket buffer."""
         statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size)
-        self._dropped += _STATISTICS.unpack(statistics)[1]  # the kernel starts anew at each reading
+        self._dropped += _STATISTICS.unpack(statistics)[1]  # the kernel resets it at each reading
         return self._dropped

@@ -1,4 +1,4 @@
-"""The scenario's probes in this world: switches are read over gRPC while the run goes on, hosts read themselves."""
+"""Probes in the Mininet world: switches are read over gRPC during the run, hosts read themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from p4switch.p4runtime.client import GrpcClient
 
 
 def require(probes: Sequence[Probe]) -> None:
-    """Raise UserError for a probe that only the virtual world has."""
+    """Raise UserError for a probe that only the virtual world supports."""
     for probe in probes:
         if not isinstance(probe, QueueProbe):
             continue
@@ -30,7 +30,10 @@ def require(probes: Sequence[Probe]) -> None:
 
 
 class SwitchReader:
-    """Reader of the run's probes at switches, given by name and address, and of the program's counts."""
+    """Reader of the run's probes at switches and of the program's counts.
+
+    Switches are given by name and address.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class SwitchReader:
     ) -> None:
         """Prepare the reader; addresses come with device ids.
 
-        `has_registers`: these switches have them in their P4Runtime.
+        `has_registers` means that these switches support registers in P4Runtime.
         """
         self._run = run
         self._readings = readings
@@ -54,18 +57,21 @@ class SwitchReader:
         self._over_time = [probe for probe in probes if probe.interval_ns]
         of_all = bool(self._accounts or self._residual)
         wanted = [name for name in addresses if of_all or any(probe.covers(name) for probe in probes)]
-        # To read, one does not have to be the primary controller.
+        # Reading does not require to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
         self._thread = SwitchThread(self._clients)
         self.stop, self.close = self._thread.stop, self._thread.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
-        """Start reading at the intended model times, or as soon as possible after; the actual times are noted."""
+        """Start reading at the intended model times, or as soon as possible after them.
+
+        The actual times are noted.
+        """
         if self._over_time:
             self._thread.start("probes", partial(self._read_on, epoch_ns, dilation))
 
     def read_last(self, end_ns: int) -> None:
-        """Read what is to be read at the end of the run, when nothing is under way.
+        """Read the probes that are read at the end of the run, when the network is empty.
 
         Raises UserError.
         """
@@ -80,9 +86,9 @@ class SwitchReader:
         return program_ledger.count(map(program_state.ByP4Runtime, self._clients.values()), self._accounts)
 
     def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
-        """Return the flow state left in registers, read every `wait_s` until it is gone or `patience_s` are over.
+        """Return the flow state left in registers, read every `wait_s` until it is gone or `patience_s` have passed.
 
-        None where that cannot be known. Raises UserError.
+        None if that cannot be known. Raises UserError.
         """
         if not self._residual:
             return None

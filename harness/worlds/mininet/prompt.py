@@ -1,7 +1,8 @@
-"""The moment of a run at which Mininet's own prompt opens: before model time, after it, or in the midst of it.
+"""Moment of a run at which Mininet's own prompt opens: before it, during it, or after it.
 
-Switches and hosts keep to the wall clock, which nobody can stop. So model time goes on while a prompt in the midst is
-open: what is under way is no later than without it, and who looks twice sees two moments.
+Switches and hosts run by the wall clock, which cannot be stopped. So model time continues while a
+prompt is open during a run. The run is not delayed, and two commands at the prompt see two
+different moments.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Prompt: TypeAlias = Edge | int
 
 
 def moment(text: str) -> Prompt:
-    """Return the moment that an option names. Raises UserError for what is none."""
+    """Return the moment that an option names. Raises UserError for an invalid one."""
     if text in get_args(Edge):
         return cast(Edge, text)
     try:
@@ -29,10 +30,11 @@ def moment(text: str) -> Prompt:
 
 
 def while_running(run: Callable[[], str], wait_s: float, open_prompt: Callable[[bool], object]) -> str:
-    """Carry out `run` in a thread of its own, and open the prompt in this one after `wait_s`; return what `run` does.
+    """Execute `run` in another thread, and open the prompt in this one after `wait_s`.
 
-    A prompt is the main thread's, as signals are. `open_prompt` hears whether the run was over by then. Whoever ends
-    this early ends the run, too, which this does not wait for.
+    Returns the result of `run`. The prompt and signals need the main thread. `open_prompt` is told
+    whether the run had ended by then. Ending the prompt early ends the run, for which this does not
+    wait.
     """
     pool = ThreadPoolExecutor(1, "run")
     try:

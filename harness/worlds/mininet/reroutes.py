@@ -1,4 +1,4 @@
-"""The controller's new routes in this world: written over P4Runtime at their time, while the run goes on."""
+"""The controller's new routes in the Mininet world, written over P4Runtime during the run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from p4switch.p4runtime.errors import P4RuntimeError
 
 
 class Rerouter:
-    """Writes the routes that a run's events ask for into switches, given by name and address."""
+    """Writer of new routes after a run's events into switches, given by name and address."""
 
     def __init__(self, run: Run, addresses: Mapping[str, tuple[str, int]], rerouting: Rerouting) -> None:
-        """Prepare all updates before time counts; addresses come with device ids."""
+        """Prepare all updates before the run; addresses come with device ids."""
         self._changes = [
             (
                 change.time_ns,
@@ -35,7 +35,7 @@ class Rerouter:
         self.stop, self.close = self._thread.stop, self._thread.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
-        """Begin with model time 0 at `epoch_ns` of CLOCK_MONOTONIC. Raises UserError."""
+        """Start with model time 0 at `epoch_ns` of CLOCK_MONOTONIC. Raises UserError."""
         if not self._changes:
             return
         for client in self._clients.values():

@@ -11,7 +11,7 @@ from typing import Any
 def made_whole(node: Any) -> Iterator[None]:
     """End a node's shell if the block, which makes the node, fails by an error or a signal.
 
-    Nobody else would: Mininet knows of a node only once it is complete.
+    Nothing else would end it, because Mininet does not know the node before it is complete.
     """
     try:
         yield

@@ -3,8 +3,8 @@
     /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
     /run/p4cc/<id>/*               logs, sockets, settings of its processes
 
-A folder begins as `.<id>` and gets its name when its state is there. <id> begins with the number of the process that
-carries the run out.
+A folder is created as `.<id>` and renamed when its state is complete. <id> begins with the id of
+the process that makes the run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _NAME = re.compile(r"\.?(\d+)-[a-z0-9_]{8}")
 
 
 def root() -> Path:
-    """Return the folder of the runs' folders."""
+    """Return the folder that contains the runs' folders."""
     return Path(os.environ.get("P4CC_RUN") or "/run/p4cc")
 
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A process, told from a later one with the same number by when it was started."""
+    """Identity of a process: its number and start time, since numbers are reused."""
 
     pid: int
     started: float
@@ -49,7 +49,7 @@ class ProcessId:
         return cls(pid, psutil.Process(pid).create_time())
 
     def find(self) -> psutil.Process | None:
-        """Return the process; None: it has ended, though its parent may not have noticed."""
+        """Return the process; None if it has ended, even if its parent has not noticed."""
         try:
             process = psutil.Process(self.pid)
             living = process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE
@@ -62,7 +62,7 @@ class ProcessId:
 class State:
     """State of one run.
 
-    `owner` is the process that makes it; the others end with it, unless something goes wrong.
+    `owner` is the process that makes the run; the others normally end with it.
     """
 
     scenario: str
@@ -72,7 +72,7 @@ class State:
 
 
 class RunFolder:
-    """The folder of a run of this process's. A context manager; the folder is gone afterwards."""
+    """Folder of a run of this process, as a context manager that removes it at the end."""
 
     def __init__(self, scenario: str) -> None:
         try:
@@ -109,7 +109,7 @@ class RunFolder:
 
 
 def runs() -> Iterator[tuple[Path, State]]:
-    """Yield all runs of this user that left a trace, whether their owner lives or not."""
+    """Yield all runs of this user that have left a folder, whether their owner is alive or not."""
     for path in sorted(root().glob(f"*/{_STATE}")):
         if not _NAME.fullmatch(path.parent.name) or not _own(path.parent):
             continue
@@ -129,7 +129,7 @@ def runs() -> Iterator[tuple[Path, State]]:
 def find_switch(name: str) -> tuple[str, int]:
     """Return (address, device id) of a switch of a running network.
 
-    Raises UserError if there is none, or several.
+    Raises UserError if there is none, or if there are several.
     """
     living = [(path, state) for path, state in runs() if state.owner.find() is not None]
     matches = [(path, state.switches[name]) for path, state in living if name in state.switches]
@@ -144,7 +144,7 @@ def find_switch(name: str) -> tuple[str, int]:
 
 
 def clean() -> list[str]:
-    """End what is left of runs whose owner is gone, remove their folders, and return a description."""
+    """End the remaining processes of runs without an owner, remove their folders, and return a description."""
     done = []
     for path, state in runs():
         if state.owner.find() is not None:

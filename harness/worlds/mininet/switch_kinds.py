@@ -10,7 +10,7 @@ from p4switch.errors import lookup
 def switch_class(name: str) -> type[PlannedSwitch]:
     """Return the class that `--switch` names.
 
-    Raises UserError for an unknown one, and for one that cannot be used.
+    Raises UserError for an unknown class, and for one that cannot be used.
     """
     cls: type[PlannedSwitch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
     cls.require()

@@ -1,4 +1,4 @@
-"""A thread beside a run that speaks with switches at model times."""
+"""Thread beside a run that communicates with switches at given model times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from p4switch.p4runtime.client import GrpcClient
 
 
 class SwitchThread:
-    """Thread that uses these clients of switches until it is stopped; what it fails by is raised then."""
+    """Thread that uses these clients of switches until it is stopped.
+
+    An exception in the thread is raised at that time.
+    """
 
     def __init__(self, clients: Mapping[str, GrpcClient]) -> None:
         self._clients = clients
@@ -25,7 +28,7 @@ class SwitchThread:
         return self._ended.is_set()
 
     def start(self, name: str, work: Callable[[], UserError | None]) -> None:
-        """Start the work, which returns why it has failed."""
+        """Start the work, which returns the reason of a failure."""
 
         def carry_out() -> None:
             self._failure = work()
@@ -38,7 +41,7 @@ class SwitchThread:
         return self._ended.wait(max(wall_ns - time.monotonic_ns(), 0) * 1e-9)
 
     def stop(self) -> None:
-        """End the thread after the flows. Raises UserError if a switch has refused something."""
+        """End the thread after the flows. Raises UserError if a switch has refused a request."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -46,9 +49,9 @@ class SwitchThread:
             raise self._failure
 
     def close(self) -> None:
-        """End the thread and its clients, whatever has happened."""
+        """End the thread and its clients, even after an error."""
         self._ended.set()
         for client in self._clients.values():
-            client.close()  # a switch may not answer any more
+            client.close()  # a switch may no longer answer
         if self._thread is not None:
             self._thread.join()

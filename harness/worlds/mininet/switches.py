@@ -1,4 +1,7 @@
-"""P4 switches as Mininet nodes. A subclass is one executable; `BuiltinSwitch` is `p4cc switch`."""
+"""P4 switches as Mininet nodes.
+
+A subclass is an executable; `BuiltinSwitch` is `p4cc switch`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
 from p4switch.traffic.settings import Trimming, dscp_classes
 
-_LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
+_LOGS_A_SAMPLE = 8  # log entries of queue depths for each sample, so that samples can be taken from the log
 
 package.require()
 from mininet.node import Switch  # noqa: E402
@@ -27,12 +30,12 @@ from mininet.node import Switch  # noqa: E402
 
 @dataclass(frozen=True)
 class PortPlan:
-    """A port's link, in wall-clock units: what is sent takes its time at `rate_bps`, then `delay_ns`."""
+    """Link of a port in wall-clock units: serialization at `rate_bps`, then `delay_ns`."""
 
     interface: str
     rate_bps: int
     delay_ns: int
-    xoff_bytes: int | None  # of a lossless priority; None: a share of what is free, or no limit
+    xoff_bytes: int | None  # of a lossless priority; None: a share of the free buffer, or no limit
     headroom_bytes: int  # of a lossless priority; 0 without PFC
     framing_bytes: int
     trimming: Trimming | None = None
@@ -50,16 +53,16 @@ class SwitchPlan:
     settings: SwitchSettings
     framing_bytes: int
     lossless_priorities: tuple[int, ...]
-    packet_bytes: int  # of most of what it carries
+    packet_bytes: int  # most frequent packet length
     seed: int
-    dilation: int  # wall-clock ns that are one of model time
+    dilation: int  # wall-clock ns for one of model time
     origin_ns: int  # CLOCK_MONOTONIC at which all clocks start
-    sample_interval_ns: int  # of the queues, in model time; 0: no samples
+    sample_interval_ns: int  # between queue samples, in model time; 0: no samples
     folder: Path  # for the process's files
 
 
 class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
-    """A switch process of a run, as its `SwitchPlan` says, with a P4Runtime server at `address`.
+    """Switch process of a run, configured by its `SwitchPlan`, with a P4Runtime server at `address`.
 
     Its ports are interfaces of the run's own namespace.
     """
@@ -71,14 +74,14 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         self.launcher = launcher
         self.process: Process | None = None
 
-    # What an executable has to say
+    # Methods of each executable
 
     packets_per_s_of_link: int | None = None
     """Packets a second that limit the speed of a run; None: only lateness limits it."""
 
     @classmethod
     def require(cls) -> None:
-        """Raise UserError if it cannot be used."""
+        """Raise UserError if the executable cannot be used."""
 
     @abstractmethod
     def launch(self) -> Process:
@@ -95,7 +98,7 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         return plan.settings.cell_bytes
 
     def configure(self) -> None:
-        """Set what P4Runtime has no words for, once the program is in place."""
+        """Set the properties that P4Runtime cannot set, once the program is installed."""
 
     architecture: str | None = None
     """Name of the only architecture whose programs it runs; None: it runs those of all."""
@@ -110,18 +113,18 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
     """True if `schedule` is implemented."""
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
-        """Schedule changes of the links at its ports, at model times from `epoch_ns` (CLOCK_MONOTONIC)."""
+        """Schedule changes of the links at its ports, at model times from `epoch_ns` on (CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
     counts_meanwhile = False
     """True if `count` and `counted_so_far` are implemented."""
 
     def count(self) -> None:
-        """Have the process write its counters so far."""
+        """Make the process write its current counters."""
         raise NotImplementedError
 
     def counted_so_far(self) -> Mapping[str, Any] | None:
-        """Return the statistics that it wrote at the last request; None: nothing yet."""
+        """Return the statistics that it wrote at the last request; None if there are none yet."""
         raise NotImplementedError
 
     @abstractmethod
@@ -132,7 +135,7 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         """Return the caveats of a run with this switch."""
         return []
 
-    # Common
+    # Common methods
 
     @property
     def address(self) -> str:

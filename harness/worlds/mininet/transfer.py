@@ -1,6 +1,6 @@
-"""RDMA between Linux hosts of a network that is up: an agent in each host's namespace, and one run of their flows.
+"""RDMA between Linux hosts of a running network: an agent in each host's namespace, and one run.
 
-What is measured is what the machine gives: time is the wall clock's, and links are not emulated.
+The results measure the machine: time is wall-clock time, and links are not emulated.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from host_agents.errors import HostError
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
 
-_LEAD_S = 0.2  # between the word to start and time 0
+_LEAD_S = 0.2  # between the start message and time 0
 _LATEST_NS = 1 << 60
 
 
 class Transfer(NamedTuple):
-    """A message from one host to another, by name; `start_ns` after the agents are ready."""
+    """Message from one host to another, by name, `start_ns` after the agents are ready."""
 
     source: str
     destination: str
@@ -43,7 +43,7 @@ class Transfer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Place of an agent: a host's address, its interface, and a process in its network namespace."""
+    """Location of an agent: a host's address, its interface, and a process in its network namespace."""
 
     address: str
     interface: str
@@ -61,10 +61,10 @@ def carry_out(
     timeout_s: float,
     **nic: Any,
 ) -> pd.DataFrame:
-    """Make the transfers and return a row for each, in order: times in ns, counters of its queue pair.
+    """Make the transfers and return a row for each, in order, with times in ns and queue pair counters.
 
-    `nic` are fields of NicConfig. Raises UserError for what does not fit, before anything is started, and CheckError
-    when a transfer is not done after `timeout_s`.
+    `nic` are fields of NicConfig. Raises UserError for contradictory arguments before anything is
+    started, and CheckError if a transfer is not done after `timeout_s`.
     """
     _check(transfers, places)
     known = [field.name for field in dataclasses.fields(NicConfig)]

@@ -12,7 +12,7 @@ from harness.plan.run import Run
 from harness.worlds.mininet.switches import PlannedSwitch
 
 _EVERY_S = 1.0
-_MONOTONIC = "monotonic_ns"  # when a switch wrote its statistics
+_MONOTONIC = "monotonic_ns"  # time at which a switch wrote its statistics
 
 
 class Watcher(Protocol):
@@ -37,9 +37,10 @@ def watched(
     records: Sequence[FlowRecord],
     progress: Progress | None,
 ) -> Callable[[float, int, int, int], None]:
-    """Return `progress` extended: it asks switches once a second, and passes on their answers with their times.
+    """Return an extended `progress` that queries switches once a second and passes their answers on.
 
-    Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are asked again once all have answered.
+    Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are queried again once all have
+    answered.
     """
     asked_ns, next_s = -1, 0.0
 

@@ -1,4 +1,4 @@
-"""The Mininet world: a run on real frames, from network to recording."""
+"""Mininet world: a run on real frames, from the network to the recording."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch
 
-_CONTROLLERS = 4  # switches that are programmed at a time
-_START_S = 60.0  # for all switch processes to listen
-_LEAD_S = 0.5  # between the word to start and model time 0
-_DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
-_END_RTTS = 100  # how long hosts may still tell switches of their flows' ends
+_CONTROLLERS = 4  # number of switches that are programmed at a time
+_START_S = 60.0  # time for all switch processes to listen
+_LEAD_S = 0.5  # between the start message and model time 0
+_DRAIN_RTTS = 2  # time in which frames may still arrive when all flows are done
+_END_RTTS = 100  # time in which hosts may still report the ends of their flows to switches
 _VERIFY_S = 10.0
 _ATTEMPTS = 2
 _SIGNALS = (*interruption.ENDING, interruption.AGAIN)
@@ -59,7 +59,7 @@ _SIGNALS = (*interruption.ENDING, interruption.AGAIN)
 class MininetWorld:
     """Mininet world of one run, which is built and then `run` once.
 
-    Raises UserError for what this world does not have.
+    Raises UserError for features that this world does not have.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class MininetWorld:
     ) -> None:
         """Prepare the world.
 
-        `dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did
-        not.
-
-        `prompt`: when Mininet's own prompt opens: before model time begins, at a moment of it, or after it has ended.
+        `dilation` is the wall-clock time of a unit of model time. None chooses one that suits the
+        machine, and a larger one if the machine did not keep up. `prompt` is the moment at which
+        Mininet's own prompt opens: before model time begins, at a time of it, or after it has
+        ended.
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
@@ -109,7 +109,7 @@ class MininetWorld:
         self._capture = capture
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
-        self._counted: Mapping[Kind, int] = {}  # by the program, by name
+        self._counted: Mapping[Kind, int] = {}  # counts of the program, by name
         self._residue: dict[str, int] | None = None
         self._ended_ns = 0  # CLOCK_MONOTONIC
 
@@ -123,10 +123,10 @@ class MininetWorld:
             )
 
     def run(self, progress: Progress | None = None) -> Recording:
-        """Bring the network up, run, take it down; again with time going slower where the machine did not keep up.
+        """Build the network, run, and remove it; repeat more slowly if the machine did not keep up.
 
-        The run is compared with the virtual world's, unless the times of its switches say nothing.
-        Raises CheckError (also ProcessDiedError) if that fails.
+        The run is compared with that of the virtual world, unless the times of its switches are not
+        meaningful. Raises CheckError (also ProcessDiedError) if that fails.
         """
         given_up: list[int] = []
         while True:
@@ -134,7 +134,7 @@ class MininetWorld:
             figures = recording.fidelity
             assert figures is not None
             figures["given_up"] = given_up
-            # Where there are caveats, slower makes it no better.
+            # If there are caveats, a larger dilation does not help.
             enough = figures["kept_up"] or figures["caveats"] or recording.ended == "wall limit"
             if enough or len(given_up) + 1 == self._attempts:
                 break
@@ -151,7 +151,7 @@ class MininetWorld:
             stack.enter_context(_signals_restored())
             stack.enter_context(private_network())
             launcher = stack.enter_context(Launcher(folder.path))
-            stack.callback(_ignore_signals)  # the first thing to happen at the end, whatever the reason
+            stack.callback(_ignore_signals)  # first action at the end, for whatever reason
             return self._inside(folder, launcher, began, progress, stack)
 
     def _inside(
@@ -163,7 +163,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.build, compiler=self._compiler)  # what switches will load is in the cache
+        program = pipeline(run.build, compiler=self._compiler)  # puts into the cache what the switches will load
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
@@ -186,12 +186,12 @@ class MininetWorld:
         pids = [launcher.pid, *(shell.pid for shell in shells.values()), *launcher.pids()]
         folder.record(pids, addresses)
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
-        if not run.scenario.switch.loss:  # or a frame that does not arrive says nothing
+        if not run.scenario.switch.loss:  # otherwise a missing frame proves nothing
             coordinator.verify(run.topology, _VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
         if self._prompt == "start":
             net.prompt()
-        before = _counted(net.switches, launcher)  # what hosts exchanged to verify it is not of the run
+        before = _counted(net.switches, launcher)  # frames for the verification do not belong to the run
 
         self._readings = Readings()
         reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
@@ -233,7 +233,7 @@ class MininetWorld:
         return self._recording(coordinator, counters, before, list(caveats), ended, epoch_ns, meter, set_up_s)
 
     def _go(self, coordinate: Callable[[], str], net: Network, epoch_ns: int) -> str:
-        """Return how the run has ended; model time goes on while the prompt is open in its midst."""
+        """Return how the run has ended; model time continues while a prompt is open during the run."""
         if not isinstance(self._prompt, int):
             return coordinate()
 
@@ -246,12 +246,13 @@ class MininetWorld:
         wait_s = (epoch_ns + self._prompt * self.dilation - time.monotonic_ns()) / 1e9
         return while_running(coordinate, wait_s, open_prompt)
 
-    # Setting up
+    # Set-up
 
     def _epoch_ns(self, plans: dict[str, SwitchPlan]) -> int:
-        """Return model time 0: soon, and at a multiple of the program's common period on the switches' clock.
+        """Return model time 0: in the near future, at a multiple of the program's common period.
 
-        BMv2 has no such clock: it counts from when its process started.
+        The period is that of the switches' clock. BMv2 has no such clock: it counts from the start
+        of its process.
         """
         soon_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
         step_ns = self.run_plan.program_parameters.common_period_ns * self.dilation
@@ -326,10 +327,12 @@ class MininetWorld:
                 future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for client in clients:  # one may be waiting for a switch that does not answer, and Python for it to end
+            # A client may be waiting for a switch that does not answer, and would keep Python from
+            # ending.
+            for client in clients:
                 client.close()
 
-    # Afterwards
+    # After the run
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
         """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
@@ -432,7 +435,7 @@ class MininetWorld:
 
 
 def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledger.Counters:
-    """Return the counts so far of the switches that report them."""
+    """Return the current counts of the switches that report them."""
     asked_ns = time.monotonic_ns()
     telling = {name: switch for name, switch in switches.items() if switch.counts_meanwhile}
     for switch in telling.values():
@@ -451,7 +454,7 @@ def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledge
 def _lateness(
     run: Run, counters: ledger.Counters, before: ledger.Counters, reports: list[Finished]
 ) -> list[fidelity.Lateness]:
-    """Return how late the frames of all hosts were, and of switches since they had counted `before`."""
+    """Return the lateness of all hosts' frames, and of switches' frames since the counts `before`."""
     switches = len(run.base_rtts_ns) - 1  # on the longest path
     hosts = [(report.lag_log2_ns, report.lag_sum_ns) for report in reports]
     of_hosts = fidelity.total(lags for lags, _ in hosts), sum(lag_ns for _, lag_ns in hosts)
@@ -475,7 +478,7 @@ def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:
         for time_ns, number, total in report.arrivals
         if (host, number) in ends
     )
-    latest: dict[tuple[int, int], int] = {}  # by host and connection: it says nothing when nothing has come
+    latest: dict[tuple[int, int], int] = {}  # by host and connection; connections without arrivals report nothing
     together: dict[int, int] = {}  # by connection
     arrived: dict[tuple[int, int], int] = {}
     for time_ns, number, host, total in arrivals:
@@ -504,6 +507,6 @@ def _signals_restored() -> Iterator[None]:
 
 
 def _ignore_signals() -> None:
-    """Ignore signals at the end of a run, which takes seconds and leaves nothing behind."""
+    """Ignore signals at the end of a run, which takes seconds and cleans everything up."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)

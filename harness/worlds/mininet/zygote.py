@@ -1,9 +1,10 @@
-"""The process that switches and hosts are forked from, with all their modules imported.
+"""Process from which switches and hosts are forked, with all their modules imported.
 
-A start of its own costs each switch 0.8 s of CPU and 39 MB; a fork costs 10 ms and what it writes to. Started as
-`python -m harness.worlds.mininet.zygote FD` by `launcher.Launcher`, whose requests it serves until the other end of
-its connection is closed, by whatever cause; then it ends all its children. It starts no thread and no gRPC itself,
-which a fork would not survive.
+Starting a switch separately costs 0.8 s of CPU and 39 MB; a fork costs 10 ms and the memory pages
+that it writes to. The zygote is started as `python -m harness.worlds.mininet.zygote FD` by
+`launcher.Launcher`, whose requests it serves until the other end of its connection is closed for
+any reason. Then it ends all its children. It does not start threads or gRPC itself, which a fork
+would not survive.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _PATIENCE_S = 3.0
 
 
 def preload(modules: Iterable[str], packages: Iterable[str]) -> None:
-    """Import everything that children need, so that its pages are shared: modules, and packages with their modules."""
+    """Import everything that children need, modules and packages, so that its memory pages are shared."""
     for name in modules:
         importlib.import_module(name)
     for name in packages:
@@ -57,7 +58,7 @@ def _preload_hosts_and_switches() -> None:
 
 
 def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None) -> None:
-    """Run a forked process; does not return."""
+    """Run a forked process; this does not return."""
     status = 1
     try:
         processes.end_with_parent(signal.SIGKILL)
@@ -96,7 +97,7 @@ class _Zygote:
         self._names: dict[int, str] = {}  # of living children
 
     def serve(self) -> None:
-        """Serve until the launcher is gone or says so, or SIGTERM."""
+        """Serve until the launcher ends or requests the end, or until SIGTERM."""
         wakeup, signalled = os.pipe()
         os.set_blocking(signalled, False)
         os.set_blocking(wakeup, False)
@@ -142,13 +143,13 @@ class _Zygote:
                 self._tell("ended", name, os.waitstatus_to_exitcode(status))
 
     def _tell(self, *message: object) -> None:
-        with contextlib.suppress(OSError):  # the launcher is gone: serve() finds out
+        with contextlib.suppress(OSError):  # the launcher has ended, which serve() will notice
             self._connection.send(message)
 
     def end_children(self) -> None:
         """End children by SIGTERM, and by SIGKILL if they ignore it.
 
-        The launcher learns of this process's end, not theirs.
+        The launcher is notified of this process's end, not of theirs.
         """
         self._connection.close()
         for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
@@ -162,7 +163,7 @@ class _Zygote:
 
 def main() -> None:
     """Run the process."""
-    os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
+    os.setsid()  # Ctrl-C is for the launcher, which ends the processes in order
     processes.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))
     _preload_hosts_and_switches()
