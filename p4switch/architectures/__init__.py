@@ -1,1 +1,1 @@
-"""Architectures: what blocks a package has, what surrounds them, and the externs that they may use."""
+"""Architectures of P4 programs: the blocks of a package, the code that surrounds them, and the externs they may use."""

@@ -1,4 +1,7 @@
-"""Base of architectures: a folder with its include file, packages and externs; and the choice for a program."""
+"""Base class of architectures, and the choice of the architecture for a program.
+
+An architecture is a folder with an include file, packages and externs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableProperties:
-    """The properties by which tables are given objects and a time-out: the name of each, and the types it takes."""
+    """Names of the table properties that take objects or a time-out, each with the types that it accepts."""
 
     profile: str
     profiles: tuple[str, ...]
@@ -36,7 +39,10 @@ class TableProperties:
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """`name` is that of its folder, of `--arch`, and of the P4Info's `arch`."""
+    """An architecture.
+
+    `name` is the name of its folder, the value of `--arch`, and the `arch` of the P4Info.
+    """
 
     name: str
     folder: Path
@@ -85,13 +91,13 @@ ARCHITECTURES: Registry[Architecture] = Registry(
 
 
 def _said(decl: ast.PackageDecl) -> str:
-    """Return the architecture that the declaration of a package names, in `@pkginfo`, if it names one."""
+    """Return the architecture that the declaration of a package names in `@pkginfo`, or None."""
     pairs = [pair for a in decl.annotations if a.name == "pkginfo" for pair in a.key_values()]
     return next((text.strip('"').lower() for key, text in pairs if key == "arch"), "")
 
 
 def architecture_with(decl: ast.PackageDecl) -> Architecture | None:
-    """Return the architecture that the declaration of a package names, or else the one that has it."""
+    """Return the architecture named by the declaration of a package, or else the one that defines the package."""
     named = ARCHITECTURES.get(_said(decl))
     return named or next((a for a in ARCHITECTURES.all().values() if a.package(decl) is not None), None)
 
@@ -107,7 +113,7 @@ def include_files() -> tuple[str, ...]:
 
 
 def extern_files() -> list[Path]:
-    """Return the files outside of the package that have registered architectures or externs."""
+    """Return the files outside of p4cc that have registered architectures or externs."""
     registries: list[Registry[Any]] = [ARCHITECTURES, core.EXTERNS]
     for architecture in ARCHITECTURES.all().values():
         registries += [architecture.packages, *architecture.externs]

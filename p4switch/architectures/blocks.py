@@ -1,4 +1,4 @@
-"""Blocks of packages as IR: parsers, controls, and deparsers with conditions in them."""
+"""Blocks of packages as IR: parsers, controls, and deparsers that emit headers under conditions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def lower_parser(low: Lowering, name: str, block: Block) -> ir.Block:
-    """Add a parser to the program; its parameters are bound. Return the block of its state `accept`, which is empty."""
+    """Add a parser, whose parameters are bound, to the program.
+
+    Return the block of its state `accept`, which is empty.
+    """
     start, accept = ir.Block(), ir.Block()
     low.code = start
     low.parsers.run_parser(block, accept)
@@ -29,7 +32,10 @@ def lower_parser(low: Lowering, name: str, block: Block) -> ir.Block:
 
 
 def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
-    """Return the first block of the code of a control, and its last, which is empty; its parameters are bound."""
+    """Lower a control whose parameters are bound.
+
+    Return the first block of its code and the last one, which is empty.
+    """
     assert isinstance(block.decl, ast.ControlDecl)
     start, end = ir.Block(), ir.Block()
     low.code = start
@@ -43,9 +49,9 @@ def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
 
 
 def allocate_side(low: Lowering, role: str, t: types.Type) -> Value:
-    """Return a place for what a side of a switch keeps; `role` is such as `ingress headers`.
+    """Return storage for a value of one side of a switch; `role` names its purpose, such as `ingress headers`.
 
-    The headers of ingress have the names of their fields alone.
+    Headers of ingress are named after their fields, without a prefix.
     """
     side, _, what = role.partition(" ")
     if what == "headers":
@@ -64,23 +70,23 @@ def lower_side(low: Lowering, site: Site, block: Block, emitted: Emitted) -> Non
 
 
 class Emitted:
-    """The headers that a deparser emits, where it has conditions and may change them behind that.
+    """Headers that a deparser emits conditionally or changes after it has emitted them.
 
-    The target emits when all statements have run, in one order. A header that is not emitted on every path, or that
-    something may change after it was emitted, is copied where it is emitted, and the copy, which is valid only then,
-    takes its place in the order.
+    The target emits headers when all statements have run, in one fixed order. A header that is not emitted on every
+    path, or that may change after it was emitted, is therefore copied at the point where it is emitted. The copy is
+    valid only if that point was reached, and takes the header's place in the order.
     """
 
     def __init__(self, low: Lowering, name: str) -> None:
         self._low = low
         self._name = name
-        self._emitted: list[tuple[ir.HeaderRef, ir.Block, int]] = []  # where it is: block, operations before it
+        self._emitted: list[tuple[ir.HeaderRef, ir.Block, int]] = []  # position: block, number of operations before it
 
     def add(self, header: ir.HeaderRef) -> None:
         self._emitted.append((header, self._low.code, len(self._low.code.ops)))
 
     def order(self, start: ir.Block, end: ir.Block, block: Block) -> list[ir.HeaderRef]:
-        """Return the headers in order, with the copies that are needed made. Raises CompileError for a loop."""
+        """Return the headers in order, after making the necessary copies. Raises CompileError for a loop."""
         graph: nx.DiGraph[ir.Block] = nx.DiGraph()
         blocks = reverse_postorder(start)
         graph.add_nodes_from(blocks)

@@ -1,4 +1,4 @@
-"""Colours of meters (RFC 2698) in architectures that number them in their own way, and meters that know a packet's."""
+"""Colour-aware meters (RFC 2698), and colours in architectures that number them in their own way."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ COLOUR: Final = ir.Bits(8)
 
 @dataclass(slots=True, eq=False)
 class ExecuteAware(ir.ExternOperation):
-    """A meter of the packet's bytes, less `adjust`, which knows the packet's colour.
+    """Execution of a meter that counts the packet's bytes minus `adjust` and knows the packet's colour.
 
-    `before` is the colour with which the packet comes: 0 is green, 1 yellow, anything else red. `target` becomes
-    that of `results` (green, yellow, red) which its colour has after the meter.
+    `before` is the colour of the packet before the meter: 0 is green, 1 yellow, anything else red. `target` receives
+    the element of `results` (green, yellow, red) for the colour after the meter.
     """
 
     meter: str
@@ -75,7 +75,7 @@ class ExecuteAware(ir.ExternOperation):
 def emit_result(
     to: Statements, meter: str, index: str, counted: str, results: tuple[int, int, int], target: ir.Place
 ) -> None:
-    """Write C that puts into `target` that of `results` which belongs to the colour `counted`."""
+    """Write C that assigns to `target` the element of `results` for the colour `counted`."""
     colours = ", ".join(map(str, results))
     colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{colours}}}[{counted}]", "color")
     to.touch("meter", "METER", meter, index, f"(int64_t){colour}", "NULL, 0")
@@ -85,9 +85,9 @@ def emit_result(
 def run_metered(
     operation: ExecuteMeter | ExecuteAware, machine: Machine, results: tuple[int, int, int], before: int = 0
 ) -> None:
-    """Execute a meter in the test generator; its colour, one of `results`, is an input.
+    """Execute a meter in the test generator: its colour, one of `results`, is an input of the test.
 
-    A packet that comes with the colour `before` leaves with it, or with one that is worse.
+    A packet that arrives with the colour `before` leaves with the same colour or a worse one.
     """
     array = machine.meters[operation.meter]
     index = machine.inside(operation.index, array.size, f"an index outside of '{array.name}'")
@@ -96,7 +96,7 @@ def run_metered(
 
 
 def result_of(counted: ir.Expr, results: tuple[int, int, int], t: types.Type) -> ir.Expr:
-    """Return that of `results`, of type `t`, which belongs to the colour that a direct meter has written."""
+    """Return the element of `results`, of type `t`, for the colour that a direct meter has written."""
     green, yellow, red = (fold.const(each, t) for each in results)
     is_green, is_yellow = (fold.make("==", ir.BOOL, counted, fold.const(each, counted.type)) for each in (0, 1))
     return fold.make("?:", t, is_green, green, fold.make("?:", t, is_yellow, yellow, red))

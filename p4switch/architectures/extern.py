@@ -1,6 +1,6 @@
-"""Base of externs: how calls become operations, and what objects are to the control plane.
+"""Base of externs: lowering of calls to operations, and description of objects to the control plane.
 
-What its operations are to each tool stands in their classes (`ir.ExternOperation`), in the same file.
+How each tool treats the operations of an extern is defined in their classes (`ir.ExternOperation`), in the same file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Extern:
-    """A function or a type; the name that it is registered by is its name in P4."""
+    """A function or a type; it is registered under its P4 name."""
 
     operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
     """Operations that its calls become."""
@@ -30,14 +30,17 @@ class Extern:
 class ExternFunction(Extern, ABC):
     @abstractmethod
     def lower(self, call: ast.Call, to: Lowering) -> Value | None:
-        """Emit the operations of a call; return its value. Raises CompileError for one that the target cannot do."""
+        """Emit the operations of a call and return its value.
+
+        Raises CompileError for a call that the target cannot do.
+        """
 
 
 Method = Callable[["ast.Call", "ExternObject", "Lowering"], "Value | None"]
 
 
 class ExternType(Extern):
-    """A type of objects. `stateful`: one that nothing uses is worth a warning."""
+    """A type of objects. `stateful` types cause a warning for objects that are never used."""
 
     stateful: ClassVar[bool] = False
     direct: ClassVar[bool] = False
@@ -52,11 +55,11 @@ class ExternType(Extern):
     """The highest byte of ids in `bf-rt.json`, if it has the objects."""
 
     def algorithm(self, extern: ExternObject) -> str:
-        """Return the hash that an action selector chooses by, as BMv2 calls it; nothing for what is none."""
+        """Return the hash of an action selector, by its name in BMv2; empty for other objects."""
         return ""
 
     def profile(self, extern: ExternObject) -> ExternObject:
-        """Return the action profile that a selector chooses from: by itself it is one."""
+        """Return the action profile that a selector chooses from; by default the selector itself."""
         return extern
 
     @property
@@ -65,18 +68,18 @@ class ExternType(Extern):
         return {}
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:
-        """Emit what is done where the parser or control that has the object begins."""
+        """Emit the code that runs at the start of the parser or control that contains the object."""
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         """Add the object to the program."""
 
     @staticmethod
     def cells(attributes: Mapping[str, int]) -> int:
-        """Return how many cells an object has in the engine, by what its constructor is given."""
+        """Return the number of cells that an object has in the engine, given the arguments of its constructor."""
         return 1
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
-        """Add the object to the P4Info; for those with a `p4info`."""
+        """Add the object to the P4Info. Called for types with a `p4info`."""
 
     def bfrt_names(self, extern: ExternObject) -> list[tuple[int, str]]:
         """Return the names that have an id in `bf-rt.json`, with the highest byte of the id."""
@@ -86,4 +89,4 @@ class ExternType(Extern):
         """Add the object's own tables to `bf-rt.json`."""
 
     def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
-        """Add what a table of the program has by having the object as a property."""
+        """Extend the data of a table that has the object as a property."""

@@ -1,4 +1,4 @@
-"""Numbers of the ports behind a chip's front panel."""
+"""Port numbers of a chip's front panel."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from p4switch.errors import UserError
 
-_PIPE_PORTS = 128  # from the first port of a pipe to the next pipe's
+_PIPE_PORTS = 128  # distance between the first ports of two neighbouring pipes
 
 
 @dataclass(frozen=True)
 class FrontPanel:
     """Front panel of a chip: `count` ports of each of its `pipes`, from local number `first` on.
 
-    `reserved` of the first ones stay free: P4Runtime has no port 0.
+    The first `reserved` ports are not used, because P4Runtime has no port 0.
     """
 
     pipes: int
@@ -22,7 +22,7 @@ class FrontPanel:
     reserved: int = 0
 
     def device_port(self, number: int) -> int:
-        """Return the program's number of a port, by its place in the front panel, from 1.
+        """Return the program's number of a port, given its position in the front panel, which counts from 1.
 
         Raises UserError if there is no such port.
         """

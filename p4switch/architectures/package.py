@@ -1,4 +1,4 @@
-"""Base of packages of an architecture: blocks, and how the program between them becomes IR."""
+"""Base of packages of an architecture: their blocks, and the lowering of the program between them to IR."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Site:
-    """A place for a block in a package, and what code the target takes there."""
+    """Position of a block in a package, and the code that the target accepts there."""
 
     name: str
     parses: bool = False
@@ -68,14 +68,14 @@ class Package(ABC):
 
     @abstractmethod
     def begin(self, blocks: list[Block]) -> None:
-        """Allocate what outlives the blocks: headers, metadata."""
+        """Allocate what outlives the blocks: headers and metadata."""
 
     @abstractmethod
     def lower(self, site: Site, block: Block) -> None:
         """Lower one of the blocks into the program."""
 
     def takes_instead(self, blocks: int) -> str:
-        """Return in words what `main` takes, where it was given so many blocks and that is wrong."""
+        """Return in words which blocks `main` takes, where it was given a wrong number of blocks."""
         return self.takes
 
     def packet_length(self, call: ast.Call) -> ir.Expr:
@@ -84,14 +84,14 @@ class Package(ABC):
 
     @abstractmethod
     def emit_header(self, header: ir.HeaderRef) -> None:
-        """Add `header` to what the deparser that is lowered appends to the packet."""
+        """Add `header` to the headers that the deparser being lowered appends to the packet."""
 
     def way(self, machine: Machine) -> Walk:
-        """Return how the test generator takes packets through the blocks. Raises UserError where nothing is known."""
+        """Return the test generator's path of packets through the blocks. Raises UserError where there is none."""
         raise UserError(f"tests cannot be generated for programs of '{type(self).__name__}'")
 
     def prove(self, prover: Prover) -> None:
-        """Say what packets come to which statements. Raises UserError where nothing is known of it."""
+        """Compute which packets reach which statements. Raises UserError where the package has no proofs."""
         raise UserError(f"nothing is proven of programs of '{type(self).__name__}'")
 
     def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
@@ -99,16 +99,16 @@ class Package(ABC):
         return []
 
     def publish(self, blocks: list[Block], schema: Schema) -> None:
-        """Add the package's own tables to `bf-rt.json`. Raises UserError where BfRuntime does not know it."""
+        """Add the package's own tables to `bf-rt.json`. Raises UserError if BfRuntime does not know the package."""
         raise UserError(f"programs of '{type(self).__name__}' have no bf-rt.json")
 
     @staticmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return how the source names what the target keeps for the blocks: as the first parser's parameters."""
+        """Return the source names of the target's storage for the blocks: those of the first parser's parameters."""
         params = blocks[0].decl.params
         return {"headers": params[1].name, "metadata": params[2].name}
 
     @staticmethod
     @abstractmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Tell of what the target does differently from the specification of the architecture."""
+        """Warn about differences between the target and the specification of the architecture."""

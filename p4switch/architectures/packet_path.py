@@ -1,4 +1,4 @@
-"""The way of packets through the blocks of a package: C of the architecture, around what is generated of a program.
+"""Path of packets through the blocks of a package: C of the architecture around code generated from a program.
 
 A program is parsers, controls and deparsers, by their names in BMv2 JSON. The engine generates a function for each:
 
@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A metadata field that the packet's way reads or writes.
+    """Metadata field that the packet path reads or writes.
 
-    `name` is `instance.field` of BMv2 JSON, or an alias of its `field_aliases`. A `required` one has to
-    be there; others read as 0 where a program has none. One that `saturates` takes the most that it
-    holds for what is more.
+    `name` is `instance.field` of BMv2 JSON, or an alias of its `field_aliases`. A `required` field has to exist; others
+    read as 0 if the program has none. A field that `saturates` stores its largest value in place of larger ones.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Intrinsic:
 
 @dataclass(frozen=True)
 class State:
-    """State of a switch's packet path: `size` cells of a kind, which the control plane knows by `name`."""
+    """State of a switch's packet path: `size` cells of one kind, which the control plane knows by `name`."""
 
     name: str
     kind: type[ExternType]
@@ -65,15 +64,15 @@ class State:
 class PacketPath:
     """Path of packets through a package.
 
-    `controls` and their properties are in the order of the package. Those of `intrinsic` that are `destinations` say
-    where a packet goes, and a trace tells which statement wrote them. Ports are as wide as the field `port` of a
-    program, as `instance.field`, or have the usual width where there is none.
+    `controls` and their properties are in the order of the package. The fields of `intrinsic` that are also in
+    `destinations` decide where a packet goes; a trace reports which statement wrote them. Port numbers are as wide as
+    the program's field `port` (`instance.field`), or have the usual width if it does not exist.
 
-    `in_front` has the parsers that find bytes in front of a frame, and how many.
+    `in_front` maps each parser that finds bytes in front of a frame to their number.
 
-    `drop_port` is where the architecture has packets sent that are to be dropped. JSON without a name of a package is
-    never of a path that has to be `named`. The C knows `constants` by their names, and NAME_cells(sw) are the cells of
-    `states`.
+    `drop_port` is the port to which the architecture sends packets to drop them. A path that is `named` is never chosen
+    for JSON that does not name its package. C code refers to `constants` by their names, and to the cells of `states`
+    by NAME_cells(sw).
     """
 
     folder: Path
@@ -93,7 +92,7 @@ class PacketPath:
 
     @property
     def headers(self) -> tuple[Path, ...]:
-        """C files that determine the generated code of a program."""
+        """C files that the generated code of a program depends on."""
         return tuple(sorted(self.folder.glob("*.h")))
 
     @property
@@ -101,7 +100,7 @@ class PacketPath:
         return (self.folder / "externs.h").exists()
 
     def object_type(self, name: str) -> type[ExternType] | None:
-        """Return the extern of that name whose objects keep something in the engine."""
+        """Return the extern of that name, whose objects have state in the engine."""
         for registry in self.externs:
             found = registry.get(name)
             if found is not None and issubclass(found, ExternType) and found.cell:
@@ -110,12 +109,12 @@ class PacketPath:
 
     @property
     def operations(self) -> dict[str, type[ir.ExternOperation]]:
-        """Operations of externs, by the names of their primitives in BMv2 JSON."""
+        """Extern operations, by the names of their primitives in BMv2 JSON."""
         kinds = [kind for registry in self.externs for kind in registry.all().values()]
         return {operation.primitive: operation for kind in kinds for operation in kind.operations}
 
     def known(self, blocks: Collection[str]) -> int:
-        """Return how many of `blocks`, the names of a program, are blocks of the package."""
+        """Return how many of `blocks`, which are names in the program, are blocks of the package."""
         return len({*blocks} & {*self.parsers, *self.controls, *self.deparsers})
 
 
@@ -126,13 +125,16 @@ PACKET_PATHS: Registry[PacketPath] = Registry(
 
 
 def path_of(program: ir.Program) -> PacketPath:
-    """Return the path of packets through a program for a target. Raises UserError for a package that is not known."""
+    """Return the packet path of a program for a target. Raises UserError for a package that is not known."""
     parts = program.parsers, program.pipelines, program.deparsers
     return packet_path(program.package, [part.name for kind in parts for part in kind])
 
 
 def packet_path(package: str | None, blocks: Collection[str]) -> PacketPath:
-    """Return that of the package that a BMv2 JSON names or else, as p4c's name none, of the one that has its blocks.
+    """Return the packet path of a BMv2 JSON.
+
+    It is the path of the package that the JSON names. JSON written by p4c names none; then it is the path of the
+    package that has the program's blocks.
 
     Raises UserError for a package that is not known.
     """

@@ -1,4 +1,4 @@
-"""Port numbers of a switch: how wide they are, and which one is no port."""
+"""Port numbers of a switch: their width, and the number that stands for no port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The externs that all architectures have: those of `core.p4`, which is the language's."""
+"""Externs that all architectures have: those of `core.p4`, which the language defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Portable Switch Architecture (PSA specification, version 1.2), as BMv2's psa_switch has it."""
+"""The Portable Switch Architecture (PSA specification, version 1.2), as BMv2's psa_switch implements it."""
 
 from __future__ import annotations
 

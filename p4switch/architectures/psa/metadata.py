@@ -1,4 +1,4 @@
-"""Metadata of PSA: what goes with a packet from a deparser to the parser that it comes to next."""
+"""Metadata of PSA that accompanies a packet from a deparser to the next parser."""
 
 from __future__ import annotations
 

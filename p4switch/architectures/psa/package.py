@@ -106,7 +106,7 @@ class PsaSwitch(Package):
         return allocate_side(self.low, role, t)
 
     def _carried(self, carried: Carried) -> list[ir.Expr]:
-        """Return the fields of metadata that accompanies a packet from a deparser to a parser."""
+        """Return the fields of the metadata that accompanies a packet from a deparser to a parser."""
         place = self._places[carried.value]
         node = self.low.source.main
         assert node is not None
@@ -137,4 +137,4 @@ class PsaSwitch(Package):
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Tell of nothing: where psa_switch leaves something to a target, the built-in switch does as PSA says."""
+        """Warn about nothing: where psa_switch differs from PSA, the built-in switch follows PSA."""

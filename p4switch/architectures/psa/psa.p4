@@ -7,8 +7,8 @@
 
 #include "core.p4"
 
-// Widths. Of each there is the number, the type that is translated for a control plane, and a type of fixed width for
-// headers that go to a control plane (PSA, section 4.1). The numbers for the inside and for headers are as wide here.
+// Widths. Each has a number, a type that is translated for a control plane, and a type of fixed width for headers sent
+// to a control plane (PSA, section 4.1). Here the types inside the switch and in headers have the same width.
 
 typedef bit<32> PortIdUint_t;
 typedef bit<32> MulticastGroupUint_t;
@@ -95,7 +95,7 @@ enum PSA_IdleTimeout_t {
 
 enum PSA_PacketPath_t {
     NORMAL,             // to ingress, from a port
-    NORMAL_UNICAST,     // to egress, the packet itself
+    NORMAL_UNICAST,     // to egress, the original packet
     NORMAL_MULTICAST,   // to egress, a copy for a multicast group
     CLONE_I2E,
     CLONE_E2E,
@@ -120,7 +120,7 @@ struct psa_ingress_input_metadata_t {
     ParserError_t parser_error;
 }
 
-// At the beginning of ingress: drop is true, all others are false or 0.
+// At the start of ingress, drop is true and all other fields are false or 0.
 struct psa_ingress_output_metadata_t {
     ClassOfService_t class_of_service;
     bool clone;
@@ -144,14 +144,14 @@ struct psa_egress_deparser_input_metadata_t {
     PortId_t egress_port;
 }
 
-// At the beginning of egress all are false or 0.
+// At the start of egress, all fields are false or 0.
 struct psa_egress_output_metadata_t {
     bool clone;
     CloneSessionId_t clone_session_id;
     bool drop;
 }
 
-// What happens to the packet, for deparsers that write metadata which goes with it.
+// Path of the packet, for deparsers that write the metadata which accompanies it.
 
 @pure
 extern bool psa_clone_i2e(in psa_ingress_output_metadata_t istd);
@@ -228,7 +228,7 @@ extern Checksum<W> {
     W get();
 }
 
-// The Internet checksum, which can be updated by what changed (RFC 1624). Data has multiples of 16 bits.
+// The Internet checksum, which can be updated incrementally (RFC 1624). The width of data is a multiple of 16 bits.
 extern InternetChecksum {
     InternetChecksum();
     void clear();
@@ -276,7 +276,7 @@ enum PSA_MeterColor_t {
     YELLOW
 }
 
-// With a colour: the packet's before this meter (RFC 2698, colour aware); without one it was green.
+// `color` is the colour of the packet before this meter (RFC 2698, colour-aware mode); without it the packet was green.
 extern Meter<S> {
     Meter(bit<32> n_meters, PSA_MeterType_t type);
     PSA_MeterColor_t execute(in S index, in PSA_MeterColor_t color);
@@ -305,7 +305,7 @@ extern Register<T, S> {
     void write(in S index, in T value);
 }
 
-// Numbers from min to max, both of them included.
+// Random numbers from min to max, both included.
 extern Random<T> {
     Random(T min, T max);
     T read();
@@ -324,8 +324,8 @@ extern Digest<T> {
     void pack(in T data);
 }
 
-// The blocks. H: headers; M: metadata of the user's; the others: metadata that goes with a packet from a deparser to
-// the parser that it comes to next.
+// The blocks. H: headers; M: metadata of the user; the other types: metadata that accompanies a packet from a deparser
+// to the next parser.
 
 parser IngressParser<H, M, RESUBM, RECIRCM>(
     packet_in buffer, out H parsed_hdr, inout M user_meta, in psa_ingress_parser_input_metadata_t istd,

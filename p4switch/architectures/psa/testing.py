@@ -1,4 +1,4 @@
-"""The way of a packet through PSA's blocks in the test generator and the prover (PSA, section 6)."""
+"""Path of a packet through PSA's blocks in the test generator and the prover (PSA, section 6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LISTS = {carried: number for number, carried in CARRIED.items()}
 
 
 class PsaWalk(TwoSidedWalk):
-    """The way of one packet; deparsers run also for packets that are dropped or resubmitted."""
+    """Path of one packet; deparsers also run for packets that are dropped or resubmitted."""
 
     port_bits = 32
 
@@ -29,7 +29,7 @@ class PsaWalk(TwoSidedWalk):
         self.waiting.append(partial(self._ingress, data, self.machine.port_in, _NORMAL, {}))
 
     def loaded(self, header: str, name: str) -> None:
-        """Keep that the program asks for the time."""
+        """Record that the program reads the time."""
         if header.startswith("psa_") and name in _CLOCKS:
             self.machine.out.clock = self.machine.inputs.numbers["clock"]
 

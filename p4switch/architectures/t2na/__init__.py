@@ -1,4 +1,4 @@
-"""The second Tofino Native Architecture: TNA's package with a ghost thread, wider fields, and longer bytes in front."""
+"""The second Tofino Native Architecture: TNA's package with a ghost thread, wider fields and more bytes in front."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package `Switch` of T2NA: one pipeline, which may have a ghost thread."""
+"""The package `Switch` of T2NA: a pipeline that may have a ghost thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The second Tofino Native Architecture: what it has more is declared in tofino.p4, under P4CC_TOFINO.
+// The second Tofino Native Architecture. Its additions are declared in tofino.p4, under P4CC_TOFINO.
 
 #ifndef _P4CC_T2NA_
 #define _P4CC_T2NA_

@@ -1,4 +1,4 @@
-"""The Tofino Native Architecture: its package and externs, and what T2NA, the second one, has of them."""
+"""The Tofino Native Architecture: its package and externs, and the parts of it that T2NA shares."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ ARCHITECTURES.add(TNA.name, TNA)
 
 
 def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: Mapping[str, State]) -> PacketPath:
-    """Return how packets go through a pipeline of the chip that these constants and states are of.
+    """Return the packet path through a pipeline of the chip with these constants and states.
 
-    `fronts` is how many bytes are in front of packets in ingress and in egress.
+    `fronts` gives the number of bytes in front of packets in ingress and in egress.
     """
     return PacketPath(
         Path(__file__).parent / "c",
@@ -87,7 +87,7 @@ def _fields(instance: str, /, **fields: str) -> Mapping[str, Intrinsic]:
 
 
 def _sent(own: str, instance: str, chunks: int) -> Mapping[str, Intrinsic]:
-    """Return the intrinsic fields that a deparser writes in front of a copy."""
+    """Return the intrinsic fields of the bytes that a deparser puts in front of a copy."""
     names = ["emitted", "session", "bytes", *(f"data{i}" for i in range(chunks))]
     return {f"{own}_{name}": Intrinsic(f"{instance}.{name}") for name in names}
 

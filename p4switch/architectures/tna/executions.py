@@ -1,4 +1,4 @@
-"""Warnings about registers that one packet may use more than once, which a chip does not do."""
+"""Warnings about registers that one packet may access more than once, which a chip cannot do."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ if TYPE_CHECKING:
 NAME = "register-executions"
 _REGISTERS, _ACTIONS = ("Register", "DirectRegister"), ("RegisterAction", "DirectRegisterAction")
 _USES = dict.fromkeys(_REGISTERS, ("read", "write")) | dict.fromkeys(_ACTIONS, ("execute", "execute_log"))
-_Instances = tuple[ast.Node, ...]  # controls around the one that is looked at
+_Instances = tuple[ast.Node, ...]  # controls around the one being checked
 _Uses = Counter[tuple[_Instances, ast.Instantiation]]
 
 
 @dataclass
 class _Paths:
-    """The most uses of each register on any path through some code: where it goes on, and where it ends."""
+    """Highest number of accesses to each register on any path through some code.
 
-    going: _Uses | None = field(default_factory=Counter)  # None: no path goes on
+    Paths that continue behind the code and paths that end in it are kept apart.
+    """
+
+    going: _Uses | None = field(default_factory=Counter)  # None: no path continues
     ended: _Uses = field(default_factory=Counter)
 
     def then(self, after: _Paths) -> _Paths:
-        """Return these paths with others behind those that go on."""
+        """Return these paths with others appended to those that continue."""
         if self.going is None:
             return self
         going = None if after.going is None else self.going + after.going
@@ -41,7 +44,7 @@ class _Paths:
 
     @classmethod
     def one_of(cls, ways: Iterable[_Paths]) -> _Paths:
-        """Return the paths of which each is one of some ways."""
+        """Return the paths of code that takes one of several alternatives."""
         found = list(ways)
         going = [way.going for way in found if way.going is not None]
         ended: _Uses = Counter()
@@ -54,7 +57,7 @@ class _Paths:
 
 
 def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-    """Tell of each register that a path through a control uses more than once."""
+    """Warn about each register that a path through a control accesses more than once."""
     walk = _Walk(facts)
     most: Counter[ast.Instantiation] = Counter()
     for block in blocks:
@@ -114,10 +117,10 @@ class _Walk:
         return {action: _Paths(self.code(action.body, inside).most) for action in found}
 
     def _switch(self, node: ast.Switch, inside: _Instances) -> _Paths:
-        """Return the paths of a `switch`; behind a table each case has its own action before it."""
+        """Return the paths of a `switch`; in a switch over a table, each case is preceded by its own action."""
         cases: dict[ast.SwitchCase, _Paths] = {}
         body: _Paths = _Paths()
-        for case in reversed(node.cases):  # one without a body has that of the next one
+        for case in reversed(node.cases):  # a case without a body shares that of the next case
             body = body if case.body is None else self.code(case.body, inside)
             cases[case] = body
         default = next((cases[case] for case in cases if isinstance(case.label, ast.DefaultExpr)), _Paths())

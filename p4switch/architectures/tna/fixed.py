@@ -1,4 +1,4 @@
-"""Tables of BfRuntime that every program has: what the built-in switch is as a device."""
+"""Tables of BfRuntime that every program has; they configure the built-in switch as a device."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MTU_BYTES = 10240
 
 
 def fixed_tables(chip: str, sessions: int) -> list[Json]:
-    """Return the tables of a chip (`tf1`, `tf2`) with so many mirror sessions as `bf-rt.json` has tables.
+    """Return the fixed tables of `bf-rt.json` for a chip (`tf1`, `tf2`) with this number of mirror sessions.
 
-    The built-in switch is one pipeline for the ports of all of them.
+    The built-in switch runs the ports of all pipes in one pipeline.
     """
     table = Table(f"{chip}.dev.device_configuration", _DEVICE_CONFIGURATION, "DevConfigure", 1, [])
     for number, name, t in (
@@ -29,7 +29,7 @@ def fixed_tables(chip: str, sessions: int) -> list[Json]:
 
 
 def _ports() -> Table:
-    """Return the table of ports, with the fields that say something of a switch in software."""
+    """Return the table of ports, with the fields that have a meaning for a software switch."""
     table = Table("$PORT", _PORT, "PortConfigure", _PORTS, [], attributes=["port_status_notif_cb"])
     table.key(1, "$DEV_PORT", value_type("uint32"))
     speeds = [f"BF_SPEED_{name}" for name in (
@@ -62,7 +62,7 @@ def _ports() -> Table:
 
 
 def _mirror(sessions: int) -> Table:
-    """Return the table of mirror sessions, without those that coalesce packets."""
+    """Return the table of mirror sessions, without sessions that coalesce packets."""
     table = Table("$mirror.cfg", _MIRROR, "MirrorCfg", sessions, [])
     table.key(1, "$sid", value_type("uint16"))
     table.actions = [{"id": 2, "name": "$normal", "action_scope": "TableAndDefault", "annotations": [], "data": []}]
@@ -82,7 +82,7 @@ def _mirror(sessions: int) -> Table:
 
 
 def _replication() -> list[Table]:
-    """Return the tables of multicast groups, and of what they are made of."""
+    """Return the tables of multicast groups and of their nodes."""
     number, short, flag, byte = (value_type(kind) for kind in ("uint32", "uint16", "bool", "uint8"))
     made = []
     for at, (name, size, key, key_type, fields) in enumerate(

@@ -91,7 +91,7 @@ class TnaSwitch(Package):
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
-        self.at_end: list[ir.Operation] = []  # of the parser that is lowered
+        self.at_end: list[ir.Operation] = []  # of the parser being lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False
@@ -156,7 +156,7 @@ class TnaSwitch(Package):
         return [(_PORT_METADATA, _port_metadata(blocks))]
 
     def publish(self, blocks: list[Block], schema: Schema) -> None:
-        """Add the table of what lies in front of packets for each port, as the ingress parser unpacks it."""
+        """Add the table of port metadata, which precedes each packet, as the ingress parser unpacks it."""
         parser, own = blocks[0].decl, _port_metadata(blocks)
         table = Table(schema.name(own), schema.id(_PORT_METADATA, own), "PortMetadata", _PORTS, [])
         of = parser.params[3].name if len(parser.params) > 3 else "ig_intr_md"
@@ -175,7 +175,7 @@ class TnaSwitch(Package):
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Tell of registers that a packet uses more than once."""
+        """Warn about registers that a packet accesses more than once."""
         executions.warn(blocks, facts, tell)
 
 

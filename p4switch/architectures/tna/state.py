@@ -1,4 +1,4 @@
-"""State of the packet path that no object of the program holds and the control plane may change."""
+"""State of the packet path that belongs to no object of the program and that the control plane may change."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ BUFFER_CELLS = 1024  # of 16 bytes
 
 
 class PortState(ExternType):
-    """A port: `metadata` is what its packets have in front of them, its first field in the highest bits."""
+    """State of a port: `metadata` precedes its packets, with its first field in the highest bits."""
 
     cell = (("metadata", 64), ("loopback", 8))
 
 
 class WidePortState(PortState):
-    """The same for T2NA: the lowest 64 bits of `metadata` are those that programs pass over."""
+    """State of a port of T2NA, where the lowest 64 bits of `metadata` are skipped by programs."""
 
     cell = (("metadata", 192), ("loopback", 8))
 
 
 class MirrorState(ExternType):
-    """A mirror session: the whole destination, and how many bytes a copy has at most (0: all of them).
+    """State of a mirror session: its complete destination, and the maximum length of a copy in bytes (0: unlimited).
 
-    `direction` is 1 for ingress, 2 for egress and 3 for both, and nothing is looked at by it; 0 is that of a session
-    that BfRuntime does not have.
+    `direction` is 1 for ingress, 2 for egress and 3 for both, but does not affect any packet; 0 means that the session
+    does not exist in BfRuntime.
     """
 
     cell = (
@@ -37,15 +37,15 @@ class MirrorState(ExternType):
 
 
 class PruneState(ExternType):
-    """The ports, as bits, to which packets with this level-2 exclusion id and a node's replication id are not sent."""
+    """Ports, as bits, that packets with this level-2 exclusion id do not reach by nodes with their replication id."""
 
     cell = (("ports", PORTS),)
 
 
 class DeviceState(ExternType):
-    """The port to which copies for the CPU are sent, and the queue of packets that another one had no room for.
+    """Port of copies for the CPU, and the queue for packets that found another queue full.
 
-    Packets with the replication id `global_rid`, unless that is 0, are pruned at nodes with any other, too.
+    Unless `global_rid` is 0, packets with that replication id are pruned at the nodes with every other id, too.
     """
 
     cell = (
@@ -55,12 +55,12 @@ class DeviceState(ExternType):
 
 
 class PktgenState(ExternType):
-    """An application of the packet generator, which all pipes have.
+    """State of an application of the packet generator, which all pipes share.
 
-    What triggers it is 1 for a packet that is recirculated with the bits of `value` where `mask` has ones, in the first
-    4 bytes (TNA) or 16 (T2NA), and 2 for a packet for which the deparser emits to a `Pktgen`. It generates so many
-    batches of so many packets, all of them at once, which come by `port` of the pipe and have `length` bytes of the
-    buffer from `offset` on.
+    Trigger 1 is a recirculated packet that has the bits of `value` where `mask` has ones, in its first 4 bytes (TNA) or
+    16 bytes (T2NA). Trigger 2 is a packet for which the deparser emits to a `Pktgen`. The application generates the
+    given number of batches with the given number of packets, all at once. They arrive at `port` of the pipe and have
+    `length` bytes of the buffer from `offset` on.
     """
 
     cell = (
@@ -76,7 +76,7 @@ class PktgenBufferState(ExternType):
 
 
 def states(port: type[PortState], sessions: int) -> dict[str, State]:
-    """Return the states by the names that the C of the packet's path has for them."""
+    """Return the states by their names in the C of the packet path."""
     return {
         "port": State("$port", port, PORTS),
         "mirror": State("$mirror", MirrorState, sessions),

@@ -1,7 +1,7 @@
-"""The way of a packet through the blocks of TNA and T2NA in the test generator.
+"""Path of a packet through the blocks of TNA and T2NA in the test generator.
 
-Parsers find intrinsic metadata as bytes in front of the packet. What only BfRuntime can set is as it is without it: no
-metadata of ports, no port for copies to the CPU, no exclusion of ports.
+Parsers find intrinsic metadata as bytes in front of the packet. Everything that only BfRuntime can set has its initial
+value: no port metadata, no port for copies to the CPU, no excluded ports.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _ERRORS = {
 
 
 def narrow(prover: Prover, state: State) -> None:
-    """Restrict a state behind a parser to packets with what is always in front of them, and for ports that there are.
+    """Restrict a state behind a parser to packets with the fixed bytes in front, and to existing ports.
 
-    That is known of a program that extracts it first.
+    This is possible for programs that extract these bytes first.
     """
     start = prover.code.blocks["egress_parser"]
     header = next((op.header.name for op in start.ops if isinstance(op, ir.Extract)), "")
@@ -56,7 +56,7 @@ def narrow(prover: Prover, state: State) -> None:
 
 
 class TnaWalk(TwoSidedWalk):
-    """The way of one packet: ingress sends it to a port and groups independently, deparsers send mirrors."""
+    """Path of one packet: ingress sends it to a port and to groups independently, and deparsers send mirror copies."""
 
     def __init__(self, machine: Machine, package: TnaSwitch) -> None:
         super().__init__(machine)
@@ -69,10 +69,10 @@ class TnaWalk(TwoSidedWalk):
         self.waiting.append(partial(self._ingress, data, self.machine.port_in, None))
 
     def loaded(self, header: str, name: str) -> None:
-        """Keep nothing: tests always say the time and the depth of queues, which are bytes in front of packets."""
+        """Record nothing: tests always give the time and the queue depths, which are bytes in front of packets."""
 
     def _nanoseconds(self, bits: int) -> Scalar:
-        """Return the time of the test in nanoseconds, in a number of `bits` bits."""
+        """Return the time of the test in nanoseconds, as a number of `bits` bits."""
         m = self.machine
         tick = m.input("clock", 48)
         m.out.clock = tick.number
@@ -105,7 +105,7 @@ class TnaWalk(TwoSidedWalk):
             self._send([*m.deparsed("ingress_deparser"), *rest])
 
     def _send(self, data: list[Scalar]) -> None:
-        """Send a packet to all that the program says, each independently of the others."""
+        """Send a packet to all destinations that the program gives, each independently of the others."""
         cos, qid = self.told(_FOR_TM, "ingress_cos"), self.told(_FOR_TM, "qid")
         bypass = self.asks(_FOR_TM, "bypass_egress")
         for group in ("mcast_grp_a", "mcast_grp_b"):
@@ -128,7 +128,7 @@ class TnaWalk(TwoSidedWalk):
         return Scalar(self._errors.get(error, _TIMEOUT))
 
     def _sent(self, instance: str) -> list[Scalar]:
-        """Return the bytes that a deparser sends in front of a copy."""
+        """Return the bytes that a deparser puts in front of a copy."""
         count = self.asked(instance, "bytes")
         chunks = range(-(-count * 8 // _CHUNK_BITS))
         return [o for i in chunks for o in octets(self.told(instance, f"data{i}"), _CHUNK_BITS)][:count]
@@ -163,7 +163,7 @@ class TnaWalk(TwoSidedWalk):
         self._leave(port, sent[:most] if most else sent)
 
     def _front(self, port: int, size: int, rid: Scalar, first: Scalar, qid: Scalar, cos: Scalar) -> list[Scalar]:
-        """Return the bytes in front of a packet in egress; in a test the queue has one depth, and no time passes."""
+        """Return the bytes in front of a packet in egress; in a test the queue depth is constant and no time passes."""
         m, package = self.machine, self._package
         depth = m.input("depth", 19, lambda rng: 0)
         m.out.depth = depth.number

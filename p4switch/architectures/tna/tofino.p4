@@ -1,7 +1,7 @@
-// What TNA and T2NA have in common, and where they differ: P4CC_TOFINO is 1 or 2.
+// Declarations that TNA and T2NA share; P4CC_TOFINO (1 or 2) selects where they differ.
 //
-// Names, widths and orders are those of the public architecture description; the externs that no public program uses
-// are not declared.
+// Names, widths and orders follow the public architecture description. Externs that no public program uses are not
+// declared.
 
 #include <core.p4>
 
@@ -13,7 +13,7 @@
 #define P4CC_QUEUE_TIME_BITS 18
 #define P4CC_APP_BITS 3
 #define P4CC_COUNTER_MASK_BITS 3
-// A parameter of a block that only TNA lets a program leave out.
+// Marks a parameter of a block that a program may omit in TNA only.
 #define P4CC_OMISSIBLE @optional
 #else
 #define P4CC_QUEUE_BITS 7
@@ -54,7 +54,7 @@ typedef MirrorType_t CloneId_t;
 
 const bit<32> PORT_METADATA_SIZE = P4CC_PORT_METADATA_BITS;
 
-// The pipe of a device port, and its number there.
+// The pipe of a device port, and the port's number within the pipe.
 #define DEVPORT_PIPE_MASK 0x180
 #define DEVPORT_PIPE(port) (port)[8:7]
 #define DEVPORT_PORT_MASK 0x7f
@@ -132,7 +132,7 @@ enum HashAlgorithm_t {
     CUSTOM
 }
 
-// Intrinsic metadata. Of the headers the parser takes those two that come in front of the packet itself.
+// Intrinsic metadata. The parser extracts the two headers that come in front of the packet itself.
 
 @__intrinsic_metadata
 header ingress_intrinsic_metadata_t {
@@ -386,7 +386,7 @@ extern ParserPriority {
     void set(in bit<3> prio);
 }
 
-// Counters and meters. T2NA can count what leaves, not what egress was given.
+// Counters and meters. T2NA can count the bytes that leave instead of those that entered egress.
 
 #if P4CC_TOFINO == 1
 #define P4CC_TRUE_EGRESS
@@ -440,7 +440,7 @@ extern DirectWred<T> {
     bit<8> execute(in T val);
 }
 
-// Registers. An action is run as a whole for one packet after the other; outputs that it does not assign are 0.
+// Registers. An action runs atomically for each packet; outputs that it does not assign are 0.
 
 extern Register<T, I> {
     Register(bit<32> size);
@@ -556,7 +556,7 @@ extern IdleTimeout {
 }
 #endif
 
-// What deparsers send besides the packet
+// Copies and digests that deparsers send besides the packet
 
 extern Mirror {
     @deprecated("Please give the mirror its mirror_type.")
@@ -588,7 +588,7 @@ extern Pktgen {
 }
 #endif
 
-// Blocks. H: headers; M: metadata of the program's.
+// Blocks. H: headers; M: metadata of the program.
 
 parser IngressParserT<H, M>(
     packet_in pkt, out H hdr, out M ig_md,

@@ -1,4 +1,4 @@
-"""The architecture v1model, as BMv2's simple_switch has it."""
+"""The architecture v1model, as BMv2's simple_switch implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about what simple_switch, and so the built-in switch, does differently from v1model."""
+"""Warnings about differences of simple_switch, and so of the built-in switch, from v1model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from p4switch.compiler.walk import parts, walk
 if TYPE_CHECKING:
     from p4switch.architectures.package import Tell
 
-_KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is parsed
+_KEPT = "ingress_port"  # standard metadata that survives when a clone of ingress is parsed
 _CLONES = ("clone", "clone3", "clone_preserving_field_list")
 
 
 def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-    """Tell where parsers read what is lost when a clone of ingress is parsed."""
+    """Warn where parsers read metadata that is lost when a clone of ingress is parsed."""
     clones = _Clones(facts, tell)
     if any(clones.clones_ingress(node) for block in blocks for node in walk(block, facts)):
         for block in blocks:
@@ -39,7 +39,7 @@ class _Clones:
         return isinstance(kind, ast.EnumRef) and kind.decl.name == "I2E"
 
     def second_parse(self, parser: ast.ParserDecl) -> None:
-        """Tell of metadata that the parser reads and that is zero when a clone of ingress is parsed."""
+        """Warn about metadata that the parser reads and that is zero when a clone of ingress is parsed."""
         for state in parser.states:
             for top in [*state.statements, state.transition]:
                 for node in self._read(top) if top is not None else ():
@@ -48,7 +48,7 @@ class _Clones:
                         self._tell(node, f"{message}: this target keeps '{_KEPT}' only", NAME)
 
     def _read(self, node: ast.Node) -> Iterator[ast.Node]:
-        """Yield the nodes of what is evaluated, without the place that is assigned to."""
+        """Yield the nodes that are evaluated, without the place that is assigned to."""
         yield node
         for part in parts(node, self._facts):
             if not (isinstance(node, ast.Assign) and part is node.target):

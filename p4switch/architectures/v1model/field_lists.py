@@ -27,7 +27,7 @@ def _in_list(field: ast.Declaration, index: int) -> bool:
 class FieldLists:
     def __init__(self, low: Lowering) -> None:
         self.low = low
-        self.metadata: Value | None = None  # the user's, with the annotations
+        self.metadata: Value | None = None  # metadata of the user, with the annotations
         self._ids: dict[int, int] = {}  # by index in @field_list
 
     def index(self, call: ast.Call, index: Value) -> int:
@@ -47,7 +47,7 @@ class FieldLists:
         return self._ids[index]
 
     def _listed(self, value: Value, index: int) -> list[ir.Expr]:
-        """Return the scalars in `value` whose field, or one around it, has `@field_list(index)`, in their order."""
+        """Return the scalars in `value`, in order, whose field or an enclosing one has `@field_list(index)`."""
         if isinstance(value, StructValue) and isinstance(value.type, types.Struct):
             fields = [(f.decl, value.fields[f.name]) for f in value.type.fields]
         elif isinstance(value, ir.HeaderRef):

@@ -1,4 +1,4 @@
-"""The intrinsic metadata of v1model that its externs and the packet's way depend on."""
+"""Intrinsic metadata of v1model that its externs and the packet path depend on."""
 
 from __future__ import annotations
 

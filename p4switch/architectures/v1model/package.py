@@ -110,7 +110,7 @@ class V1Switch(Package):
             raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
 
     def emit_header(self, header: ir.HeaderRef) -> None:
-        # The target emits when all statements have run: a header that one of them may change still is copied.
+        # The target emits headers when all statements have run, so a header that may still change is copied.
         own = self.low.copies.footprint(header).overlaps(self._own)
         emitted = header if own else self.low.copies.snapshot(header)
         assert isinstance(emitted, ir.HeaderRef)
@@ -197,6 +197,6 @@ class V1Switch(Package):
 
 
 def v1switch(low: Lowering) -> V1Switch:
-    """Return the package of a program that is lowered."""
+    """Return the package of a program that is being lowered."""
     assert isinstance(low.package, V1Switch)
     return low.package

@@ -1,4 +1,4 @@
-"""Names of earlier v1model, and of P4-14 what v1model has, and what is written in their place today."""
+"""Names of earlier versions of v1model and of P4-14, and their present replacements."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The way of a packet through v1model's blocks in the test generator and the prover, as simple_switch documents it.
+"""Path of a packet through v1model's blocks in the test generator and the prover, as simple_switch documents it.
 
-Parser, checksums, ingress, packet replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`.
+The path is parser, checksums, ingress, packet replication, egress and deparser, with at most `MAX_PASSES` resubmissions
+and recirculations.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DEPTHS = ("enq_qdepth", "deq_qdepth")
 
 @dataclass(slots=True)
 class State:
-    """A packet between two pipelines. `rest` is what the parser left of it."""
+    """State of a packet between two pipelines. `rest` is the part of it that the parser did not extract."""
 
     store: dict[tuple[str, str], Scalar]
     valid: set[str]
@@ -40,7 +41,7 @@ class State:
 
 @dataclass(slots=True)
 class Marks:
-    """Requests for the end of a pipeline."""
+    """Requests that are carried out at the end of a pipeline."""
 
     clone: tuple[int, int] | None = None  # session, field list
     again: int | None = None  # field list of resubmit or recirculate
@@ -48,7 +49,7 @@ class Marks:
 
 
 class V1Walk(Walk):
-    """The way of one packet, and of what it becomes, through `machine`."""
+    """Path of one packet and of its copies through `machine`."""
 
     def arrive(self, data: list[Scalar]) -> None:
         """Add the first step of a packet that arrives."""
@@ -57,11 +58,11 @@ class V1Walk(Walk):
 
     @staticmethod
     def marks() -> Marks:
-        """Return empty requests of externs."""
+        """Return an empty set of requests of externs."""
         return Marks()
 
     def loaded(self, header: str, name: str) -> None:
-        """Keep that a field of the metadata is read which the test has to decide."""
+        """Record that a metadata field is read whose value the test has to set."""
         out, numbers = self.machine.out, self.machine.inputs.numbers
         if header != STANDARD:
             return
@@ -73,7 +74,7 @@ class V1Walk(Walk):
             out.depth = numbers.get("depth")
 
     def wrong_checksum(self, wrong: Scalar) -> None:
-        """Tell the program whether a checksum is wrong."""
+        """Set the program's flag for a wrong checksum."""
         self.machine.store[STANDARD, "checksum_error"] = wrong
 
     def _parsed(self, data: list[Scalar]) -> list[Scalar]:
@@ -82,7 +83,7 @@ class V1Walk(Walk):
         return rest
 
     def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
-        """Set metadata as at the start of a packet."""
+        """Set metadata to its values at the arrival of a packet."""
         m = self.machine
         m.store = {k: v for k, v in m.store.items() if k[0] in m.headers}
         m.store |= kept
@@ -96,7 +97,7 @@ class V1Walk(Walk):
         m.valid, m.next, m.length, m.marks = set(), {}, length, Marks()
         m.store.clear()
         self._fresh({**standard, "packet_length": length}, kept)
-        if first:  # what comes again has no time of arrival, as in simple_switch
+        if first:  # a packet that comes again has no arrival time, as in simple_switch
             m.store[STANDARD, "ingress_global_timestamp"] = m.input("clock", 48)
         rest = self._parsed(data)
         if first:
@@ -112,7 +113,7 @@ class V1Walk(Walk):
             self.waiting.append(partial(self._ingress, data, length, again, self._listed(marks.again)))
             return
         group = m.pin(m.store.get((STANDARD, "mcast_grp"), ZERO))
-        if group:  # replicas are not truncated by what ingress says, as in simple_switch
+        if group:  # replicas are not truncated by requests of ingress, as in simple_switch
             self._replicate(group, self._state(rest))
             return
         spec = m.store.get((STANDARD, "egress_spec"), ZERO)
@@ -141,7 +142,7 @@ class V1Walk(Walk):
         return kept
 
     def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
-        """Parse the packet again, without metadata except those of a field list."""
+        """Parse the packet again, without metadata except that of a field list."""
         m = self.machine
         session, fields = clone
         kept = self._listed(fields)
@@ -201,13 +202,13 @@ class V1Walk(Walk):
 
 
 class Proof:
-    """The way of all packets through the switch, as formulas of `prover`."""
+    """Path of all packets through the switch, as formulas of `prover`."""
 
     def __init__(self, prover: Prover) -> None:
         self._prover = prover
 
     def packet(self) -> None:
-        """Say what packets come to which statements."""
+        """Compute which packets reach which statements."""
         p = self._prover
         p.parser_error = STANDARD, "parser_error"
         effects = p.code.effects
@@ -249,7 +250,7 @@ class Proof:
         p.through(p.code.blocks["deparser"], left)
 
     def _leaving(self, state: ProofState, kinds: list[int]) -> ProofState:
-        """Return the state in which egress begins."""
+        """Return the state in which egress starts."""
         p = self._prover
         p.one_of(kinds, (STANDARD, "instance_type"), state)
         for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):

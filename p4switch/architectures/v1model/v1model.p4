@@ -37,7 +37,7 @@ typedef bit<9> PortId_t;
 #define P4CC_INDEXED_OF(T) <T>
 #endif
 
-// @alias gives the name under which simple_switch knows a field.
+// @alias gives the name by which simple_switch knows a field.
 @metadata @name("standard_metadata")
 struct standard_metadata_t {
     P4CC_PORT ingress_port;
@@ -148,7 +148,7 @@ extern void verify_checksum_with_payload<T, O>(in bool condition, in T data, in 
 @noSideEffects
 extern void update_checksum_with_payload<T, O>(in bool condition, in T data, inout O checksum, HashAlgorithm algo);
 
-// What becomes of the packet
+// Destination and copies of the packet
 
 @deprecated("Please use mark_to_drop(standard_metadata) instead.")
 extern void mark_to_drop();

@@ -1,4 +1,4 @@
-"""`packet_in`: what a parser takes its headers from."""
+"""`packet_in`: the packet that a parser extracts headers from."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _lookahead(call: ast.Call, packet: ExternObject, to: Lowering) -> Value:
 
 
 def look_ahead(call: ast.Call, to: Lowering) -> Value:
-    """Return a new value of the type of the call, which becomes the bits that lie ahead in the packet."""
+    """Return a new value of the type of the call that holds the next bits of the packet, without consuming them."""
     if not to.site.parses:
         raise to.error(call, "'lookahead' can only be called in a parser")
     t = types.strip_newtype(to.type_of(call))
@@ -77,7 +77,7 @@ def look_ahead(call: ast.Call, to: Lowering) -> Value:
             raise to.error(call, f"a lookahead of type {t} is not supported")
         reads.append(ir.Assign(target, ir.Lookahead(offset, width, target.type), call.pos))
         offset += width
-    # From the last to the first: if the packet is too short nothing has been assigned when the error is raised.
+    # Assignments go from the last field to the first, so that none is made if the packet is too short.
     for read in reversed(reads):
         to.emit(read)
     return place

@@ -1,4 +1,4 @@
-"""`packet_out`: what a deparser appends headers to."""
+"""`packet_out`: the packet that a deparser appends headers to."""
 
 from __future__ import annotations
 

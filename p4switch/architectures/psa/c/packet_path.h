@@ -1,13 +1,13 @@
-/* The way of a packet through PSA's blocks (PSA, section 6): bytes go from ingress to egress.
+/* The path of a packet through PSA's blocks (PSA, section 6). Ingress hands bytes to egress.
  *
- * Where BMv2's psa_switch does less than PSA it is as PSA has it: deparsers run for every packet, also for one that is
- * dropped or resubmitted, and the metadata that they write for a packet goes with it.
+ * Where BMv2's psa_switch implements less than PSA, this file follows PSA: deparsers run for every packet, also for one
+ * that is dropped or resubmitted, and the metadata that they write accompanies the packet.
  */
 
 /* PSA_PacketPath_t */
 enum { NORMAL, NORMAL_UNICAST, NORMAL_MULTICAST, CLONE_I2E, CLONE_E2E, RESUBMIT, RECIRCULATE };
 
-/* Field lists with the metadata that goes with a packet; `metadata.py` has these numbers, too. */
+/* Field lists of the metadata that accompanies a packet; `metadata.py` defines the same numbers. */
 enum { WITH_RESUBMIT = 1, WITH_RECIRCULATE, WITH_NORMAL, WITH_CLONE_I2E, WITH_CLONE_E2E };
 
 #define RECIRCULATE_PORT 0xfffffffau
@@ -22,7 +22,7 @@ static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
     packet_delete(sw, p);
 }
 
-/* A packet that begins anew as `frame`, with some metadata of p. */
+/* Makes a packet of `frame` that starts over, with some metadata of p. */
 static phv *successor(p4_switch *sw, phv *p, p4_frame *frame, uint32_t with)
 {
     phv *q = packet_new(sw, frame);
@@ -34,7 +34,7 @@ static phv *successor(p4_switch *sw, phv *p, p4_frame *frame, uint32_t with)
     return q;
 }
 
-/* To the queues; takes p. */
+/* Hands p to the queues. Takes p. */
 static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
@@ -49,7 +49,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
-/* One packet for each replica; takes p. Those beyond p are added to made. */
+/* Makes one packet for each replica. Takes p. Replicas beyond p are counted in made. */
 static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made)
 {
     if (!group || !group->count) {
@@ -66,7 +66,7 @@ static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *ma
     enqueue(sw, p, group->replicas[group->count - 1].port);
 }
 
-/* The packet `frame`, which is a copy of p, to a session. Sessions that do not exist lose it. */
+/* Sends the packet `frame`, a copy of p, to a session. It is lost if the session does not exist. */
 static void clone(p4_switch *sw, phv *p, p4_frame *frame, uint32_t session, uint32_t path, uint32_t with)
 {
     const p4_group *group = p4_group_find(&sw->clones, session);
@@ -96,7 +96,7 @@ static void tell_digest(p4_switch *sw, phv *p)
 
 /* --- ingress ------------------------------------------------------------------------------------------------------- */
 
-/* A packet whose frame is to be parsed; takes p. */
+/* Handles a packet whose frame is yet to be parsed. Takes p. */
 static void ingress(p4_switch *sw, phv *p, uint32_t path)
 {
     for (;;) {
@@ -170,7 +170,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 
 /* --- egress -------------------------------------------------------------------------------------------------------- */
 
-/* Takes p; *sent becomes the frame that leaves, if one does. */
+/* Takes p; *sent is set to the frame that leaves, if there is one. */
 static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port, path = (uint32_t)get_egress_parser_path(p);
@@ -224,7 +224,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
     p4_frame *sent = NULL;
-    __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    __builtin_prefetch(p->base.frame, 1); /* a packet that has waited is not in the cache, and neither is its frame */
     TRACE(P4_TRACE_DEQUEUE, P4_NO_POINT, packet->egress_port, packet->deq_depth, NULL, 0);
     egress(sw, p, now, &sent);
     return sent;

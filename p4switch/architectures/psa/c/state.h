@@ -1,2 +1,2 @@
-/* What externs of PSA ask for a packet, done at the end of ingress or egress: 0 is not asked for. */
+/* Requests of PSA's externs for a packet, carried out at the end of ingress or egress. 0: not requested. */
 #define P4_STATE uint16_t digest;

@@ -1,4 +1,4 @@
-"""`ActionProfile` and `ActionSelector`: actions with their data, which entries of tables share."""
+"""`ActionProfile` and `ActionSelector`: actions with data that the entries of tables share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.elaborate import ExternObject
 
 
-EXTERNS.add("ActionProfile", action_profile.ActionProfile)  # as v1model's
+EXTERNS.add("ActionProfile", action_profile.ActionProfile)  # as in v1model
 
 
 @EXTERNS.register("ActionSelector")
 class ActionSelector(action_profile.ActionSelector):
-    """A table's property: `ir.Table.profile`, with an algorithm."""
+    """Action selector of a table: `ir.Table.profile` with an algorithm."""
 
     def algorithm(self, extern: ExternObject) -> str:
         algorithm = extern.args["algo"]

@@ -1,7 +1,7 @@
 """`InternetChecksum` and `Checksum`: sums of a packet's fields, kept from call to call.
 
-The sum is a variable of the block that has the object, and what is done to it are additions of P4-16: so it begins
-anew wherever the block is applied, as PSA wants it, and every target has it.
+The sum is a variable of the block that contains the object, and the methods become additions of P4-16. So the sum
+starts at zero whenever the block is applied, as PSA requires, and every target supports it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _WORD = ir.Bits(16)
 _WIDE = ir.Bits(32)
-_WORDS_TOGETHER = 16  # that are added in one expression
+_WORDS_TOGETHER = 16  # number of words added in one expression
 
 
 class OnesComplementSum(ExternType):
-    """A one's complement sum of words of 16 bits, of which the checksum is the complement (RFC 1071)."""
+    """Sum of 16-bit words in one's complement; the checksum is its complement (RFC 1071)."""
 
     in_parsers = True
 
@@ -68,7 +68,7 @@ class InternetChecksum(OnesComplementSum):
 
 @EXTERNS.register("Checksum")
 class Checksum(OnesComplementSum):
-    """Checksum by the algorithm that can be kept as a sum."""
+    """Checksum with an algorithm whose state is a sum."""
 
     def begin(self, extern: ExternObject, to: Lowering) -> None:
         algorithm = to.externs.enum_argument(extern, "hash")
@@ -82,7 +82,7 @@ class Checksum(OnesComplementSum):
 
 
 def sum_of(extern: ExternObject, to: Lowering) -> ir.FieldRef:
-    """Return the variable that has the sum of an object."""
+    """Return the variable that holds the sum of an object."""
     name = f"{extern.path}.$sum"
     if name not in to.out.scalars:
         to.storage.allocate(_WORD, name)
@@ -90,7 +90,7 @@ def sum_of(extern: ExternObject, to: Lowering) -> ir.FieldRef:
 
 
 def add_to_sum(call: ast.Call, extern: ExternObject, to: Lowering, negated: bool) -> None:
-    """Add the fields that a call is given to the sum of an object, or subtract them."""
+    """Add the fields passed to a call to the sum of an object, or subtract them."""
     fields = to.externs.fields_of(to.externs.call_arguments(call)[0], call)
     widths = [types.width_of(field.type) for field in fields]
     if None in widths or any(isinstance(field.type, types.Varbit) for field in fields):
@@ -111,7 +111,7 @@ def add_to_sum(call: ast.Call, extern: ExternObject, to: Lowering, negated: bool
 
 
 def _words(fields: list[ir.Expr]) -> Iterator[ir.Expr]:
-    """Yield the fields, one behind the other, as words of 16 bits."""
+    """Yield the concatenated fields as words of 16 bits."""
     word: ir.Expr | None = None
     filled = 0
     for field in fields:

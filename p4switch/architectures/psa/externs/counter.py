@@ -1,4 +1,4 @@
-"""`Counter` and `DirectCounter`: packets and bytes, in an array of cells or one for each entry of a table."""
+"""`Counter` and `DirectCounter`: packet and byte counters, in an array of cells or one for each table entry."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ class Counter(ExternType):
         message.spec.unit = builder.unit(message.spec, extern)
 
 
-EXTERNS.add("DirectCounter", counter.DirectCounter)  # as v1model's
+EXTERNS.add("DirectCounter", counter.DirectCounter)  # as in v1model

@@ -1,4 +1,4 @@
-"""`Digest`: values of the packet for the control plane."""
+"""`Digest`: values of the packet that are sent to the control plane."""
 
 from __future__ import annotations
 

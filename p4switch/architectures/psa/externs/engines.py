@@ -1,4 +1,4 @@
-"""`PacketReplicationEngine` and `BufferingQueueingEngine`: what lies between ingress and egress, without methods."""
+"""`PacketReplicationEngine` and `BufferingQueueingEngine`, which lie between ingress and egress and have no methods."""
 
 from __future__ import annotations
 

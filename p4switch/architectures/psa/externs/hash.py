@@ -1,4 +1,4 @@
-"""`Hash`: a checksum of fields, brought into a range where one is given."""
+"""`Hash`: a hash of fields, optionally mapped to a range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
 
-_LARGEST_BITS = 63  # of a modulus that a primitive takes
+_LARGEST_BITS = 63  # largest width of a modulus that a primitive takes
 
 
 @EXTERNS.register("Hash")

@@ -1,4 +1,4 @@
-"""`Meter` and `DirectMeter`: the colour of a packet by the rates of a cell, or of the entry of a table."""
+"""`Meter` and `DirectMeter`: the colour of a packet, by the rates of a cell or of a table entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _RATES = 2
 _RED, _GREEN, _YELLOW = range(3)  # PSA_MeterColor_t
-_COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that BMv2's meters count with
+_COLOURS = (_GREEN, _YELLOW, _RED)  # indexed by the colour number of BMv2's meters
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class Execute(meter.ExecuteMeter):
 
 
 def _counted(colour: ir.Expr) -> ir.Expr:
-    """Return the colour with which meters count for one of PSA_MeterColor_t."""
+    """Return the meters' colour number for a value of PSA_MeterColor_t."""
     yellow, green = (fold.make("==", ir.BOOL, colour, fold.const(each, colour.type)) for each in (_YELLOW, _GREEN))
     not_green = fold.make("?:", COLOUR, yellow, fold.const(1, COLOUR), fold.const(2, COLOUR))
     return fold.make("?:", COLOUR, green, fold.const(0, COLOUR), not_green)
@@ -100,7 +100,7 @@ class Meter(ExternType):
 
 @EXTERNS.register("DirectMeter")
 class DirectMeter(meter.DirectMeter):
-    """A direct meter that is executed where v1model's is read."""
+    """A direct meter, executed where v1model reads its direct meter."""
 
     @property
     def methods(self) -> Mapping[str, Method]:

@@ -1,4 +1,4 @@
-"""`Random`: a number drawn between two bounds, both of them included."""
+"""`Random`: a random number between two bounds, both included."""
 
 from __future__ import annotations
 

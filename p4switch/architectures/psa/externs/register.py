@@ -1,4 +1,4 @@
-"""`Register`: an array of cells that keep what was written to them."""
+"""`Register`: an array of cells that keep the values written to them."""
 
 from __future__ import annotations
 

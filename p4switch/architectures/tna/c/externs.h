@@ -1,11 +1,11 @@
-/* What the C of externs calls. */
+/* Functions that the C of externs calls. */
 
-/* exp(-elapsed / constant) in units of 2^-62. Integers alone: every machine computes the same. */
+/* exp(-elapsed / constant) in units of 2^-62. It uses integers only, so that every machine computes the same value. */
 #define P4_DECAY_BITS 62
 P4_UNUSED static uint64_t p4_decay(uint64_t elapsed_ns, uint64_t constant_ns)
 {
     const uint64_t one = (uint64_t)1 << P4_DECAY_BITS;
-    if (!constant_ns || elapsed_ns / constant_ns > 42) /* e^-43 is less than a unit */
+    if (!constant_ns || elapsed_ns / constant_ns > 42) /* e^-43 is less than one unit */
         return 0;
     p4_u128 exponent = ((p4_u128)elapsed_ns << P4_DECAY_BITS) / constant_ns;
     int halvings = 0;
@@ -26,7 +26,7 @@ P4_UNUSED static uint64_t p4_kept(uint64_t value, uint64_t decay)
     return (uint64_t)((p4_u128)value * decay >> P4_DECAY_BITS);
 }
 
-/* A low pass that was at `value` and gets `in` for the time that has elapsed, in units of 2^-32. */
+/* Value of a low-pass filter that was at `value` and whose input is `in` for the elapsed time, in units of 2^-32. */
 P4_UNUSED static uint64_t p4_low_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
                                       uint64_t decay_ns)
 {
@@ -36,7 +36,7 @@ P4_UNUSED static uint64_t p4_low_pass(uint64_t value, uint32_t in, uint64_t elap
     return goal + p4_kept(value - goal, p4_decay(elapsed_ns, decay_ns));
 }
 
-/* The same for a rate: `in` has come in during that time, which is at least 1 ns, and the value is what comes in during
+/* The same for a rate: `in` arrived during the elapsed time, which is at least 1 ns, and the value is the amount per
  * decay_ns. It is less than 2^32. */
 P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
                                        uint64_t decay_ns)
@@ -51,13 +51,13 @@ P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t ela
     return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
 }
 
-/* To the nearest whole number. */
+/* Rounds to the nearest integer. */
 P4_UNUSED static uint64_t p4_whole(uint64_t value) { return (value >> 32) + (value >> 31 & 1); }
 
-/* The cell of an Lpf takes a number in at a time; its result. */
+/* Feeds a number to the cell of an Lpf and returns the result. */
 #define P4_LPF(cell, in, now_ns)                                                                                          ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,                                                                        (cell).gain_ns, (cell).decay_ns),                          (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
 
-/* Whether a packet is dropped at this average; both it and the probability are in units of 2^-32. */
+/* Whether a packet is dropped at this average depth, which like the probability is in units of 2^-32. */
 P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uint32_t most, uint64_t probability)
 {
     if (average >= (uint64_t)most << 32)
@@ -69,10 +69,10 @@ P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uin
     return p4_random(sw, 0, UINT32_MAX) < share;
 }
 
-/* The cell of a Wred takes a depth in at a time; whether the packet is dropped. */
+/* Feeds a depth to the cell of a Wred and returns whether the packet is dropped. */
 #define P4_WRED(cell, in, now_ns)                                                                                         ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ns, (cell).constant_ns),     (cell).since_ns = (now_ns),                                                                                           (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
 
-/* A one's complement sum less the bytes from `from` to `to` of a packet, as words of 16 bits. */
+/* Subtracts the bytes from `from` to `to` of a packet, as words of 16 bits, from a one's complement sum. */
 P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, uint32_t front_len, const p4_frame *frame,
                                           uint32_t from, uint32_t to)
 {

@@ -1,10 +1,10 @@
-/* The way of a packet through the blocks of a pipeline of TNA or T2NA.
+/* The path of a packet through the blocks of a pipeline of TNA or T2NA.
  *
- * Parsers find intrinsic metadata as bytes in front of the packet. From ingress to egress go bytes alone.
+ * Parsers find intrinsic metadata as bytes in front of the packet. Ingress hands nothing but bytes to egress.
  */
 
 #define PORT_METADATA_BYTES (ingress_parser_front_bytes - 8)
-#define FCS_BYTES 4 /* of a packet's length as a chip counts it */
+#define FCS_BYTES 4 /* a chip includes them in a packet's length */
 #define MAX_PRIORITY 7u
 
 /* Ports of each pipe that lead to its ingress. */
@@ -14,9 +14,9 @@
 #define IS_RECIRCULATION(port) (((port) & 0x7fu) - 6u < 2u)
 #endif
 
-/* drop_ctl */
+/* values of drop_ctl */
 enum { DROP_PACKET = 1, DROP_CPU_COPY = 2, DROP_MIRROR = 4 };
-/* parser_err, and the errors of core.p4 that it tells of, in their order there */
+/* bits of parser_err, and the errors of core.p4 that they report, in their order there */
 enum { NO_MATCH = 0x1, PARTIAL_HEADER = 0x2, COUNTER_RANGE = 0x4, TIMEOUT = 0x10 };
 
 static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent);
@@ -29,7 +29,7 @@ static uint32_t parser_err(const phv *p)
 
 /* --- bytes in front of packets -------------------------------------------------------------------------------------- */
 
-/* The frame with room for n more bytes in front, which are the caller's to write. Takes it. */
+/* Returns the frame with room for n more bytes in front, which the caller has to write. Takes the frame. */
 static p4_frame *frame_widened(p4_switch *sw, p4_frame *frame, uint32_t n)
 {
     if (P4_UNLIKELY(frame->data_len + n > frame->cap)) {
@@ -56,7 +56,8 @@ static void frame_truncate(p4_frame *frame, uint32_t most)
 
 static uint64_t nanoseconds(const p4_switch *sw, p4_tick now) { return now * sw->tick_ns; }
 
-/* What is in front of a packet in ingress, as far as the program reads it; `data` is what it was resubmitted with. */
+/* Writes the bytes in front of a packet in ingress, as far as the program reads them; `data` is the data of a
+ * resubmission. */
 static void write_ingress_front(p4_switch *sw, const phv *p, uint8_t *to, const uint8_t *data)
 {
     uint64_t head = (uint64_t)p->resubmitted << 15 | (p->ingress_port & 0x1ff);
@@ -84,7 +85,8 @@ static void write_ingress_front(p4_switch *sw, const phv *p, uint8_t *to, const 
 #endif
 #define DEPTH_MAX 0x7ffff
 
-/* What is in front of a packet in egress. Each field is written alone, as it is read soon. */
+/* Writes the bytes in front of a packet in egress. Fields are written one by one because they are read soon
+ * afterwards. */
 static void write_egress_front(p4_switch *sw, const phv *p, uint32_t length, uint8_t *to)
 {
     const p4_packet *base = &p->base;
@@ -115,7 +117,7 @@ static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
     packet_delete(sw, p);
 }
 
-/* A packet that begins anew as `frame`, made of p. */
+/* Makes a packet of `frame` that starts over, derived from p. */
 static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
 {
     phv *q = packet_new(sw, frame);
@@ -125,7 +127,7 @@ static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
     return q;
 }
 
-/* The queue in which p is to wait. */
+/* The queue of the port in which p will wait. */
 static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
@@ -156,9 +158,10 @@ static int deflect(p4_switch *sw, p4_packet *packet)
     return 1;
 }
 
-/* Advanced flow control: a bit that says that there is some, the pipe (2 bits), the MAC (4), 3 unused ones, the queue of the
- * MAC (7), and the credit (15). Queues are in the mode in which a credit of 1 stops them and one of 0 lets them go on. The 8
- * ports of a MAC have 16 queues each, and those of the ports behind them that there are not. */
+/* Advanced flow control. Its value has a bit that marks it as valid, the pipe (2 bits), the MAC (4), 3 unused bits,
+ * the queue of the MAC (7), and the credit (15). Queues are in the mode in which a credit of 1 stops them and a
+ * credit of 0 lets them continue. Each of the 8 ports of a MAC has 16 queues, and also has the queues of the ports
+ * behind it that do not exist. */
 static void control_flow(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p, uint32_t message)
 {
     enum { QUEUES = 16 };
@@ -175,14 +178,14 @@ static void control_flow(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p, uint32
     }
 }
 
-/* What one packet is sent to, each independent of the others. */
+/* Destinations of one packet, each independent of the others. */
 typedef struct destinations {
     uint8_t unicast, cpu;
-    uint16_t port, group_a, group_b; /* groups: 0 is none */
+    uint16_t port, group_a, group_b; /* groups: 0 means none */
     uint16_t rid, level1_xid, level2_xid, hash1, hash2;
 } destinations;
 
-/* The replicas of a group for which the replication engine makes a copy, by hashes and exclusion ids. */
+/* Whether the replication engine makes no copy for a replica, because of the hashes or the exclusion ids. */
 static int is_pruned(p4_switch *sw, const p4_replica *r, const destinations *to)
 {
     if (r->of && to->hash1 % r->of != r->at)
@@ -198,7 +201,7 @@ static int is_pruned(p4_switch *sw, const p4_replica *r, const destinations *to)
     return r->port < 512 && ports[r->port / 64] >> r->port % 64 & 1;
 }
 
-/* A copy of p to a port. */
+/* Sends a copy of p to a port. */
 static void send_copy(p4_switch *sw, phv *p, uint32_t port, uint32_t rid, int first)
 {
     phv *q = packet_copy(sw, p);
@@ -223,7 +226,7 @@ static uint32_t send_group(p4_switch *sw, phv *p, uint32_t id, const destination
     return made;
 }
 
-/* To all that it is sent to; takes p, which is counted as dropped where that is nothing. */
+/* Sends p to all its destinations. Takes p, which is counted as dropped if it has none. */
 static void send(p4_switch *sw, phv *p, const destinations *to)
 {
     if (P4_LIKELY(to->unicast && !to->cpu && !to->group_a && !to->group_b)) {
@@ -261,7 +264,7 @@ static void send(p4_switch *sw, phv *p, const destinations *to)
         get_##side##_data4(p), get_##side##_data5(p), get_##side##_data6(p), get_##side##_data7(p)                   \
     }
 
-/* n bytes of fields of 64 bits. */
+/* Writes n bytes from fields of 64 bits. */
 static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
 {
     uint8_t bytes[64];
@@ -270,8 +273,8 @@ static void write_chunks(uint8_t *to, const uint64_t *chunks, uint32_t n)
     memcpy(to, bytes, min32(n, sizeof bytes));
 }
 
-/* The packet `frame`, a copy of p, with n bytes in front to a session. Sessions that there are not lose it. `deflect`: a
- * queue that has no room for it may send it to another one. */
+/* Sends the packet `frame`, a copy of p with n bytes in front, to a session. It is lost if the session does not
+ * exist. `deflect`: a queue that has no room for it may send it to another queue. */
 static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const uint64_t *chunks, uint32_t n, int deflect)
 {
     frame = frame_widened(sw, frame, n);
@@ -299,7 +302,7 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
         send(sw, q, &to);
         return;
     }
-    const p4_group *group = p4_group_find(&sw->clones, id); /* P4Runtime's */
+    const p4_group *group = p4_group_find(&sw->clones, id); /* a clone session of P4Runtime */
     if (!group || !group->count) {
         drop(sw, q, q->ingress_port, P4_DROP_NO_PORT);
         return;
@@ -326,7 +329,7 @@ enum { BY_RECIRCULATION = 1, BY_DEPARSER = 2 };
 #define PATTERN_BYTES 16u
 #endif
 
-/* What bytes of the buffer are, from one place on; behind its end there are zeros. */
+/* Sets bytes of the buffer from one position on; behind the end of the buffer there are zeros. */
 static void read_buffer(p4_switch *sw, uint8_t *to, uint32_t from, uint32_t n)
 {
     const object_state_pktgen_buffer *cells = pktgen_buffer_cells(sw);
@@ -373,7 +376,7 @@ static p4_frame *generated_frame(p4_switch *sw, uint32_t number, uint32_t pipe, 
     return frame;
 }
 
-/* The packets that p triggers, linked by `next`; they are to come to ingress. */
+/* The packets that p triggers, linked by `next`; they enter ingress. */
 static phv *generate(p4_switch *sw, phv *p, uint32_t trigger, uint32_t pipe, const uint8_t *context)
 {
     phv *first = NULL, *last = NULL;
@@ -418,8 +421,8 @@ static void ingress_all(p4_switch *sw, phv *made)
 
 /* --- ingress -------------------------------------------------------------------------------------------------------- */
 
-/* Takes p, which `data` is in front of if it is resubmitted; what is left is to be resubmitted. Returns NULL where
- * nothing is. *made: what it has generated. */
+/* Takes p, with `data` in front of it if it is resubmitted. Returns p if it is to be resubmitted, else NULL. *made
+ * is set to the packets that p has generated. */
 static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data, phv **made)
 {
     uint8_t spare[ingress_parser_front_bytes], *front = ingress_parser_front(p, spare);
@@ -484,7 +487,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data, phv **made)
         return NULL;
     }
     ingress_deparser_tell(sw, p);
-    /* The same packet goes on: what egress has of its own was not touched. */
+    /* The same packet continues: nothing has touched the parts that only egress uses. */
     p->base.frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
     p->parsed = p->length = p->error = 0;
     p->bypass = (uint8_t)get_bypass_egress(p);
@@ -497,7 +500,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data, phv **made)
     return NULL;
 }
 
-/* A packet whose frame is to be parsed; takes p. */
+/* Handles a packet whose frame is yet to be parsed. Takes p. */
 static void ingress(p4_switch *sw, phv *p)
 {
     uint8_t data[PORT_METADATA_BYTES] = {0};
@@ -527,13 +530,13 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 
 /* --- egress --------------------------------------------------------------------------------------------------------- */
 
-/* Whether what is sent to the port comes to ingress again. */
+/* Whether packets sent to the port enter ingress again. */
 static int is_loopback(p4_switch *sw, uint32_t port)
 {
     return IS_RECIRCULATION(port) || (port < 512 && port_cells(sw)[port].loopback);
 }
 
-/* A frame that leaves: to the wire, or to ingress again. Takes p, whose frame it is not any more. */
+/* Sends a frame to the wire or to ingress again. Takes p, which no longer owns the frame. */
 static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port;
@@ -563,7 +566,7 @@ static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
     *sent = frame;
 }
 
-/* Takes p; *sent becomes the frame that leaves, if one does. */
+/* Takes p; *sent is set to the frame that leaves, if there is one. */
 static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port;
@@ -621,7 +624,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
     p4_frame *sent = NULL;
-    __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    __builtin_prefetch(p->base.frame, 1); /* a packet that has waited is not in the cache, and neither is its frame */
     TRACE(P4_TRACE_DEQUEUE, P4_NO_POINT, packet->egress_port, packet->deq_depth, NULL, 0);
     egress(sw, p, now, &sent);
     return sent;

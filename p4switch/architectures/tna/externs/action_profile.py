@@ -1,4 +1,4 @@
-"""`ActionProfile` and `ActionSelector`: actions with their data, which entries of tables share."""
+"""`ActionProfile` and `ActionSelector`: actions with data that the entries of tables share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PROFILE, _SELECTOR, _GET_MEMBER = 0x81, 0x82, 0x9A
 _MEMBER = data_field(Id.ACTION_MEMBER_ID, "$ACTION_MEMBER_ID", value_type("uint32"))
 _GROUP = data_field(Id.SELECTOR_GROUP_ID, "$SELECTOR_GROUP_ID", value_type("uint32"))
-_MAX_GROUP_SIZE, _GROUPS = 120, 4  # where a selector without an action profile of its own says nothing of them
+_MAX_GROUP_SIZE, _GROUPS = 120, 4  # for a selector without an action profile of its own, which does not give them
 _NO_OFFSET = 0xDEADBEEF
 
 
@@ -34,7 +34,7 @@ def _publish_profile(extern: ExternObject, schema: Schema) -> None:
 
 @EXTERNS.register("ActionProfile")
 class ActionProfile(ExternType):
-    """A table's property: `ir.Table.profile`, by itself or through the selectors that choose from it."""
+    """Action profile of a table: `ir.Table.profile`, used directly or through the selectors that choose from it."""
 
     p4info = "ACTION_PROFILE"
     bfrt = _PROFILE
@@ -53,9 +53,11 @@ class ActionProfile(ExternType):
 
 @EXTERNS.register("ActionSelector")
 class ActionSelector(ExternType):
-    """A table's property: `ir.Table.profile`, with an algorithm. To P4Runtime it is one with its action profile.
+    """Action selector of a table: `ir.Table.profile` with an algorithm.
 
-    The mode and the register that watches the members' ports are BfRuntime's alone.
+    P4Runtime sees the selector and its action profile as one object.
+
+    The mode and the register that watches the ports of members are visible in BfRuntime only.
     """
 
     p4info = "ACTION_PROFILE"
@@ -74,7 +76,10 @@ class ActionSelector(ExternType):
             builder.profile(extern, selects=True)
 
     def _own_name(self, extern: ExternObject) -> str:
-        """Return its name in `bf-rt.json`, where an action profile that it is, too, has the name by itself."""
+        """Return the selector's name in `bf-rt.json`.
+
+        If the object is also the action profile, the plain name belongs to the action profile.
+        """
         return f"{extern.path}_sel" if self.profile(extern) is extern else extern.path
 
     def bfrt_names(self, extern: ExternObject) -> list[tuple[int, str]]:

@@ -1,8 +1,7 @@
-"""`Checksum`: the Internet checksum, verified and begun in parsers, completed in deparsers.
+"""`Checksum`: the Internet checksum, which parsers verify or start and deparsers complete.
 
-In a parser the sum is a variable of the parser, as PSA's is; what a parser hands on is the sum itself, so that the
-checksum of a packet is known from the fields that changed. A deparser has the checksum of the fields of headers that
-are valid.
+In a parser the sum is a variable of the parser, as in PSA. A parser hands on the sum itself, so that the checksum of a
+packet can be updated from the fields that changed. A deparser computes the checksum over the fields of valid headers.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _ONES = 0xFFFF
 
 @dataclass(slots=True, eq=False)
 class Position(ir.ExternOperation):
-    """`target` becomes the number of bytes that the parser has taken so far, and 1."""
+    """`target` is set to the number of bytes that the parser has consumed so far, plus 1."""
 
     target: ir.Place
     span: int | None = None
@@ -67,7 +66,10 @@ class Position(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class SubtractTaken(ir.ExternOperation):
-    """The bytes that the parser took since `position` are subtracted from the sum `target`; nothing where that is 0."""
+    """Subtraction of the bytes that the parser consumed since `position` from the sum `target`.
+
+    Nothing is subtracted where `position` is 0.
+    """
 
     target: ir.Place
     position: ir.Expr
@@ -130,7 +132,7 @@ class Checksum(ExternType):
         }
 
     def _verify(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        """Return whether it is wrong, as the chip does: the sum of right data is 0 or all ones."""
+        """Return whether the checksum is wrong, as the chip does: the sum of correct data is 0 or all ones."""
         total = to.copies.saved(sum_of(extern, to))
         wrong = [fold.make("!=", ir.BOOL, total, fold.const(right, _WORD)) for right in (0, _ONES)]
         return to.copies.snapshot(fold.make("&&", ir.BOOL, *wrong))
@@ -139,7 +141,7 @@ class Checksum(ExternType):
         return to.copies.snapshot(sum_of(extern, to))
 
     def _deposit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        """Subtract what the parser extracts from here on, at its end (`TnaSwitch.lower`)."""
+        """Subtract what the parser extracts from here on; this happens at its end (`TnaSwitch.lower`)."""
         (place,) = to.externs.call_arguments(call)
         if not isinstance(place, ir.FieldRef):
             raise to.error(call, "the residual has to be deposited in a field")

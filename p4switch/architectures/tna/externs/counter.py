@@ -1,4 +1,4 @@
-"""`Counter` and `DirectCounter`: packets and bytes, in an array of cells or one for each entry of a table."""
+"""`Counter` and `DirectCounter`: packet and byte counters, in an array of cells or one for each table entry."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _NOTHING = ir.Const(0, ir.Bits(32))
 
 
 def adjustment(call: ast.Call, at: int, to: Lowering) -> ir.Expr:
-    """Return argument `at` of a call, the bytes that do not count."""
+    """Return argument `at` of a call: the number of bytes that are not counted."""
     values = to.externs.call_arguments(call)
     given = values[at] if at < len(values) else None
     return to.tables.simple(given) if isinstance(given, EXPRS) else _NOTHING
 
 
 def _publish_counts(extern: ExternObject, table: Table) -> None:
-    """Add what is counted to the data of a table."""
+    """Add the counts to the data of a table."""
     unit = extern.args["type"]
     assert isinstance(unit, ir.Const)
     for each in _UNITS[unit.member]:
@@ -49,7 +49,7 @@ def _publish_counts(extern: ExternObject, table: Table) -> None:
 
 @dataclass(slots=True, eq=False)
 class Count(ir.ExternOperation):
-    """The packet is counted in a cell, with its bytes but for some."""
+    """Count of a packet in a cell, with its bytes minus an adjustment."""
 
     counter: str
     index: ir.Expr

@@ -1,4 +1,4 @@
-"""`Digest`: values of the packet for the control plane."""
+"""`Digest`: values of the packet that are sent to the control plane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @EXTERNS.register("Digest")
 class Digest(digest.Digest):
-    """PSA's digest, sent where the program has written `digest_type`."""
+    """Digest as in PSA, sent if the program has written `digest_type`."""
 
     bfrt = 0x8E
 

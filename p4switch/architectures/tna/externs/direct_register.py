@@ -1,6 +1,7 @@
-"""`DirectRegister` and `DirectRegisterAction`: a register with a cell for each entry of the table that has it.
+"""`DirectRegister` and `DirectRegisterAction`: a register with a cell for each entry of its table.
 
-A cell begins with its entry. Where no entry is hit, the default action has a cell of its own, behind those of entries.
+A cell is initialised when its entry is added. The default action, which runs where no entry is hit, has a cell of its
+own behind those of the entries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`max`, `min`, `funnel_shift_right`, `sizeInBits`, `sizeInBytes`, `port_metadata_unpack`: functions without state."""
+"""Stateless functions: `max`, `min`, `funnel_shift_right`, `sizeInBits`, `sizeInBytes`, `port_metadata_unpack`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Min(ExternFunction):
 
 @EXTERNS.register("funnel_shift_right")
 class FunnelShiftRight(ExternFunction):
-    """The lower half of two numbers side by side, shifted right by a constant."""
+    """The lower half of two concatenated numbers, shifted right by a constant."""
 
     def lower(self, call: ast.Call, to: Lowering) -> None:
         place, *given = to.externs.call_arguments(call)
@@ -85,7 +85,10 @@ class SizeInBytes(ExternFunction):
 
 @EXTERNS.register("port_metadata_unpack")
 class PortMetadataUnpack(ExternFunction):
-    """The port's metadata lies ahead in the packet: its first bits are the value, and all of it is passed over."""
+    """Reading of the port metadata, which comes next in the packet.
+
+    Its first bits are the value; the parser skips all of it.
+    """
 
     def lower(self, call: ast.Call, to: Lowering) -> Value | None:
         assert isinstance(to.package, TnaSwitch)

@@ -1,6 +1,6 @@
-"""`Hash` and `CRCPolynomial`: bits of fields, as a CRC of any polynomial has them, an exclusive or, or as they are.
+"""`Hash` and `CRCPolynomial`: a hash of fields by a CRC of any polynomial, exclusive or, or the identity.
 
-The fields are one number, the first the highest; a number that is no whole bytes has zeros in front.
+The fields are concatenated to one number, the first field highest; it is padded with zeros in front to whole bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STANDARD = {
     "CRC16": crc_name(16, 0x8005, 0, 0, reflected=True),
     "CRC32": crc_name(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, reflected=True),
     "CRC64": crc_name(64, 0x42F0E1EBA9EA3693, 0, 0, reflected=False),
-    # A chip draws a matrix of bits when a program is loaded; this is one that always is the same.
+    # A chip draws a random matrix of bits when a program is loaded; this matrix is always the same.
     "RANDOM": crc_name(64, 0xAD93D23594C935A9, 0xFFFFFFFFFFFFFFFF, 0, reflected=True),
     "XOR8": "xor8",
     "XOR16": "xor16",
@@ -70,7 +70,7 @@ def _polynomial(extern: ExternObject) -> ExternObject | None:
 
 
 def algorithm_of(extern: ExternObject) -> str:
-    """Return the algorithm of a Hash, by the name that the engine has for it."""
+    """Return the engine's name for the algorithm of a Hash."""
     algorithm, polynomial = extern.args["algo"], _polynomial(extern)
     assert isinstance(algorithm, ir.Const)
     if polynomial is None:
@@ -82,7 +82,7 @@ def algorithm_of(extern: ExternObject) -> str:
 
 @dataclass(slots=True, eq=False)
 class HashGet(ir.ExternOperation):
-    """`target` becomes the hash, shifted down by `shift` bits."""
+    """`target` is set to the hash, shifted right by `shift` bits."""
 
     target: ir.Place
     calculation: ir.Calculation
@@ -163,7 +163,7 @@ class Hash(ExternType):
         return place
 
     def publish(self, extern: ExternObject, schema: Schema) -> None:
-        """Add the three tables of a hash that is called in one place."""
+        """Add the three tables of a hash that is called in exactly one place."""
         calls = schema.calls(extern)
         if len(calls) != 1:
             return
@@ -191,7 +191,7 @@ class Hash(ExternType):
 
 
 def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
-    """Return the hashed fields in order: names, widths in bits, and which are constants."""
+    """Return the hashed fields in order: names, widths in bits, and whether each is constant."""
     given = schema.facts.bindings[call].bound[0]
     items: list[ast.Expr] = []
     if isinstance(given, ast.ListExpr):
@@ -211,7 +211,7 @@ def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
 
 
 def _literal(node: ast.Expr, schema: Schema) -> ast.IntLiteral | None:
-    """Return the number that a constant is."""
+    """Return the value of a constant."""
     while not isinstance(node, ast.IntLiteral):
         decl = schema.facts.decls.get(node) if isinstance(node, ast.Name) else None
         if isinstance(node, ast.Cast):
@@ -224,14 +224,14 @@ def _literal(node: ast.Expr, schema: Schema) -> ast.IntLiteral | None:
 
 
 def _parts(node: ast.Expr) -> list[ast.Expr]:
-    """Return the parts of a concatenation."""
+    """Return the operands of a concatenation."""
     if isinstance(node, ast.Binary) and node.op == "++":
         return [*_parts(node.left), *_parts(node.right)]
     return [node]
 
 
 def _part(number: int, name: str, width: int, annotations: list[dict[str, object]]) -> dict[str, object]:
-    """Return the data of `configure` for a field: which of its bits are hashed, and in what place."""
+    """Return the data of `configure` for a field: which of its bits are hashed, and at which position."""
     container: list[dict[str, object]] = []
     for each, own, t, mandatory in (
         (Id.HASH_CONFIGURE_START_BIT, "start_bit", value_type("uint64", 0), False),
@@ -271,7 +271,7 @@ def _publish_algorithm(table: Table) -> None:
 
 
 def joined(fields: list[ir.Expr]) -> ir.Expr:
-    """Return the fields, which have fixed widths, as one number, the first the highest."""
+    """Return the fields, which have fixed widths, concatenated to one number, the first field highest."""
     whole: ir.Expr | None = None
     filled = 0
     for field in fields:

@@ -1,6 +1,6 @@
-"""`Lpf` and `DirectLpf`: low-pass filters, of the numbers that packets bring or of their rate.
+"""`Lpf` and `DirectLpf`: low-pass filters over numbers that packets supply, or over their rate.
 
-A filter has the state of one first-order low pass, with a time constant each for rising and for falling.
+A filter is a first-order low pass with separate time constants for rising and falling input.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids 
 
 @dataclass(slots=True, eq=False)
 class ExecuteLpf(ir.ExternOperation):
-    """`target` becomes the filter's value after `value` has come in. Beyond the last cell nothing is done."""
+    """`target` is set to the filter's output after the input `value`. An index beyond the last cell has no effect."""
 
     filter: str
     index: ir.Expr
@@ -76,7 +76,10 @@ class ExecuteLpf(ir.ExternOperation):
         return f"value {values(Lpf, data)['value'] / 2**32:.3f}"
 
     def run(self, machine: Machine) -> None:
-        """Give back the value: cells of a test have no time constants, and a filter without them has no memory."""
+        """Return the input unchanged.
+
+        Cells have no time constants in a test, and a filter without time constants has no memory.
+        """
         machine.inside(self.index, cells_of(machine, self.filter), f"an index outside of '{self.filter}'")
         machine.assign(self.target, machine.resized(self.value, self.target.type))
 
@@ -85,16 +88,16 @@ class ExecuteLpf(ir.ExternOperation):
 
 
 def cells_of(machine: Machine, name: str) -> int:
-    """Return how many cells an object has, by its attribute `size`."""
+    """Return the number of cells of an object, given by its attribute `size`."""
     size = next(extern.attributes["size"] for extern in machine.program.externs if extern.name == name)
     assert isinstance(size, ir.Const)
     return size.value
 
 
 def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> None:
-    """Add an object of `kind` with so many cells to the program.
+    """Add an object of `kind` with this number of cells to the program.
 
-    Raises CompileError for one that takes other values than numbers of up to 32 bits.
+    Raises CompileError unless its inputs are numbers of up to 32 bits.
     """
     t = types.strip_newtype(extern.type_args[0])
     if not isinstance(t, types.Bits) or t.signed or t.width > MOST_BITS:
@@ -106,10 +109,10 @@ def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> 
 
 @EXTERNS.register("Lpf")
 class Lpf(ExternType):
-    """A cell that is all zeros gives back what comes in.
+    """Low-pass filter. A cell that is all zeros returns its input.
 
-    `rate` is 1 where the rate is filtered: what comes in during one `decay_ns`, on the average. Otherwise it is the
-    average of the numbers themselves. Results are shifted right by `scale`. `value` is in units of 2^-32.
+    `rate` is 1 if the filter computes a rate: the average sum of the inputs during one `decay_ns`. Otherwise it
+    computes the average of the inputs. Results are shifted right by `scale`. `value` is in units of 2^-32.
     """
 
     operations = (ExecuteLpf,)

@@ -1,4 +1,4 @@
-"""`Meter` and `DirectMeter`: the colour of a packet by the rates of a cell, or of the entry of a table (RFC 2698)."""
+"""`Meter` and `DirectMeter`: the colour of a packet by the rates of a cell or of a table entry (RFC 2698)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.p4info.build import Builder
 
 _GREEN, _YELLOW, _RED = 0, 1, 3  # MeterColor_t
-_COLOURS = (_GREEN, _YELLOW, _RED)  # by the colour that the engine's meters count with
+_COLOURS = (_GREEN, _YELLOW, _RED)  # indexed by the colour number of the engine's meters
 _RATES = {
     "BYTES": (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
     "PACKETS": (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
@@ -43,7 +43,7 @@ def _publish_rates(extern: ExternObject, table: Table) -> None:
 
 
 def _colour_before(call: ast.Call, at: int, to: Lowering) -> tuple[ir.Expr, int]:
-    """Return the colour that a call gives as argument `at`, green where it gives none, and where the next one is."""
+    """Return the colour passed as argument `at` of a call, by default green, and the position of the next argument."""
     binding = to.facts.bindings[call]
     if at < len(binding.params) and binding.params[at].name == "color":
         value = to.externs.call_arguments(call)[at]
@@ -97,7 +97,7 @@ class Meter(ExternType):
 
 @EXTERNS.register("DirectMeter")
 class DirectMeter(meter.DirectMeter):
-    """A direct meter that is executed where v1model's is read."""
+    """A direct meter, executed where v1model reads its direct meter."""
 
     bfrt = 0x86
 

@@ -1,4 +1,4 @@
-"""`Mirror`: a copy of the packet, with a header in front of it, to a session."""
+"""`Mirror`: a copy of the packet, with a header in front of it, that is sent to a session."""
 
 from __future__ import annotations
 

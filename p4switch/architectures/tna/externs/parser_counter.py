@@ -1,6 +1,6 @@
-"""`ParserCounter`: a signed number of 8 bits that a parser counts with and decides by.
+"""`ParserCounter`: a signed 8-bit counter that a parser can branch on.
 
-It is a variable of the parser, and what is done to it are operations of P4-16, as with a checksum unit's sum.
+It is a variable of the parser, and its methods become operations of P4-16, as with the sum of a checksum unit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WIDTH = 8
 _BYTE = ir.Bits(_WIDTH)
 _SIGN = _WIDTH - 1
-_EXPONENT_BITS = 3  # of TNA's mask, which is that of so many low bits and one
+_EXPONENT_BITS = 3  # largest value of TNA's mask argument, which stands for that many low bits plus one
 
 
 @EXTERNS.register("ParserCounter")
@@ -42,7 +42,7 @@ class ParserCounter(ExternType):
         }
 
     def _set(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        """Load a number, of which the low bits count, or a field that is rotated to the right, masked and added to."""
+        """Load a number, truncated to the counter's width, or a field that is rotated right, masked and added to."""
         field, *more = _numbers(call, to)
         low = fold.make("cast", _BYTE, field)
         if more:
@@ -73,7 +73,7 @@ class ParserCounter(ExternType):
 
 
 def _counter(extern: ExternObject, to: Lowering) -> ir.FieldRef:
-    """Return the variable that is the counter."""
+    """Return the variable that holds the counter."""
     name = f"{extern.path}.$counter"
     if name not in to.out.scalars:
         to.storage.allocate(_BYTE, name)
@@ -81,7 +81,7 @@ def _counter(extern: ExternObject, to: Lowering) -> ir.FieldRef:
 
 
 def _numbers(call: ast.Call, to: Lowering) -> list[ir.Expr]:
-    """Return the arguments of a call. Raises CompileError for what is no number without a sign."""
+    """Return the arguments of a call. Raises CompileError for one that is not an unsigned number."""
     values = to.externs.call_arguments(call)
     numbers = [v for v in values if isinstance(v, EXPRS) and isinstance(types.strip_newtype(v.type), types.Bits)]
     if len(numbers) < len(values):

@@ -1,4 +1,4 @@
-"""`Pktgen`: a packet has the packet generator make others, with 16 bytes of its own in each."""
+"""`Pktgen`: a trigger of the packet generator, which puts 16 bytes of the packet into each generated packet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Random`: a number of W bits, all of which are as likely."""
+"""`Random`: a uniformly distributed number of W bits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`Register` and `RegisterAction`: cells of one number or a pair, and code that is run on one of them as a whole.
+"""`Register` and `RegisterAction`: cells of one number or a pair, and code that runs on one cell atomically.
 
-A cell is one number in the engine; a pair has its first field in the higher bits.
+The engine stores a cell as one number; the first field of a pair is in its higher bits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
 
-_WIDTHS = (1, 8, 16, 32, 64)  # of a cell: a pair has two of up to 32 bits
+_WIDTHS = (1, 8, 16, 32, 64)  # largest width of a cell: a pair has two numbers of up to 32 bits
 _WHOLE = ir.Const(0, ir.Bits(32))
 
 
 def cell_fields(t: types.Type) -> list[tuple[str, types.Type]]:
-    """Return the numbers in a cell of type `t`: their names (none for a cell of one) and types."""
+    """Return the numbers in a cell of type `t`: their names (empty for a cell of one number) and types."""
     t = types.strip_newtype(t)
     if isinstance(t, types.Struct):
         return [(f.name, types.strip_newtype(f.type)) for f in t.fields]
@@ -39,9 +39,9 @@ def cell_fields(t: types.Type) -> list[tuple[str, types.Type]]:
 
 
 def cell_width(extern: ExternObject, to: Lowering) -> int:
-    """Return the bits of a register's cells.
+    """Return the width of a register's cells in bits.
 
-    Raises CompileError for cells that a chip does not have.
+    Raises CompileError for a width that a chip does not support.
     """
     t = extern.type_args[0]
     scalars = [scalar_type(field) for _, field in cell_fields(t)]
@@ -65,7 +65,7 @@ def _unpacked(raw: ir.Expr, t: types.Type) -> list[ir.Expr]:
 
 
 def read_cell(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
-    """Return a new place for the value of a cell, which is read to it."""
+    """Read a cell into a new place and return the place."""
     t = extern.type_args[0]
     raw = to.temp(ir.Bits(cell_width(extern, to)), "cell")
     assert isinstance(raw, ir.FieldRef)
@@ -77,7 +77,7 @@ def read_cell(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering
 
 
 def write_cell(extern: ExternObject, index: ir.Expr, value: Value, call: ast.Call, to: Lowering) -> None:
-    """Emit that a cell becomes `value`."""
+    """Emit a write of `value` to a cell."""
     whole = to.copies.saved(joined(to.externs.fields_of(value, call)))
     to.emit(RegisterWrite(extern.path, index, whole, call.pos))
 
@@ -136,7 +136,7 @@ def initial_of(extern: ExternObject, to: Lowering) -> int:
 
 @EXTERNS.register("RegisterParam")
 class RegisterParam(ExternType):
-    """A number that the control plane may change: a register of one cell."""
+    """Parameter of register actions that the control plane may change: a register with one cell."""
 
     operations = (RegisterRead,)
     p4info = "REGISTER"
@@ -169,7 +169,7 @@ class RegisterParam(ExternType):
 
 
 def _register_of(param: ExternObject, schema: Schema) -> ExternObject | None:
-    """Return the register whose last action in the source reads a parameter."""
+    """Return the register used by the last action in the source that reads a parameter."""
     found = None
     for action in schema.lowered.externs:
         register = action.args.get("reg")
@@ -199,9 +199,9 @@ class RegisterAction(ExternType):
 def run_on_cell(
     action: ExternObject, register: ExternObject, index: ir.Expr, more: list[Value], call: ast.Call, to: Lowering
 ) -> Value | None:
-    """Read a cell, run the action's `apply` on it, write it back; return what the action returns.
+    """Read a cell, run the action's `apply` on it and write it back; return the action's result.
 
-    Results that it does not assign are 0. `more` are the places for its second result and those after it.
+    Results that it does not assign are 0. `more` are the places of its second and further results.
     """
     assert isinstance(action.node, ast.Instantiation)
     apply = next(method for method in action.node.methods if method.name == "apply")

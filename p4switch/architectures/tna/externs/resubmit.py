@@ -1,4 +1,4 @@
-"""`Resubmit`: the packet as it came goes to the ingress parser once more, with data where the port's metadata was."""
+"""`Resubmit`: the original packet enters the ingress parser again, with data in place of the port metadata."""
 
 from __future__ import annotations
 

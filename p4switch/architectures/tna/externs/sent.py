@@ -1,4 +1,4 @@
-"""Prefix of copies by deparsers: it enters the packet's path as intrinsic metadata, 64 bits a field."""
+"""Bytes that deparsers put in front of copies. They enter the packet path as intrinsic metadata, 64 bits per field."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES, _FLAG = ir.Bits(8), ir.Bits(1)
 
 
 def put(instance: str, field: str, value: ir.Expr, t: types.Type, call: ast.Call, to: Lowering) -> None:
-    """Assign `value` to a field of an instance of metadata of the packet's path, which is there from now on."""
+    """Assign `value` to a field of an instance of the packet path's metadata; both are created if necessary."""
     metadata = next((m for m in to.out.metadata if m.name == instance), None)
     if metadata is None:
         metadata = ir.Metadata(instance)
@@ -30,7 +30,7 @@ def put(instance: str, field: str, value: ir.Expr, t: types.Type, call: ast.Call
 
 
 def put_data(instance: str, data: list[Value], most_bits: int, call: ast.Call, to: Lowering) -> None:
-    """Put the bits of `data`, filled up to whole bytes, into fields of an instance, with how many bytes these are."""
+    """Put the bits of `data`, padded to whole bytes, and their number of bytes into fields of an instance."""
     fields = [field for value in data for field in to.externs.fields_of(value, call)]
     widths = [types.width_of(field.type) for field in fields]
     bits = sum(width or 0 for width in widths)

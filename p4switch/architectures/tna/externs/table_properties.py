@@ -1,4 +1,4 @@
-"""`Atcam`, `Alpm`, `IdleTimeout`: how a chip is to lay tables out, which makes no difference to what they match."""
+"""`Atcam`, `Alpm`, `IdleTimeout`: table layouts on a chip, which do not affect what the tables match."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from p4switch.architectures.tna import EXTERNS
 @EXTERNS.register("Alpm")
 @EXTERNS.register("IdleTimeout")
 class Layout(ExternType):
-    """A table's property."""
+    """Layout of a table, given as a table property."""

@@ -1,4 +1,4 @@
-"""`Wred` and `DirectWred`: whether a packet is to be dropped, by the average of the depths that packets bring (RED)."""
+"""`Wred` and `DirectWred`: drop decisions by the average of the queue depths that packets supply (RED)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
 
 _BYTE = ir.Bits(8)
-_INDEX = 65561  # the id in bf-rt.json, as those below
+_INDEX = 65561  # the id in bf-rt.json, like those below
 _FIELDS = (
     (65571, "TIME_CONSTANT_NS", "float"),
     (65572, "MIN_THRESH_CELLS", "uint32"),
@@ -37,9 +37,9 @@ _FIELDS = (
 
 @dataclass(slots=True, eq=False)
 class ExecuteWred(ir.ExternOperation):
-    """`target` becomes the first or the second of `results`: the packet is to be dropped, or not.
+    """Drop decision: `target` is set to the first of `results` if the packet is to be dropped, else to the second.
 
-    Beyond the last cell nothing is done.
+    An index beyond the last cell has no effect.
     """
 
     wred: str
@@ -86,7 +86,7 @@ class ExecuteWred(ir.ExternOperation):
         return f"average {values(Wred, data)['value'] / 2**32:.3f}"
 
     def run(self, machine: Machine) -> None:
-        """Keep the packet: cells of a test are not enabled."""
+        """Decide to keep the packet, because cells are not enabled in a test."""
         machine.inside(self.index, cells_of(machine, self.wred), f"an index outside of '{self.wred}'")
         machine.assign(self.target, machine.number(self.results[1]))
 
@@ -100,10 +100,12 @@ def _results(extern: ExternObject) -> tuple[int, int]:
 
 @EXTERNS.register("Wred")
 class Wred(ExternType):
-    """A cell keeps the average of what comes in, in units of 2^-32, and drops packets once it is `enabled`.
+    """Weighted random early detection.
 
-    None are dropped below `least`, all are from `most` on, and between them a share that grows to `probability`, in
-    units of 2^-32.
+    A cell keeps the average of its inputs in units of 2^-32, and drops packets once it is `enabled`.
+
+    No packet is dropped below `least`, and every packet is from `most` on. In between the drop probability grows to
+    `probability`, in units of 2^-32.
     """
 
     operations = (ExecuteWred,)
@@ -140,7 +142,7 @@ class Wred(ExternType):
 
 @EXTERNS.register("DirectWred")
 class DirectWred(ExternType):
-    """The same with a cell for each entry of the table that has it."""
+    """`Wred` with a cell for each entry of the table that has it."""
 
     stateful = direct = True
 

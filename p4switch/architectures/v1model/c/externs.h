@@ -1,4 +1,4 @@
-/* What externs of v1model call. */
+/* Functions that the externs of v1model call. */
 
 P4_INLINE void mark_to_drop(p4_switch *sw, phv *p)
 {

@@ -1,8 +1,8 @@
-/* The way of a packet through v1model's blocks: BMv2's simple_switch, packet by packet. */
+/* The path of a packet through v1model's blocks, as in BMv2's simple_switch. */
 
 enum { NORMAL = 0, INGRESS_CLONE = 1, EGRESS_CLONE = 2, RECIRCULATED = 4, REPLICA = 5, RESUBMITTED = 6 };
 
-/* What p would have on the wire if it left now. */
+/* The length in bytes that p would have on the wire if it left now. */
 static uint32_t length_of(const phv *p) { return deparser_bytes(p) + payload_len(p); }
 
 /* Drops and frees p. */
@@ -22,7 +22,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
-/* One packet for each replica; takes p. Those beyond p are added to made. */
+/* Makes one packet for each replica. Takes p. Replicas beyond p are counted in made. */
 static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made)
 {
     if (!group || !group->count) {
@@ -39,7 +39,7 @@ static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *ma
     enqueue(sw, p, group->replicas[group->count - 1].port);
 }
 
-/* A packet made by cloning; takes q. Sessions that do not exist lose it. */
+/* Sends a packet made by cloning. Takes q. It is lost if the session does not exist. */
 static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
 {
     const p4_group *group = p4_group_find(&sw->clones, session);
@@ -51,7 +51,7 @@ static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
     replicate(sw, q, group, &sw->counts.cloned);
 }
 
-/* The packet as it began ingress, parsed anew, with the metadata of a field list. */
+/* Copies the packet as it entered ingress, parsed again, with the metadata of a field list. */
 static void clone_ingress(p4_switch *sw, phv *p)
 {
     uint32_t session = p->clone_session & 0x7fff;
@@ -77,7 +77,7 @@ static void clone_ingress(p4_switch *sw, phv *p)
     emit_clone(sw, q, session);
 }
 
-/* The packet as it is at the end of egress, not deparsed, with the metadata of a field list. */
+/* Copies the packet as it is at the end of egress, before deparsing, with the metadata of a field list. */
 static void clone_egress(p4_switch *sw, phv *p)
 {
     uint32_t session = p->clone_session & 0x7fff;
@@ -95,7 +95,7 @@ static void clone_egress(p4_switch *sw, phv *p)
 
 /* --- ingress ----------------------------------------------------------------------------------------------------------- */
 
-/* A packet whose frame is to be parsed; takes p. */
+/* Handles a packet whose frame is yet to be parsed. Takes p. */
 static void ingress(p4_switch *sw, phv *p)
 {
     for (;;) {
@@ -144,7 +144,8 @@ static void ingress(p4_switch *sw, phv *p)
     if (P4_UNLIKELY(group)) {
         TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, group, 0, NULL, 0);
         set_instance_type(p, REPLICA);
-        p->truncate = NO_TRUNCATION; /* what ingress said is of the packet, which ends here; as in simple_switch */
+        /* requests of ingress belong to the packet, which ends here; as in simple_switch */
+        p->truncate = NO_TRUNCATION;
         replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
         return;
     }
@@ -177,7 +178,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
-    __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    __builtin_prefetch(p->base.frame, 1); /* a packet that has waited is not in the cache, and neither is its frame */
     __builtin_prefetch((const uint8_t *)p->base.frame + P4_CACHE_LINE, 1);
     p->now = now;
     if (P4_UNLIKELY(packet->trimmed)) {

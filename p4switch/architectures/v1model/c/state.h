@@ -1,2 +1,2 @@
-/* What externs of v1model ask for a packet, done at the end of the pipeline that it is in: 0 is not asked for. */
+/* Requests of v1model's externs for a packet, carried out at the end of its current pipeline. 0: not requested. */
 #define P4_STATE uint16_t clone_session, clone_list, digest, resubmit, recirculate;

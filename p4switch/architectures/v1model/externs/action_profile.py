@@ -1,4 +1,4 @@
-"""`action_profile` and `action_selector`: actions with their data, which entries of tables share."""
+"""`action_profile` and `action_selector`: actions with data that the entries of tables share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @EXTERNS.register("action_profile")
 class ActionProfile(ExternType):
-    """A table's property: `ir.Table.profile`."""
+    """Action profile of a table: `ir.Table.profile`."""
 
     p4info = "ACTION_PROFILE"
 
@@ -25,7 +25,7 @@ class ActionProfile(ExternType):
 
 @EXTERNS.register("action_selector")
 class ActionSelector(ExternType):
-    """A table's property: `ir.Table.profile`, with an algorithm."""
+    """Action selector of a table: `ir.Table.profile` with an algorithm."""
 
     p4info = "ACTION_PROFILE"
 

@@ -1,4 +1,4 @@
-"""`assert` and `assume`: what holds for every packet, and for every packet that occurs."""
+"""`assert` and `assume`: a condition that must hold for every packet, and one that is taken to hold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Assertion(ir.ExternOperation, abstract=True):
         prover.require(self.condition, state)
 
     def fit(self, pipeline: Pipeline) -> None:
-        """Add nothing: a chip does not check it."""
+        """Add nothing, because a chip does not check the condition."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""`counter`: packets and bytes, in an array of cells."""
+"""`counter`: packet and byte counters in an array of cells."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Counter(ExternType):
 
 @EXTERNS.register("direct_counter")
 class DirectCounter(ExternType):
-    """The table counts by itself: `count` says only that its action does."""
+    """Direct counter, which the table increments by itself; `count` only marks the actions that count."""
 
     stateful = direct = True
     p4info = "DIRECT_COUNTER"

@@ -1,4 +1,4 @@
-"""`digest`: values of the packet for the control plane."""
+"""`digest`: values of the packet that are sent to the control plane."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ class DigestFunction(ExternFunction):
 
 
 def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Lowering) -> int:
-    """Return the id of a new learn list of `data`, a value of type `t`, as it is at `call`.
+    """Return the id of a new learn list of `data`, a value of type `t`, with the values that it has at `call`.
 
-    The target reads the fields of the list later: they are copies.
+    The list consists of copies, because the target reads its fields later.
     """
     copies: list[ir.Expr] = []
     values = to.externs.fields_of(data, call)
@@ -84,6 +84,6 @@ def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Loweri
 
 
 def _member_names(t: types.Type, count: int) -> list[str]:
-    """Return names for `count` scalars of type `t`: its members' if they are distinct, else numbers."""
+    """Return names for `count` scalars of type `t`: those of its members if they are distinct, else numbers."""
     names = [name for name, _ in flat_fields(t)] if isinstance(t, types.Struct | types.Header) else []
     return names if len(names) == count else [str(i) for i in range(count)]

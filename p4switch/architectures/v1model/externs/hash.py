@@ -1,4 +1,4 @@
-"""`hash`: a checksum of fields, brought into a range."""
+"""`hash`: a hash of fields, mapped to a range."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Hash(ir.ExternOperation):
-    """`target` becomes `base` and the hash modulo `size`; `base` where `size` is 0."""
+    """Hash of fields: `target` is set to `base` plus the hash modulo `size`, or to `base` if `size` is 0."""
 
     target: ir.Place
     base: ir.Expr
@@ -78,7 +78,7 @@ class Hash(ir.ExternOperation):
 
 
 def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir.Calculation:
-    """Return a new calculation of `data`, an argument of `call`, by BMv2's name of the algorithm."""
+    """Return a new calculation over `data`, an argument of `call`; `algorithm` is BMv2's name."""
     inputs = [_input(value, to) for value in to.externs.fields_of(data, call)]
     made = ir.Calculation(f"calc_{len(to.out.calculations)}", algorithm, inputs, span=call.pos)
     to.out.calculations.append(made)
@@ -86,7 +86,7 @@ def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir
 
 
 def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
-    """Return a value as a field or constant, which is all that calculations read."""
+    """Return a value as a field or constant, the only inputs of calculations."""
     if isinstance(value, (ir.FieldRef, ir.Const)):
         return value
     if not isinstance(value, ir.Param):

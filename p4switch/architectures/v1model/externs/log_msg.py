@@ -1,4 +1,4 @@
-"""`log_msg`: a line of text with values in it, for people."""
+"""`log_msg`: a line of text with values in it, for human readers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LogMsg(ir.ExternOperation):
         return cls(arguments.name(), arguments.values(), arguments.span)
 
     def emit(self, to: Statements) -> None:
-        """Format the message with its values, if somebody listens."""
+        """Format the message with its values, if there is a listener."""
         parts = self.text.split("{}")
         if len(parts) != len(self.values) + 1:
             raise ProgramError(f"log_msg: {len(parts) - 1} values expected, got {len(self.values)}")

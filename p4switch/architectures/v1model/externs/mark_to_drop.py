@@ -1,4 +1,4 @@
-"""`mark_to_drop`: the packet goes nowhere, unless a later operation says otherwise."""
+"""`mark_to_drop`: the packet is dropped, unless a later operation sends it somewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class MarkToDrop(ir.ExternOperation):
-    """Drop of a packet by `metadata`: the intrinsic metadata, or p4c's copy for a parameter, which it copies back."""
+    """Drop of a packet by writing `metadata`.
+
+    This is the intrinsic metadata, or p4c's copy of it for a parameter, which p4c copies back.
+    """
 
     metadata: str = STANDARD
     span: int | None = None
@@ -63,7 +66,7 @@ class MarkToDrop(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class Drop(MarkToDrop):
-    """Drop as older compilers write it."""
+    """Drop, as older compilers write it."""
 
     primitive = "drop"
 
@@ -84,7 +87,7 @@ class MarkToDropFunction(ExternFunction):
         to.externs.only_in(call, "ingress", "egress")
         to.emit(MarkToDrop(span=call.pos))
         for arg in to.externs.call_arguments(call):
-            # In a copy of the standard metadata the fields have to follow: it is copied back later.
+            # A copy of the standard metadata has to be updated as well, because it is copied back later.
             if isinstance(arg, StructValue):
                 for field in (EGRESS_SPEC, MCAST_GRP):
                     to.copies.assign(arg.fields[field.name], v1switch(to).standard.fields[field.name], call.pos)

@@ -94,7 +94,7 @@ class Meter(ExternType):
 
 @EXTERNS.register("direct_meter")
 class DirectMeter(ExternType):
-    """The table writes the colour to a field when an entry is hit."""
+    """Direct meter: the table writes the colour to a field when an entry is hit."""
 
     stateful = direct = True
     p4info = "DIRECT_METER"

@@ -1,4 +1,4 @@
-"""`random`: a number drawn between two bounds, both of them included."""
+"""`random`: a random number between two bounds, both included."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Random(ir.ExternOperation):
-    """v1model promises nothing of signed numbers, nor of bounds in the wrong order."""
+    """Random number. v1model does not define the result for signed numbers or for bounds in the wrong order."""
 
     target: ir.Place
     low: ir.Expr

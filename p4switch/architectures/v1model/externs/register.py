@@ -1,4 +1,4 @@
-"""`register`: an array of cells that keep what was written to them."""
+"""`register`: an array of cells that keep the values written to them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RegisterRead(ir.ExternOperation):
         cell = _cell(machine, self.register, self.index)
         if cell not in machine.cells:
             register = machine.registers[self.register]
-            if self.register in machine.direct:  # its cells begin with their entries
+            if self.register in machine.direct:  # a cell is initialised when its entry is added
                 found = machine.number(register.initial)
             else:
                 found = machine.input(f"register {cell[0]} {cell[1]}", register.width)

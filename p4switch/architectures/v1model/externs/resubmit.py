@@ -1,4 +1,4 @@
-"""`resubmit_preserving_field_list` and `recirculate_preserving_field_list`: the packet comes to the parser again."""
+"""`resubmit_preserving_field_list` and `recirculate_preserving_field_list`: the packet enters the parser again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class _Again(ir.ExternOperation, abstract=True):
 
 @dataclass(slots=True, eq=False)
 class Resubmit(_Again):
-    """The packet as it came, at the end of ingress. `fields`: the id of the field list that it keeps."""
+    """Resubmission of the original packet at the end of ingress.
+
+    `fields`: the id of the field list that it keeps.
+    """
 
     fields: int
     span: int | None = None
@@ -51,7 +54,10 @@ class Resubmit(_Again):
 
 @dataclass(slots=True, eq=False)
 class Recirculate(_Again):
-    """The packet as it would be sent, at the end of egress. `fields`: the id of the field list that it keeps."""
+    """Recirculation of the deparsed packet at the end of egress.
+
+    `fields`: the id of the field list that it keeps.
+    """
 
     fields: int
     span: int | None = None

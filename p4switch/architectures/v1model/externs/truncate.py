@@ -1,4 +1,4 @@
-"""`truncate`: the packet is sent with so many bytes at most."""
+"""`truncate`: the packet is cut to a maximum length when it is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Truncate(ir.ExternOperation):
-    """`length` in bytes."""
+    """Truncation to `length` bytes."""
 
     length: ir.Expr
     span: int | None = None
