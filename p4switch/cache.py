@@ -1,12 +1,14 @@
-"""Build products, addressed by the digest of everything that went into them.
+"""Cache of build products, addressed by the digest of all their inputs.
+
+The files are in `$P4CC_CACHE`, by default `~/.cache/p4cc`:
 
 They live under `$P4CC_CACHE`, by default `~/.cache/p4cc`:
 
     <kind>/<digest of what went in>/<digest of the file><suffix>
 
-A file is complete as soon as its name exists: it is written beside its place and renamed into it, so processes may
-share the cache without locks. What the name says of the content is checked before the file is used; a file that a full
-disk, a power cut or a copy has damaged is made anew.
+A file is complete as soon as its name exists, because it is written under another name and then renamed; so processes
+may share the cache without locks. The digest in the name is checked before the file is used. A file that was damaged by
+a full disk, a power cut or a copy is built again.
 """
 
 import hashlib
@@ -29,7 +31,7 @@ def root() -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Return a name for the sequence `parts`, which depends on their boundaries, too."""
+    """Return a name for the sequence `parts`, which also depends on the boundaries between them."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -39,9 +41,9 @@ def digest(*parts: str | bytes) -> str:
 
 
 def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) -> Path:
-    """Return the file of `kind` for `key`; a missing one is written by `produce` to the path that it is given.
+    """Return the cached file of `kind` for `key`; if it is missing, `produce` writes it to the path that it is given.
 
-    What `produce` raises is passed on, and nothing is kept then. Raises UserError where the cache cannot be written.
+    Exceptions of `produce` are passed on, and nothing is stored then. Raises UserError if the cache is not writable.
     """
     folder = root() / kind / key
     try:
@@ -49,7 +51,7 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
             if is_sound(path):
                 return path
             _remove(path)
-        if folder.is_file():  # as an earlier version had it
+        if folder.is_file():  # written by an earlier version
             _remove(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{key[:8]}-", dir=folder.parent) as beside:
@@ -66,9 +68,9 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
 
 
 def has(kind: str, key: str) -> bool:
-    """Return whether this user has made a sound file of `kind` that `key` stands for.
+    """Return whether this user has built an undamaged file of `kind` for `key`.
 
-    Several users may share a cache; what one of them has noted says nothing about the others.
+    Several users may share a cache; each has records of its own.
     """
     try:
         return any(path.lstat().st_uid == os.geteuid() and is_sound(path) for path in (root() / kind / key).iterdir())
@@ -83,12 +85,12 @@ def is_sound(path: Path) -> bool:
     """
     try:
         return path.is_file() and path.name.partition(".")[0] == digest(path.read_bytes())
-    except FileNotFoundError:  # somebody else has found it damaged
+    except FileNotFoundError:  # another process has found it damaged
         return False
 
 
 def _remove(path: Path) -> None:
-    """Remove whatever is in a file's place."""
+    """Remove the file or folder at a path."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -96,7 +98,7 @@ def _remove(path: Path) -> None:
 
 
 def damaged() -> list[Path]:
-    """Return the damaged files of the cache, which are made anew when needed.
+    """Return the damaged files of the cache, which are built again when they are needed.
 
     Raises OSError.
     """

@@ -32,9 +32,12 @@ class TableProperties:
     meters: tuple[str, ...]
     idle_timeout: str
     layouts: tuple[str, ...] = ()
-    """Types that `profile` may be of, too: they say how a table is laid out, and nothing of what it does."""
+    """Further types that `profile` may have; they affect the layout of a table, and not what it does."""
     direct: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The types of the other properties with objects, by their names. Those that are direct have cells of entries."""
+    """The types of the other properties with objects, by their names.
+
+    The direct ones among them have a cell for each entry.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,24 +49,24 @@ class Architecture:
 
     name: str
     folder: Path
-    """The include files that declare it are there."""
+    """Folder of the include files that declare the architecture."""
     includes: tuple[str, ...]
     packages: Registry[type[Package]]
     externs: tuple[Registry[type[Extern]], ...]
-    """Searched in this order, and those of `core.p4` after them."""
+    """Registries that are searched in this order, and before those of `core.p4`."""
     properties: TableProperties
     defines: Mapping[str, str] = field(default_factory=dict)
-    """Macros that are predefined where the architecture is asked for by its name."""
+    """Macros that are predefined if the architecture is requested by name."""
     match_kinds: Mapping[str, str] = field(default_factory=dict)
-    """The match kind that the target has for one of its own: where it looks values up in the same way."""
+    """Target's match kind for each of the architecture's own kinds that is looked up in the same way."""
     fixed_tables: tuple[Mapping[str, Any], ...] = ()
     """Tables that BfRuntime has for every program, as in `bf-rt.json`."""
     pads_headers: bool = False
     """True if headers that are no whole bytes are padded at their end."""
     superseded: Mapping[str, str] = field(default_factory=dict)
-    """Names of the past, those of members as `TYPE.MEMBER`, and what is written instead."""
+    """Obsolete names, members as `TYPE.MEMBER`, and their replacements."""
     front_panel: FrontPanel | None = None
-    """How ports of a network are numbered in programs; None: from 1."""
+    """Numbering of a network's ports in programs; None: ports count from 1."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""

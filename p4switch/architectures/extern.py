@@ -24,7 +24,7 @@ class Extern:
     """A function or a type; it is registered under its P4 name."""
 
     operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
-    """Operations that its calls become."""
+    """Operations that calls of the extern are lowered to."""
 
 
 class ExternFunction(Extern, ABC):
@@ -46,13 +46,13 @@ class ExternType(Extern):
     direct: ClassVar[bool] = False
     """True if an object belongs to a table."""
     in_parsers: ClassVar[bool] = False
-    """True if its methods can be called in parsers."""
+    """True if the methods can be called in parsers."""
     cell: ClassVar[tuple[tuple[str, int], ...]] = ()
-    """Members of a cell of an object's state in the engine, and their widths in bits; none: it keeps nothing there."""
+    """Members of a cell of an object's state in the engine, and their widths in bits; empty: there is no such state."""
     p4info: ClassVar[str] = ""
-    """The name in `P4Ids.Prefix` of what the control plane sees, if it sees the objects."""
+    """Name in `P4Ids.Prefix` of the objects that the control plane sees; empty: it sees none."""
     bfrt: ClassVar[int] = 0
-    """The highest byte of ids in `bf-rt.json`, if it has the objects."""
+    """Highest byte of the objects' ids in `bf-rt.json`; 0: they are not in it."""
 
     def algorithm(self, extern: ExternObject) -> str:
         """Return the hash of an action selector, by its name in BMv2; empty for other objects."""

@@ -30,38 +30,38 @@ class Site:
     branches: bool = True
     """True if conditions are allowed."""
     statements: bool = True
-    """True if statements are allowed, and so variables for the parts of an expression."""
+    """True if statements are allowed, and so temporaries for the parts of an expression."""
 
 
 Tell = Callable[["ast.Node", str, str], None]
-"""Tells of a warning: where, its text, its name."""
+"""Callback that reports a warning: its node, text and name."""
 
 
 class Package(ABC):
     """A package that programs instantiate as `main`; it is registered by its name in P4."""
 
     include: ClassVar[str]
-    """The include that declares it."""
+    """Include file that declares the package."""
     sites: ClassVar[tuple[Site, ...]]
-    """Its blocks in order; those of packages in it are in their places."""
+    """Blocks of the package in order; the blocks of a nested package take its position."""
     takes: ClassVar[str]
-    """The same in words."""
+    """`sites` in words."""
     parameters: ClassVar[Mapping[str, range]]
-    """How many parameters each block has, by its name; a program may declare a package of this name for itself."""
+    """Allowed numbers of parameters of each block, by its name, as a program may declare such a package itself."""
     path: ClassVar[str] = ""
-    """The packet path that BMv2 JSON names (`__meta__.package`); empty: it is known by the names of the blocks."""
+    """Packet path that BMv2 JSON names (`__meta__.package`); empty: it is recognised by the names of the blocks."""
     tools: ClassVar[frozenset[str]] = frozenset()
-    """The tools that know the rules of the package, besides the compiler and the built-in switch."""
+    """Tools that know the rules of the package, besides the compiler and the built-in switch."""
 
     leads_to: ClassVar[tuple[str, ...]] = ()
-    """Fields of metadata, as `instance.field`, that say where a packet goes: they are read behind a control."""
+    """Metadata fields, as `instance.field`, that decide where a packet goes; they are read after a control."""
     replicates: ClassVar[tuple[str, ...]] = ()
-    """Those of them that send copies."""
+    """Fields of `leads_to` that create copies."""
     bridges: ClassVar[bool] = False
-    """True if egress has the metadata of ingress; otherwise bytes alone go from one to the other."""
+    """True if egress receives the metadata of ingress; otherwise ingress hands over bytes only."""
 
     bfrt: ClassVar[bool] = False
-    """True if its programs have a `bf-rt.json`."""
+    """True if programs of the package have a `bf-rt.json`."""
 
     def __init__(self, low: Lowering) -> None:
         self.low = low

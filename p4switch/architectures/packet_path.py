@@ -121,7 +121,7 @@ class PacketPath:
 PACKET_PATHS: Registry[PacketPath] = Registry(
     "packet path", group="p4cc.packet_paths", package="p4switch.architectures", base=PacketPath
 )
-"""By the name of the package, as programs instantiate it."""
+"""Packet paths by the name of the package that programs instantiate."""
 
 
 def path_of(program: ir.Program) -> PacketPath:

@@ -1,1 +1,1 @@
-"""BfRuntime, the control plane of TNA and T2NA programs: `bf-rt.json`, which says what tables there are."""
+"""BfRuntime, the control plane of TNA and T2NA programs, and `bf-rt.json`, which describes their tables."""

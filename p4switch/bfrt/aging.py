@@ -1,7 +1,7 @@
-"""Idle time-outs of BfRuntime: which entries of a table packets hit, as a client asks for it or is told of it.
+"""Idle time-outs of BfRuntime: clients poll which entries of a table packets hit, or are notified of it.
 
-A table ages in sweeps, as a chip does: each takes the interval from what an entry has left, or gives back all of it
-if a packet hit the entry since the sweep before. What an entry begins with is P4Runtime's `idle_timeout_ns`.
+A table ages in sweeps, as on a chip. Each sweep subtracts its interval from an entry's remaining time, or resets the
+remaining time if a packet hit the entry since the previous sweep. The initial value is P4Runtime's `idle_timeout_ns`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _POLL, _NOTIFY = _IdleTable.IDLE_TABLE_POLL_MODE, _IdleTable.IDLE_TABLE_NOTIFY_M
 _Notification = bfruntime_pb2.IdleTimeoutNotification
 _IDLE_FLAG, _ACTIVE_FLAG = "enable_idletimeout_notifications", "enable_entry_active_notifications"
 IDLE, ACTIVE = 0, 1
-"""Places of `$ENTRY_HIT_STATE` among its choices."""
+"""Indices of the two values of `$ENTRY_HIT_STATE`."""
 
 
 @dataclass
 class _Age:
-    """Age of an entry. `seen_ns` is the hit that was last looked at, `left_ns` what it has until it is idle."""
+    """Age of an entry. `seen_ns` is the last hit that was noticed, `left_ns` the time until the entry is idle."""
 
     inserted_ns: int
     seen_ns: int
     left_ns: int
     idle: bool = False
-    was_hit: bool = False  # when a client last asked for it
+    was_hit: bool = False  # when a client last requested it
 
 
 class AgingTable(Owner, Protocol):
@@ -51,7 +51,7 @@ class AgingTable(Owner, Protocol):
 
 
 class IdleTimeout(Attribute):
-    """Whether and how a table ages."""
+    """Aging of a table, if it is enabled."""
 
     kind = "idle_table"
 
@@ -64,7 +64,7 @@ class IdleTimeout(Attribute):
         self._ages: dict[Key, _Age] = {}
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Have the table age from now on, for a client that is told of it, or no longer."""
+        """Enable aging, with notifications for a client, or disable it."""
         if given.idle_table_mode not in (_POLL, _NOTIFY):
             invalid(f"{self._table.name}: mode {given.idle_table_mode}; expected {_POLL} or {_NOTIFY}")
         made = _IdleTable(idle_table_mode=given.idle_table_mode, enable=given.enable)
@@ -84,7 +84,7 @@ class IdleTimeout(Attribute):
         return undo
 
     def read(self, into: Message) -> None:
-        """Put into a message whether and how the table ages."""
+        """Put the aging settings of the table into a message."""
         into.CopyFrom(self._settings)
 
     @property
@@ -101,14 +101,14 @@ class IdleTimeout(Attribute):
             age = self._ages[key] = _Age(entry.inserted_ns, 0, entry.idle_timeout_ns)
         return age
 
-    # What an entry says of it
+    # Data of entries
 
     def left_ms(self, key: Key, entry: Entry) -> int:
-        """Return what an entry has left until it is idle."""
+        """Return the time in milliseconds until an entry is idle."""
         return self._age(key, entry).left_ns // NS_A_MS
 
     def hit_state(self, key: Key, entry: Entry, hit_ns: int, *, from_hw: bool) -> int:
-        """Return whether packets hit an entry: by the last operation that asked for all of them, or since then."""
+        """Return whether packets hit an entry, as of the last operation that updated all hit states or since then."""
         age = self._age(key, entry)
         if self._sweeps:
             return IDLE if age.idle else ACTIVE
@@ -122,12 +122,12 @@ class IdleTimeout(Attribute):
         age.seen_ns = hit_ns
 
     def update_hit_states(self, state: State) -> None:
-        """Look which entries packets hit since they were last looked at."""
+        """Update which entries packets have hit since the last update."""
         for key, entry, hit_ns in state.tables.hits(self._table.table_id):
             self._look(self._age(key, entry), hit_ns)
 
     def set_entry(self, key: Key, entry: Entry, *, begins: bool, hit_state: int | None, hit_ns: int) -> Undo:
-        """Have an entry age from its beginning, or say whether packets hit it, and return how to undo it."""
+        """Restart the time-out of an entry, or set its hit state; return how to undo it."""
         age = self._age(key, entry)
         old = replace(age)
         if begins:
@@ -141,10 +141,10 @@ class IdleTimeout(Attribute):
 
         return undo
 
-    # What clients are told
+    # Notifications
 
     def notices(self, state: State) -> Iterator[Notice | None]:
-        """Yield the entries that have become idle, or that packets hit again, if the table is to be swept."""
+        """Yield the entries that became idle or were hit again, if it is time for a sweep of the table."""
         now_ns = state.tables.now_ns()
         if not self._sweeps or now_ns < self._next_ns:
             return
@@ -168,7 +168,7 @@ class IdleTimeout(Attribute):
         self._ages = swept
 
     def _sweep(self, age: _Age, entry: Entry, hit_ns: int, now_ns: int) -> None:
-        """Take an interval from what an entry has left, unless a packet hit it or it is younger."""
+        """Subtract an interval from an entry's remaining time, unless a packet hit it or it is younger."""
         if hit_ns > age.seen_ns:
             age.seen_ns, age.left_ns, age.idle = hit_ns, entry.idle_timeout_ns, False
         elif age.left_ns and now_ns - entry.inserted_ns >= self._interval_ns:

@@ -1,6 +1,6 @@
-"""Attributes of BfRuntime's tables: what a client sets for a table as a whole, and what the table then tells clients.
+"""Attributes of BfRuntime's tables: settings of a whole table, and the notifications that follow from them.
 
-Which ones a kind of table may have is said there (`Table.offers`).
+`Table.offers` of each kind of table lists the attributes that it may have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Mode = bfruntime_pb2.Mode
 
 @dataclass(frozen=True)
 class Client:
-    """A client that writes; `wants` are the notifications that it has subscribed to."""
+    """Writing client; `wants` are the notifications that it has subscribed to."""
 
     id: int
     wants: Message
@@ -33,7 +33,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Notice:
-    """A StreamMessageResponse for a client, unless it does not want what the notification `flag` names."""
+    """StreamMessageResponse for a client, sent if the client wants the notification `flag`."""
 
     client_id: int
     flag: str
@@ -52,26 +52,29 @@ class Attribute(ABC):
     """An attribute of a table."""
 
     kind: ClassVar[str]
-    """The name of its message in a TableAttribute."""
+    """Name of the attribute's message in a TableAttribute."""
 
     def __init__(self, table: Owner) -> None:
         self._table = table
 
     @abstractmethod
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Set the attribute and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+        """Set the attribute and return how to undo it. Raises P4RuntimeError without changing anything."""
 
     @abstractmethod
     def read(self, into: Message) -> None:
         """Put the attribute into a message of its kind."""
 
     def notices(self, state: State) -> Iterator[Notice | None]:
-        """Yield what clients are to be told now, and None for what was looked at in vain."""
+        """Yield the notifications that are due, and None for each check that found nothing."""
         yield from ()
 
 
 class EntryScope(Attribute):
-    """Which pipes have entries of their own. There is one pipe, so entries are the same in any case."""
+    """Scope of entries: which pipes have entries of their own.
+
+    There is one pipe, so that entries are the same in any case.
+    """
 
     kind = "entry_scope"
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
@@ -82,11 +85,11 @@ class EntryScope(Attribute):
 
     @property
     def is_symmetric(self) -> bool:
-        """True if entries are those of all pipes."""
+        """True if all pipes share the entries."""
         return bool(self._pipes == _Mode(predef=_Mode.ALL, args=self._pipes.args))
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Set the scope of entries: that of the pipes alone, or all three."""
+        """Set the scope of entries: the one of the pipes alone, or all three."""
         there = [name for name in self._SCOPES if given.HasField(name)]
         if there not in (["pipe_scope"], [*self._SCOPES]):
             invalid(f"{self._table.name}: expected pipe_scope, or all of {', '.join(self._SCOPES)}")
@@ -101,7 +104,7 @@ class EntryScope(Attribute):
         if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
             invalid(f"{self._table.name}: pipe_scope: {pipes.predef}; expected ALL or SINGLE")
         if pipes.WhichOneof("scope") == "user_defined":
-            scopes = pipes.user_defined.to_bytes(8, "little")  # each a set of pipes
+            scopes = pipes.user_defined.to_bytes(8, "little")  # each number is a set of pipes
             if sum(scope >> PIPE & 1 for scope in scopes) != 1:
                 invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected pipe {PIPE} in one scope")
         old, self._pipes = self._pipes, _Mode()

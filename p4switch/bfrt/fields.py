@@ -1,6 +1,6 @@
-"""Keys, data and types as `bf-rt.json` has them, and the ids of fields whose names begin with `$`.
+"""Keys, data and types in the form of `bf-rt.json`, and the ids of fields whose names begin with `$`.
 
-The ids are those of p4c's Tofino back end: they count from 65536, and each kind of field has one in all tables.
+The ids are those of p4c's Tofino back end. They count from 65536; a kind of field has the same id in all tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Id(enum.IntEnum):
-    """Ids of fields that tables have besides those of the program."""
+    """Ids of table fields that do not come from the program."""
 
     MATCH_PRIORITY = 65537
     ACTION_MEMBER_ID = 65539
@@ -63,7 +63,7 @@ def value_type(kind: str, default: Any = _NO_DEFAULT, **more: Any) -> Json:
 
 
 def in_bytes(width: int) -> Json:
-    """Return the type of a number of `width` bits."""
+    """Return the type of a number of `width` bits, which takes whole bytes."""
     return value_type("bytes", width=width)
 
 
@@ -76,7 +76,7 @@ def scalar(t: types.Type) -> Json:
 
 
 def numbers(t: types.Type, prefix: str = "") -> list[tuple[str, types.Type]]:
-    """Return the names and types of the numbers in a value of type `t`; that of a number is `f1`."""
+    """Return the names and types of the numbers in a value of type `t`; a plain number is named `f1`."""
     t = types.strip_newtype(t)
     if isinstance(t, types.Record):
         found = []
@@ -96,7 +96,7 @@ def annotation(name: str, **more: str) -> Json:
 
 @dataclass
 class Table:
-    """An object of `tables`. `actions` are None where the type of the table has none, `size` in entries."""
+    """Object of `tables`. `actions` is None where tables of the type have none; `size` counts entries."""
 
     name: str
     id: int
@@ -138,7 +138,7 @@ class Table:
         self.data.append({"mandatory": mandatory, "read_only": read_only, "singleton": made})
 
     def one_of(self, *made: Json) -> None:
-        """Add data of which an entry has one."""
+        """Add alternative data fields; an entry has one of them."""
         self.data.append({"mandatory": True, "read_only": False, "oneof": list(made)})
 
     def depends(self, number: int) -> None:

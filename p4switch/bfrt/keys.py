@@ -1,7 +1,7 @@
-"""Keys of match-action tables and value sets, between BfRuntime's messages and P4Runtime's.
+"""Conversion of keys of match-action tables and value sets between the messages of BfRuntime and P4Runtime.
 
-A field that a key leaves out matches 0 where it is exact, and everything elsewhere. BfRuntime's entry with the lowest
-`$MATCH_PRIORITY` wins, P4Runtime's with the highest priority.
+A field that a key omits matches 0 if it is exact, and any value otherwise. In BfRuntime the entry with the lowest
+`$MATCH_PRIORITY` wins, in P4Runtime the one with the highest priority.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from p4switch.p4runtime.errors import invalid
 from p4switch.p4runtime.messages import p4runtime_pb2
 
 LOWEST = (1 << 31) - 1
-"""P4Runtime's priority of an entry with `$MATCH_PRIORITY` 0."""
+"""P4Runtime priority of an entry whose `$MATCH_PRIORITY` is 0."""
 _KINDS = {"Exact": "exact", "ATCAM": "exact", "Ternary": "ternary", "LPM": "lpm", "Range": "range",
           "Optional": "optional"}  # fmt: skip
 
 
 def number(value: bytes, width: int, where: str) -> int:
-    """Return a number that fits. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    """Return a number that fits into its field. Raises P4RuntimeError (INVALID_ARGUMENT)."""
     if len(value) != size(width):
         invalid(f"{where}: {len(value)} bytes; expected {size(width)}")
     found = int.from_bytes(value, "big")
@@ -29,7 +29,7 @@ def number(value: bytes, width: int, where: str) -> int:
 
 
 def width_of(field: Json) -> int:
-    """Return the bits of a field of `bf-rt.json`."""
+    """Return the width in bits of a field of `bf-rt.json`."""
     t = field["type"]
     widths = {"bytes": t.get("width", 0), "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64, "bool": 1}
     return int(widths[t["type"]])
@@ -44,7 +44,7 @@ class Keys:
         self._has_priority = any(f["id"] == Id.MATCH_PRIORITY for f in info["key"])
 
     def decode(self, key: Message) -> tuple[list[Message], int]:
-        """Return P4Runtime's matches, in canonical form, and priority. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return P4Runtime's matches, in canonical form, and the priority. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         given: dict[int, Message] = {}
         priority = 0
         for field in key.fields:
@@ -61,7 +61,7 @@ class Keys:
         return [m for m in matches if m is not None], LOWEST - priority if self._has_priority else 0
 
     def _match(self, info: Json, given: Message | None) -> Message | None:
-        """Return the match of one field, None where it matches everything."""
+        """Return the match of one field, or None if it matches any value."""
         kind, width = _KINDS[info["match_type"]], width_of(info)
         where = f"{self._name}: key field {info['name']}"
         match = p4runtime_pb2.FieldMatch(field_id=info["id"])
@@ -104,7 +104,7 @@ class Keys:
         return match
 
     def encode(self, matches: list[Message], priority: int) -> Message:
-        """Return the key of P4Runtime's matches and priority."""
+        """Return the BfRuntime key for P4Runtime's matches and priority."""
         key = bfruntime_pb2.TableKey()
         by_id = {m.field_id: m for m in matches}
         for ident, info in self._fields.items():

@@ -1,6 +1,6 @@
-"""Protobuf messages of BfRuntime, as attributes of `bfruntime_pb2`, made from the published names and numbers.
+"""Protobuf messages of BfRuntime, as attributes of `bfruntime_pb2`, built from the published names and numbers.
 
-They are in a pool of their own: a process may have another `bfruntime.proto` beside them.
+They have a descriptor pool of their own, so that a process may also load another `bfruntime.proto`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Table of ports: what clients write of them is kept and told back; the switch forwards in any case.
+"""Table of ports: settings that clients write are stored and returned; forwarding does not depend on them.
 
-Links have their rates from elsewhere. What would change how packets go (loopback, pauses, a direction) is refused.
+The rates of links are configured elsewhere. Settings that would change forwarding (loopback, pauses, a direction) are
+refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _KEPT = ("SPEED", "FEC", "N_LANES", "PORT_ENABLE", "AUTO_NEGOTIATION")
 
 
 class PortStatus(Attribute):
-    """Whether a client is told of ports that go up or down."""
+    """Notification of a client when ports go up or down."""
 
     kind = "port_status_notify"
 
@@ -34,10 +35,10 @@ class PortStatus(Attribute):
         super().__init__(table)
         self._ports = table
         self._told: dict[int, dict[int, int]] = {}
-        """What each client that wants it knows of the ports."""
+        """Port states last sent to each client that wants them."""
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Tell a client from now on, or no longer."""
+        """Enable or disable notifications for a client."""
         if given.enable and not client.wants.enable_port_status_change_notifications:
             invalid(f"{self._table.name}: client {client.id} has not subscribed to changes of ports")
         old = dict(self._told)
@@ -51,11 +52,11 @@ class PortStatus(Attribute):
         return undo
 
     def read(self, into: Message) -> None:
-        """Put into a message whether a client is told."""
+        """Put into a message whether a client is notified."""
         into.enable = bool(self._told)
 
     def notices(self, state: State) -> Iterator[Notice | None]:
-        """Yield what has changed since."""
+        """Yield the changes since the last call."""
         now = self._ports.states(state)
         for client_id, known in self._told.items():
             for port, up in now.items():
@@ -77,7 +78,7 @@ class PortTable(FixedTable):
         self._added: dict[int, dict[str, int]] = {}
 
     def forget(self) -> None:
-        """Begin anew, without ports."""
+        """Remove all ports."""
         super().forget()
         self._added = {}
 
@@ -85,7 +86,10 @@ class PortTable(FixedTable):
         return int(self._field(name)["type"].get("default_value", 0))
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Add or change a port; what is not given stays, or is what it begins with. DELETE of no port does nothing."""
+        """Add or change a port; fields that are not given keep their value or initial value.
+
+        DELETE of a missing port has no effect.
+        """
         port = self._index(entry)
         if port > _MAX_PORT:
             invalid(f"{self.name}: port {port}; expected at most {_MAX_PORT}")
@@ -126,15 +130,15 @@ class PortTable(FixedTable):
         return self._told(index, **{**fields, **self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)})
 
     def up(self, port: int, state: State) -> int:
-        """Return 1 if a port that was added is enabled and its link is up."""
+        """Return 1 if a port was added and is enabled, and its link is up."""
         return int(self._added[port]["PORT_ENABLE"] and state.ports.is_up(port))
 
     def states(self, state: State) -> dict[int, int]:
-        """Return which of the ports that were added are up."""
+        """Return the ports that were added, each with whether it is up."""
         return {port: self.up(port, state) for port in self._indices(state)}
 
     def key(self, port: int) -> Message:
-        """Return an entry with the key of a port alone."""
+        """Return an entry that has only the key of a port."""
         made = self._entry(port)
         made.ClearField("data")
         return made

@@ -1,7 +1,7 @@
-"""Fixed tables of BfRuntime for copies of packets: mirror sessions, and multicast groups with what they are made of.
+"""Fixed tables of BfRuntime for packet replication: mirror sessions, multicast groups and their nodes.
 
-Sessions, ports that are pruned, and the port for copies to the CPU are states of the packet's path, as they are to
-P4Runtime. Groups are trees (`ReplicationStore.trees`).
+Sessions, pruned ports and the port for copies to the CPU are states of the packet path, as for P4Runtime. Groups are
+trees (`ReplicationStore.trees`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _T = TypeVar("_T")
 
 
 class FixedTable(Table):
-    """A table whose entries are numbers, each with fields by name."""
+    """Table whose keys are numbers and whose data are fields with names."""
 
     takes = _EVERY
 
     def _names(self, data: Message) -> dict[str, Message]:
-        """Return the fields of data by their names without the dollar. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the data fields by name without the dollar sign. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         return {self._data[ident]["name"][1:]: f for ident, f in self._given(data, self._data).items()}
 
     def _field(self, name: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class FixedTable(Table):
         return self._number(given[name], self._field(name)) if name in given else default
 
     def _list(self, given: Mapping[str, Message], name: str, default: Iterable[int]) -> tuple[int, ...]:
-        """Return a list of numbers or bools, `default` where it is not given."""
+        """Return a list of numbers or bools, or `default` if it is not given."""
         if name not in given:
             return tuple(default)
         field = given[name]
@@ -63,7 +63,7 @@ class FixedTable(Table):
         return given_list
 
     def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
-        """Return an entry with fields by their names."""
+        """Return an entry with the given fields by name."""
         made = self._entry(index)
         for name, value in fields.items():
             info = self._field(name)
@@ -78,7 +78,7 @@ class FixedTable(Table):
         return made
 
     def _check_exists(self, kind: int, there: bool) -> None:
-        """Refuse to add what there is, and to change what there is not."""
+        """Refuse to add an existing entry, and to change a missing one."""
         if kind == _Update.INSERT and there:
             already_exists(f"{self.name}: the entry exists")
         if kind in (_Update.MODIFY, _Update.MODIFY_INC, _Update.DELETE) and not there:
@@ -86,22 +86,22 @@ class FixedTable(Table):
 
     @abstractmethod
     def _indices(self, state: State) -> list[int]:
-        """Return the keys of the entries that there are."""
+        """Return the keys of the existing entries."""
 
     @abstractmethod
     def _remove(self, index: int, state: State) -> Undo:
-        """Delete an entry that there is."""
+        """Delete an existing entry."""
 
     @abstractmethod
     def _found(self, index: int, state: State) -> Message:
-        """Return an entry that there is."""
+        """Return an existing entry."""
 
     def clear(self, state: State) -> Undo:
         """Delete all entries."""
         return _all(self._remove(index, state) for index in self._indices(state))
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the entry that is asked for, or all."""
+        """Return the requested entry, or all entries."""
         if entry.is_default_entry:
             unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
         wanted = [self._index(entry)] if entry.WhichOneof("value") == "key" else None
@@ -109,7 +109,7 @@ class FixedTable(Table):
 
 
 def _all(steps: Iterable[Undo]) -> Undo:
-    """Take steps, all or none, and return how to undo them."""
+    """Execute all steps or none, and return how to undo them."""
     undos: list[Undo] = []
 
     def undo() -> None:
@@ -125,7 +125,7 @@ def _all(steps: Iterable[Undo]) -> Undo:
 
 
 class PathTable(FixedTable):
-    """Table over the cells of a state of the packet's path."""
+    """Table over the cells of a state of the packet path."""
 
     state: ClassVar[str]
 
@@ -144,7 +144,7 @@ class PathTable(FixedTable):
 
 
 class MirrorTable(PathTable):
-    """Mirror sessions: the whole destination of copies. One exists once it has a direction."""
+    """Mirror sessions, with the complete destination of their copies. A session exists once it has a direction."""
 
     state = "$mirror"
     _NORMAL = 2
@@ -163,14 +163,14 @@ class MirrorTable(PathTable):
         "copy_to_cpu": "copy_to_cpu",
         "max_pkt_len": "max_bytes",
     }
-    """The member of a session for each field that is one."""
+    """Member of a session that stores each field, where there is one."""
     _MOST: ClassVar[Mapping[str, int]] = {"port": _MAX_PORT, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
 
     def _indices(self, state: State) -> list[int]:
         return [index for index in range(self._size(state)) if self._cell(index, state)["direction"]]
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the fields of a session; what is not given stays, or is 0 in a new one."""
+        """Set the fields of a session; fields that are not given keep their value, or are 0 in a new session."""
         index = self._index(entry)
         cell = self._cell(index, state)
         self._check_exists(kind, bool(cell["direction"]))
@@ -208,7 +208,7 @@ class MirrorTable(PathTable):
 
 
 class PruneTable(PathTable):
-    """Ports to which packets with a level-2 exclusion id are not sent. Every id has some, or none."""
+    """Ports that packets with a level-2 exclusion id do not reach. Every id has an entry, which may be empty."""
 
     state = "$prune"
 
@@ -224,7 +224,7 @@ class PruneTable(PathTable):
         return self._store(index, {"ports": sum(1 << port for port in set(_ports(self.name, ports)))}, state)
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the id that is asked for, or all of them."""
+        """Return the requested id, or all ids."""
         if entry.WhichOneof("value") == "key":
             return [self._found(self._index(entry), state)]
         if entry.is_default_entry:
@@ -237,7 +237,7 @@ class PruneTable(PathTable):
 
 
 class CpuPortTable(PathTable):
-    """Ports: which of them copies to the CPU go to. Backup ports are refused."""
+    """Ports, one of which receives the copies to the CPU. Backup ports are refused."""
 
     state = "$device"
 
@@ -246,7 +246,7 @@ class CpuPortTable(PathTable):
         return [device["cpu_port"]] if device["cpu_enabled"] else []
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Make a port that of the CPU, or none."""
+        """Make a port the CPU port, or make it a normal port again."""
         (port,) = _ports(self.name, [self._index(entry)])
         if kind == _Update.DELETE:
             return self._remove(port, state)
@@ -259,14 +259,14 @@ class CpuPortTable(PathTable):
         return self._set(port, 1, state)
 
     def _set(self, port: int, enabled: int, state: State) -> Undo:
-        """Set the port of the CPU; what else the cell has stays."""
+        """Set the CPU port; other members of the cell keep their values."""
         return self._store(0, {**self._cell(0, state), "cpu_port": port, "cpu_enabled": enabled}, state)
 
     def _remove(self, index: int, state: State) -> Undo:
         return self._set(0, 0, state) if index in self._indices(state) else lambda: None
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the port that is asked for, or the one of the CPU."""
+        """Return the requested port, or the CPU port."""
         if entry.WhichOneof("value") == "key":
             return [self._found(self._index(entry), state)]
         return super().find(entry, state)
@@ -284,10 +284,10 @@ def _ports(table: str, ports: Iterable[int]) -> list[int]:
 
 
 class TreeTable(FixedTable):
-    """Part of multicast groups, in a dictionary of the trees."""
+    """Table over one kind of part of multicast groups, stored in a dictionary of the trees."""
 
     part: ClassVar[str]
-    """The dictionary's name."""
+    """Name of that dictionary."""
 
     def _there(self, state: State) -> dict[int, Any]:
         found: dict[int, Any] = getattr(state.replication.trees, self.part)
@@ -297,7 +297,7 @@ class TreeTable(FixedTable):
         return sorted(self._there(state))
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a part; what is not given stays, or is empty in a new one."""
+        """Write a part; fields that are not given keep their value, or are empty in a new part."""
         index, there = self._index(entry), self._there(state)
         self._check_exists(kind, index in there)
         if kind == _Update.DELETE:
@@ -313,14 +313,14 @@ class TreeTable(FixedTable):
 
     @abstractmethod
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
-        """Return what sets a part."""
+        """Return a function that sets a part."""
 
     @abstractmethod
     def _made(self, old: Any, given: Mapping[str, Message]) -> Any:
-        """Return the part with what is given, and the rest of an old one."""
+        """Return the part with the given fields, and the other fields of an old part."""
 
     def _changed(self, old: Any, given: Any, removes: bool) -> Any:
-        """Return the old part with the links of the given one added or removed."""
+        """Return the old part with the links of the given part added or removed."""
         raise NotImplementedError
 
     def _links(self, old: tuple[_T, ...], given: tuple[_T, ...], removes: bool, same: Callable[[_T], int]) -> Any:
@@ -334,9 +334,10 @@ class TreeTable(FixedTable):
 
 
 class ReplicationConfig(Attribute):
-    """What all groups have in common: the replication id whose packets are pruned at every node.
+    """Settings common to all groups: the replication id whose packets are pruned at every node.
 
-    How the engine shares its time is kept and told back: replication takes none here.
+    Settings of the engine's time sharing are stored and returned, but have no effect, because replication takes no time
+    here.
     """
 
     kind = "pre_device_config"
@@ -348,7 +349,7 @@ class ReplicationConfig(Attribute):
         self._kept = bfruntime_pb2.PreDeviceConfig()
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Set what is given."""
+        """Store the given settings."""
         for name in self._FLAGS:
             if getattr(given, name).enable:
                 unimplemented(f"{self._table.name}: {name} is not supported")
@@ -371,19 +372,19 @@ class ReplicationConfig(Attribute):
         return undo_all
 
     def read(self, into: Message) -> None:
-        """Put what was set into a message."""
+        """Put the stored settings into a message."""
         into.CopyFrom(self._kept)
 
 
 class GroupTable(TreeTable):
-    """Multicast groups, by their nodes and ECMPs, which may have an exclusion id there."""
+    """Multicast groups, made of nodes and ECMPs, each of which may have an exclusion id in the group."""
 
     part = "trees"
     takes = _EVERY | {_Update.MODIFY_INC}
     offers: ClassVar[Mapping[str, type[Attribute]]] = {"pre_device_config": ReplicationConfig}
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a group; MODIFY_INC adds nodes and ECMPs, or takes them away."""
+        """Write a group; MODIFY_INC adds or removes nodes and ECMPs."""
         if state.replication.has_group(index := self._index(entry)):
             already_exists(f"{self.name}: group {index} is P4Runtime's")
         return super().write_entry(kind, entry, state)
@@ -428,7 +429,7 @@ class GroupTable(TreeTable):
 
 
 class NodeTable(TreeTable):
-    """Nodes: a replication id, ports, and LAGs."""
+    """Nodes: a replication id, ports and LAGs."""
 
     part = "nodes"
 
@@ -447,7 +448,7 @@ class NodeTable(TreeTable):
 
 
 class EcmpTable(TreeTable):
-    """ECMPs: nodes of which the level-1 hash chooses one."""
+    """ECMPs: sets of nodes from which the level-1 hash chooses one."""
 
     part = "ecmps"
     takes = _EVERY | {_Update.MODIFY_INC}
@@ -467,13 +468,13 @@ class EcmpTable(TreeTable):
 
 
 class LagTable(TreeTable):
-    """LAGs: ports of which the level-2 hash chooses one, some of which may be another device's."""
+    """LAGs: sets of ports from which the level-2 hash chooses one. Ports may belong to another device."""
 
     part = "lags"
     _MOST_REMOTE = 255
 
     def _check_exists(self, kind: int, there: bool) -> None:
-        """Refuse to delete what there is not; to add and to change are the same."""
+        """Refuse to delete a missing entry; adding and changing are the same."""
         if kind == _Update.DELETE:
             super()._check_exists(kind, there)
 

@@ -1,8 +1,8 @@
-"""`bf-rt.json` of a program: its tables, with their keys, actions and data, as a BfRuntime client sees them.
+"""`bf-rt.json` of a program: its tables, with keys, actions and data, as a BfRuntime client sees them.
 
-What every table has is in its P4Info, too, and is taken from there; externs add what they have (`ExternType.publish`,
-`ExternType.extend`), and so does the package. Names begin with that of the pipeline; those of actions do not. An id is
-a byte for the kind of the object and 24 bits of a hash of the name, as in P4Info.
+Content that is also in the P4Info is taken from there. Externs (`ExternType.publish`, `ExternType.extend`) and the
+package add the rest. Names of objects begin with the name of the pipeline, those of actions do not. As in P4Info, an id
+is a byte for the kind of the object and 24 bits of a hash of the name.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _KINDS = {"exact": "Exact", "lpm": "LPM", "ternary": "Ternary", "range": "Range"
 _OWN_KINDS = {"atcam_partition_index": "ATCAM", "dleft_hash": "DLEFT_HASH"}
 _ORDERED = {"Ternary", "Range", "Optional"}
 _SCOPES = {"TABLE_AND_DEFAULT": "TableAndDefault", "TABLE_ONLY": "TableOnly", "DEFAULT_ONLY": "DefaultOnly"}
-_DEFAULT_SIZE = 512  # of a table that gives none
+_DEFAULT_SIZE = 512  # of a table that does not give one
 
 
 class Schema:
-    """The file being built; extern types and the package add to it."""
+    """Content of the file under construction; extern types and the package add to it."""
 
     def __init__(self, lowered: Lowered, p4info: Any) -> None:
         self.lowered = lowered
@@ -90,11 +90,11 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of an object that is called `own` in its pipeline."""
+        """Return the name of an object that its pipeline calls `own`."""
         return f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
-        """Return the id of an object of kind `byte`."""
+        """Return the id of the object `own` of kind `byte`."""
         return self._symbols.id(byte, self.name(own))
 
     def table_id(self, table: TableObject) -> int:
@@ -121,7 +121,8 @@ class Schema:
     ) -> Table:
         """Add a table of an object, and return it.
 
-        Its name is that of the object, or else `name`; its id is of the name, or, after the byte, that of `like`.
+        Its name is `name` if given, else the name of the object. Its id is a hash of the name or, below the byte, that
+        of `like`.
         """
         own = extern.path if name is None else name
         number = self.id(byte, own) if like is None else byte << 24 | like & 0xFFFFFF
@@ -136,14 +137,14 @@ class Schema:
         return [annotation(text(a)) for a in given if not a.structured and a.name not in known]
 
     def fields(self, t: types.Type, prefix: str = "", first: int = 1, **more: Any) -> list[Json]:
-        """Return the numbers in a value of type `t` as fields of data, with ids from `first` on."""
+        """Return the numbers in a value of type `t` as data fields, with ids from `first` on."""
         return [
             data_field(number, name, scalar(field), **more)
             for number, (name, field) in enumerate(numbers(t, prefix), first)
         ]
 
     def users(self, profile: ExternObject) -> list[TableObject]:
-        """Return the tables that have an action profile or selector as a property, or a selector that chooses in it."""
+        """Return the tables that use an action profile or selector, directly or through a selector."""
         kinds = {
             t: self.lowered.architecture.extern_type(t.profile.decl.name) for t in self.lowered.tables if t.profile
         }
@@ -252,7 +253,7 @@ class Schema:
 
 
 def _pipe(lowered: Lowered) -> str:
-    """Return the name of the program's pipeline: that of its instance, or else of the parameter that takes it."""
+    """Return the name of the program's pipeline: that of its instance, or else that of the parameter that takes it."""
     main, facts = lowered.source.main, lowered.source.facts
     assert main is not None
     binding = facts.bindings[main]
@@ -267,5 +268,5 @@ def _pipe(lowered: Lowered) -> str:
 
 
 def build(lowered: Lowered, p4info: Any) -> Json | None:
-    """Return a program's `bf-rt.json`, None for packages that BfRuntime does not know."""
+    """Return a program's `bf-rt.json`, or None for packages that BfRuntime does not know."""
     return Schema(lowered, p4info).build() if lowered.package.bfrt else None

@@ -1,9 +1,11 @@
-"""The BfRuntime gRPC service around a `Device`, beside P4Runtime's on the same state.
+"""The BfRuntime gRPC service for a `Device`, which shares its state with P4Runtime.
 
-Errors are as the published server gives them: UNKNOWN, with one `bfrt_proto.Error` an update in
-`grpc-status-details-bin`; a batch that is rolled back has none after the one that failed. Clients that ask for it
-(metadata `error_in_resp`) have what is told of each part of a read, and of a write without an error, in the response.
-Without TLS, and without elections: whoever reaches the address is obeyed, also while a P4Runtime controller is primary.
+Errors have the form of the published server: UNKNOWN, with one `bfrt_proto.Error` per update in
+`grpc-status-details-bin`. A batch that is rolled back has none after the update that failed. If a client asks for it
+(metadata `error_in_resp`), the response contains the status of each part of a read, and of a write without errors.
+
+There is no TLS and no election: every client that reaches the address may write, even while a P4Runtime controller is
+primary.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from p4switch.p4runtime.server import Outgoing
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _ENTITIES_A_RESPONSE = 500
-_QUERIES_AT_ONCE = 500  # are answered before another request is
+_QUERIES_AT_ONCE = 500  # are answered before the next request
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
 _INSERT_OR_MODIFY = bfruntime_pb2.Update.INSERT_OR_MODIFY
@@ -44,7 +46,7 @@ _Wants = bfruntime_pb2.Subscribe.Notifications
 
 
 class BfRuntimeServer:
-    """Serves `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free one).
+    """Server of `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free port).
 
     `fixed` are the tables that every program of its architecture has.
     """
@@ -58,12 +60,12 @@ class BfRuntimeServer:
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
         kinds: dict[str, type[Table]] = {**FIXED_KINDS, "PortConfigure": PortTable, "Lpf": LpfTable, "Wred": WredTable}
         self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed], kinds)
-        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client: and the notifications that it wants
+        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client, with the notifications that it wants
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
     @property
     def port(self) -> int:
-        """The port that the server listens at, once it is started."""
+        """Port that the server listens at, once it is started."""
         return self._host.port
 
     def start(self) -> None:
@@ -74,7 +76,7 @@ class BfRuntimeServer:
         self._host.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls, also those that are not done after `grace_s`."""
+        """End all calls; calls that have not finished after `grace_s` are cancelled."""
         self._host.stop(grace_s)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
@@ -123,7 +125,7 @@ class BfRuntimeServer:
         return response
 
     def _begin_anew(self) -> None:
-        """Set the pipeline that runs once more, without entries."""
+        """Set the running pipeline once more, without entries."""
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=self._device.device_id)
         request.action = p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
         pipeline = self._device.look(lambda state: state.pipeline)
@@ -166,7 +168,7 @@ class BfRuntimeServer:
             unimplemented("DATAPLANE_ATOMIC is not supported")
         _, wants = self._streams.get(request.client_id, (None, _Wants()))
         client = Client(request.client_id, wants)
-        codes: dict[int, int] = {}  # by place: what is told of an update beside that it is done
+        codes: dict[int, int] = {}  # status of updates by their position, where it is not simply success
 
         def step(place: int, state: State) -> Undo:
             if until is not None and time.monotonic() > until:
@@ -226,7 +228,7 @@ class BfRuntimeServer:
             await _abort(context, P4RuntimeError(code_pb2.UNKNOWN, message, errors))
 
     def _look(self, queries: Sequence[Message], target: Message) -> list[tuple[list[Message], Message]]:
-        """Return the entities that each query means, and its error."""
+        """Return the entities that each query selects, and its error."""
 
         def look(state: State) -> Iterator[tuple[list[Message], Message]]:
             for query in queries:
@@ -240,7 +242,7 @@ class BfRuntimeServer:
     # Streams
 
     async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
-        """Answer the subscription of a client, and tell it of digests, as long as its stream is open."""
+        """Answer a client's subscription and send it digests as long as its stream is open."""
         outgoing, clients = Outgoing(), set[int]()
 
         async def receive() -> None:
@@ -281,16 +283,16 @@ class BfRuntimeServer:
             self._host.call_soon(stream[0].put, message)
 
     def publish(self, message: Message) -> None:
-        """Tell clients of a digest, a StreamMessageResponse of P4Runtime; other messages are not theirs."""
+        """Send a digest, a StreamMessageResponse of P4Runtime, to clients; other messages are ignored."""
         digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
         if digest is not None:
-            digest.target.device_id = self._device.device_id  # and pipe 0, the only one
+            digest.target.device_id = self._device.device_id  # pipe 0 is the only one
             for client, (_, wants) in list(self._streams.items()):
                 if wants.enable_learn_notifications:
                     self._send(client, _Response(digest=digest))
 
     def poll(self) -> None:
-        """Tell clients what has become due: entries that are idle, for example."""
+        """Send clients the notifications that have become due, such as idle entries."""
         try:
             notices = self._device.look(self._tables.notices)
         except P4RuntimeError:  # there is no pipeline
@@ -311,7 +313,7 @@ def _seconds(asked: Mapping[str, Any], name: str) -> int:
 
 
 class _Steps(Sequence[Callable[[State], Undo]]):
-    """Steps of a batch, each made when it is taken, as there may be very many."""
+    """Lazy sequence of a batch's steps, as there may be very many."""
 
     def __init__(self, count: int, step: Callable[[int, State], Undo]) -> None:
         self._places = range(count)

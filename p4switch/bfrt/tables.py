@@ -1,6 +1,6 @@
-"""Tables of BfRuntime over the state of a P4Runtime device: what is written and read becomes P4Runtime entities.
+"""Tables of BfRuntime over the state of a P4Runtime device; reads and writes become P4Runtime entities.
 
-`KINDS` has a class for each kind of table, its `table_type` in `bf-rt.json`; other kinds are refused by name.
+`KINDS` has a class for each `table_type` in `bf-rt.json`; other types are refused by name.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _Update = bfruntime_pb2.Update
 _P4Update = p4runtime_pb2.Update
-_MOST = (1 << 63) - 1  # of what P4Runtime's rates and counts can be
-_MOST_MEMBERS = (1 << 31) - 1  # of what P4Runtime's size of a group can be
+_MOST = (1 << 63) - 1  # largest rate and count of P4Runtime
+_MOST_MEMBERS = (1 << 31) - 1  # largest group size of P4Runtime
 _UNLIMITED = (1 << 64) - 1
 _FOR_ZERO = (1 << 32) - 1
 _DEFAULT_ENTRY = 1  # the handle of a default entry
@@ -39,11 +39,14 @@ _RATES = {
     1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
     1: (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
 }
-"""Fields of a meter, by what one of them is in P4Runtime's unit: bytes, or packets."""
+"""Fields of a meter, by the number of P4Runtime's units (bytes or packets per second) in one of theirs."""
 
 
 def _to_p4(ident: int) -> int:
-    """Return P4Runtime's id of a member or group: it has none that is 0, and the highest stands for it."""
+    """Return P4Runtime's id of a member or group.
+
+    P4Runtime does not allow the id 0; its highest id stands for it.
+    """
     return ident or _FOR_ZERO
 
 
@@ -52,7 +55,7 @@ def _from_p4(ident: int) -> int:
 
 
 def type_name(kind: int) -> str:
-    """Return the name of a type of updates."""
+    """Return the name of an update type."""
     found = next((name for name, value in _Update.Type.items() if value == kind), None)
     return found or str(kind)
 
@@ -69,7 +72,7 @@ def _read(state: State, kind: str, message: Message) -> list[Message]:
 
 
 def _write(state: State, how: int, kind: str, *messages: Message) -> Undo:
-    """Write entities in their order, all or none, and return how to undo it."""
+    """Write all entities in order or none, and return how to undo it."""
     undos: list[Undo] = []
     try:
         for message in messages:
@@ -90,14 +93,17 @@ def _undo_all(undos: Sequence[Undo]) -> None:
 
 
 class Table(ABC):
-    """A table: `info` is its object in `bf-rt.json`, `ids` has the ids of P4Info by kind and name."""
+    """Base of tables.
+
+    `info` is the table's object in `bf-rt.json`; `ids` maps the kinds and names of P4Info's objects to their ids.
+    """
 
     takes: ClassVar[frozenset[int]] = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY})
-    """Types of updates that it takes, besides DELETE of all that there is."""
+    """Update types that the table supports, besides DELETE of everything."""
     offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": EntryScope}
-    """The attributes that it may have, by their names in `bf-rt.json`."""
+    """Attributes that the table may have, by their names in `bf-rt.json`."""
     always: ClassVar[tuple[str, ...]] = ()
-    """Names of attributes that it has though `bf-rt.json` does not list them."""
+    """Names of attributes that the table has although `bf-rt.json` does not list them."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         self.name: str = info["name"]
@@ -108,14 +114,14 @@ class Table(ABC):
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
-        """The number of each key that a client has asked for; that of the default entry comes first."""
+        """Handle of each key that a client has asked for; the default entry has the first."""
         self._keys_of: dict[int, Message] = {}
         self._known: dict[bytes, dict[int, bytes]] = {}
-        """The counts of each key, by field, as they were last read from the hardware, or written."""
+        """Counts of each key, by field, as they were last read from the hardware or written."""
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
 
     def _p4_id(self, kind: str, name: str = "") -> int:
-        """Return the id that P4Info has for what is behind the table, or for another object that is named."""
+        """Return P4Info's id of the object behind the table, or of another object with a given name."""
         return self._ids[kind, name or self.name.partition(".")[2]]
 
     def attribute(self, kind: str) -> Attribute:
@@ -126,12 +132,12 @@ class Table(ABC):
         return found
 
     def forget(self) -> None:
-        """Begin anew with what clients set for the table as a whole, and with handles."""
+        """Forget attributes and handles."""
         self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
         self._handles, self._keys_of, self._known = {}, {}, {}
 
     def operate(self, name: str, state: State) -> None:
-        """Do an operation that the table has: those that synchronize make the counts known.
+        """Execute an operation of the table; synchronising operations update the known counts.
 
         Raises P4RuntimeError (UNIMPLEMENTED).
         """
@@ -141,13 +147,16 @@ class Table(ABC):
             self._know_read(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
 
     def check_pipe(self, pipe: int) -> None:
-        """Refuse to write for one pipe what all pipes share. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Refuse a write for a single pipe, as all pipes share the entries.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         scope = self.attributes.get(EntryScope.kind)
         if pipe != ALL_PIPES and isinstance(scope, EntryScope) and scope.is_symmetric:
             invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")
 
     def write(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write an entry and return how to undo it. Raises P4RuntimeError; nothing is changed then."""
+        """Write an entry and return how to undo it. Raises P4RuntimeError without changing anything."""
         value = entry.WhichOneof("value")
         if value == "handle_id":
             unimplemented(f"{self.name}: handles are not supported")
@@ -169,7 +178,7 @@ class Table(ABC):
         return _undo_all_of(undo, self._know_written(kind, entry)) if self._counts else undo
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write the default entry, in tables that have one."""
+        """Write the default entry of a table that has one."""
         unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
 
     @abstractmethod
@@ -178,10 +187,10 @@ class Table(ABC):
 
     @abstractmethod
     def clear(self, state: State) -> Undo:
-        """Delete all entries, or set them to what they begin with."""
+        """Delete all entries, or set them to their initial values."""
 
     def read(self, entry: Message, state: State, target: Message) -> list[Message]:
-        """Return the entries that a query for `target` means. Raises P4RuntimeError."""
+        """Return the entries that a query for `target` selects. Raises P4RuntimeError."""
         flags = entry.table_flags
         value = entry.WhichOneof("value")
         self.check_read(entry, target.pipe_id)
@@ -210,9 +219,10 @@ class Table(ABC):
         return found
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Refuse to read from one pipe what all pipes share, and the other way around. Raises P4RuntimeError.
+        """Refuse to read shared entries from a single pipe, and the other way round. Raises P4RuntimeError.
 
-        What the software keeps of entries is of the pipes that they were written for; the hardware's is of each.
+        Entries read from software belong to the pipes they were written for; entries read from hardware belong to each
+        pipe.
         """
         scope = self.attributes.get(EntryScope.kind)
         if not isinstance(scope, EntryScope):
@@ -227,15 +237,15 @@ class Table(ABC):
 
     @cached_property
     def _counts(self) -> frozenset[int]:
-        """The ids of fields that packets count in."""
+        """Ids of the fields that count packets or bytes."""
         return frozenset(_COUNTS) & self._data.keys()
 
     def canonical_key(self, key: Message) -> Message:
-        """Return a key as it is told back."""
+        """Return a key in the form in which it is returned to clients."""
         return key
 
     def _know_written(self, kind: int, entry: Message) -> Undo:
-        """Know the counts that an entry was written with, and return how to undo it."""
+        """Note the counts that an entry was written with, and return how to undo it."""
         key = self.canonical_key(entry.key).SerializeToString(deterministic=True)
         old = self._known.pop(key, None)
         given = {f.field_id: f.stream for f in entry.data.fields if f.field_id in self._counts}
@@ -251,14 +261,14 @@ class Table(ABC):
         return undo
 
     def _know_read(self, found: Sequence[Message]) -> None:
-        """Know the counts of entries, as they are."""
+        """Note the present counts of entries."""
         for each in found:
             if each.HasField("key"):
                 key = each.key.SerializeToString(deterministic=True)
                 self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
 
     def _as_known(self, found: Sequence[Message]) -> None:
-        """Put into entries the counts that are known instead of those that they have."""
+        """Replace the counts of entries by the counts that are known."""
         for each in found:
             known = self._known.get(each.key.SerializeToString(deterministic=True), {})
             for field in each.data.fields:
@@ -277,7 +287,7 @@ class Table(ABC):
         return self._handles[whole]
 
     def _by_key(self, entry: Message) -> Message:
-        """Return a query with the key that its handle stands for. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return a query with its handle replaced by the key. Raises P4RuntimeError (NOT_FOUND)."""
         if entry.WhichOneof("value") != "handle_id":
             return entry
         made = bfruntime_pb2.TableEntry()
@@ -293,20 +303,20 @@ class Table(ABC):
         return made
 
     def data_ids(self) -> set[int]:
-        """Return the ids of all fields of data."""
+        """Return the ids of all data fields."""
         actions = self._info.get("action_specs", [])
         return {*self._data, *(f["id"] for action in actions for f in action["data"])}
 
     @abstractmethod
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the entry that a query has the key of, or else all of them; or the default entry."""
+        """Return the entry with a query's key, all entries, or the default entry."""
 
     def usage(self, state: State) -> int:
-        """Return how many entries there are."""
+        """Return the number of entries."""
         return len(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
 
     def _given(self, data: Message, fields: Mapping[int, Json]) -> dict[int, Message]:
-        """Return the fields of data by id. Raises P4RuntimeError (INVALID_ARGUMENT) for others than `fields`."""
+        """Return the given data fields by id. Raises P4RuntimeError (INVALID_ARGUMENT) for others than `fields`."""
         given: dict[int, Message] = {}
         for field in data.fields:
             if field.field_id not in fields:
@@ -330,21 +340,21 @@ class Table(ABC):
         return number(field.stream, width_of(info), where)
 
     def _at_most(self, most: int, field: Message, info: Json) -> int:
-        """Return a number that P4Runtime has no larger one of. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return a number that P4Runtime can represent. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         value = self._number(field, info)
         if value > most:
             invalid(f"{self.name}: {info['name']} {value}; expected at most {most}")
         return value
 
     def _index(self, entry: Message) -> int:
-        """Return the number that the only key field is."""
+        """Return the value of the only key field."""
         (info,) = self._info["key"]
         if len(entry.key.fields) != 1 or entry.key.fields[0].field_id != info["id"]:
             invalid(f"{self.name}: expected {info['name']} as the key, and nothing else")
         return number(entry.key.fields[0].exact.value, width_of(info), f"{self.name}: {info['name']}")
 
     def _entry(self, index: int | None = None) -> Message:
-        """Return a new entry, with a number as its key."""
+        """Return a new entry whose key is a number."""
         made = bfruntime_pb2.TableEntry(table_id=self.id)
         made.data.SetInParent()
         if index is not None:
@@ -362,7 +372,7 @@ class Table(ABC):
         else:
             field.stream = value.to_bytes(size(width_of(info)), "big")
 
-    # What tables of counters and meters, and tables with direct ones, have in common
+    # Counts and rates of counter and meter tables, and of tables with direct counters and meters
 
     def _rate_fields(self) -> tuple[int, tuple[Id, ...]] | None:
         return next(((unit, ids) for unit, ids in _RATES.items() if ids[0] in self._data), None)
@@ -415,7 +425,9 @@ class _Actions:
         self._back = {p4: ident for ident, p4 in self._p4.items()}
 
     def decode(self, ident: int, given: Mapping[int, Message], old: Message | None = None) -> Message:
-        """Return P4Runtime's action; parameters that are not given are those of `old`, or 0 if that is another action.
+        """Return P4Runtime's action.
+
+        Parameters that are not given keep their value in `old`, or are 0 if `old` is a different action.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
@@ -435,7 +447,10 @@ class _Actions:
         return action
 
     def fields(self, ident: int) -> dict[int, Json]:
-        """Return the parameters of an action by their ids; 0 is none. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the parameters of an action by their ids; id 0 means no action.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         if ident and ident not in self.specs:
             invalid(f"{self._table}: no action has the id {ident}")
         return {f["id"]: f for f in self.specs[ident]["data"]} if ident else {}
@@ -481,7 +496,7 @@ class MatchTable(Table):
         return next((e for e in found if {m.field_id: m for m in e.match} == wanted), None)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write an entry; what MODIFY does not give stays."""
+        """Write an entry; MODIFY keeps fields that are not given."""
         if kind == _Update.DELETE:
             made = p4runtime_pb2.TableEntry(table_id=self.table_id)
             matches, made.priority = self._keys.decode(entry.key)
@@ -499,7 +514,10 @@ class MatchTable(Table):
         return _undo_all_of(undo, undo_age)
 
     def canonical_key(self, key: Message) -> Message:
-        """Return a key as it is told back: with what matches everything, and without bits under masks."""
+        """Return a key in the form in which it is returned to clients.
+
+        Fields that match any value are included, and bits outside of masks are 0.
+        """
         return self._keys.encode(*self._keys.decode(key))
 
     @property
@@ -508,7 +526,7 @@ class MatchTable(Table):
         return found if isinstance(found, IdleTimeout) else None
 
     def _set_age(self, idle: IdleTimeout, made: Message, entry: Message, state: State, *, is_new: bool) -> Undo:
-        """Have an entry that was written age anew, if it is to."""
+        """Restart the aging of an entry that was written, if the write asks for it."""
         found = state.tables.find(made)
         assert found is not None
         given = {field.field_id: field for field in entry.data.fields}
@@ -522,7 +540,7 @@ class MatchTable(Table):
     def _put_ages(
         self, found: Sequence[Message], made: Sequence[Message], state: State, *, from_hw: bool
     ) -> Iterator[None]:
-        """Put into entries what they have left until they are idle, and whether packets hit them."""
+        """Put the remaining time and the hit state of entries into them."""
         idle = self._idle
         assert idle is not None
         for p4_entry, into in zip(found, made, strict=True):
@@ -535,20 +553,20 @@ class MatchTable(Table):
             yield None
 
     def operate(self, name: str, state: State) -> None:
-        """Do an operation; that of idle time-outs looks which entries packets have hit."""
+        """Execute an operation; for idle time-outs it updates which entries packets have hit."""
         if name == "UpdateHitState" and self._idle is not None:
             self._idle.update_hit_states(state)
         else:
             super().operate(name, state)
 
     def key_alone(self, entry: Message) -> Message:
-        """Return an entry with the key of P4Runtime's entry, and nothing else."""
+        """Return an entry that has only the key of a P4Runtime entry."""
         alone = bfruntime_pb2.TableEntry(table_id=self.id)
         alone.key.CopyFrom(self._keys.encode(entry.match, entry.priority))
         return alone
 
     def _made(self, entry: Message, old: Message | None, state: State) -> Message:
-        """Return P4Runtime's entry as it is to be."""
+        """Return the P4Runtime entry to be written."""
         made = p4runtime_pb2.TableEntry(table_id=self.table_id)
         matches, made.priority = self._keys.decode(entry.key)
         made.match.extend(matches)
@@ -589,7 +607,7 @@ class MatchTable(Table):
             made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the default action, member or group, or make it that of the program again (RESET, DELETE)."""
+        """Set the default action, member or group, or restore that of the program (RESET, DELETE)."""
         made = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
@@ -610,7 +628,7 @@ class MatchTable(Table):
         return _write(state, _P4Update.MODIFY, "table_entry", made)
 
     def clear(self, state: State) -> Undo:
-        """Delete all entries that are not the program's own."""
+        """Delete all entries except those of the program."""
         query = p4runtime_pb2.TableEntry(table_id=self.table_id)
         found = [e for e in _read(state, "table_entry", query) if not e.is_const]
         keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in found]
@@ -702,10 +720,10 @@ class SelectorTable(Table):
         super().__init__(info, ids)
         self._profile = ids["selector", self.name.partition(".")[2]]
         self._offsets: dict[int, int] = {}
-        """Where groups are to be on a chip, which is told back."""
+        """Position of each group on a chip, which is only returned to clients."""
 
     def forget(self) -> None:
-        """Begin anew, without groups."""
+        """Forget all groups."""
         super().forget()
         self._offsets = {}
 
@@ -714,7 +732,7 @@ class SelectorTable(Table):
         return _read(state, "action_profile_group", query)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a group; MODIFY_INC adds members, or takes them away."""
+        """Write a group; MODIFY_INC adds or removes members."""
         ident = _to_p4(self._index(entry))
         made = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
         if kind == _Update.DELETE:
@@ -757,7 +775,7 @@ class SelectorTable(Table):
         return lambda: _undo_all(undos)
 
     def _given_slots(self, given: Mapping[int, Message]) -> Slots:
-        """Return the members that are given, and whether they are active."""
+        """Return the given members, and whether each is active."""
         members = [_to_p4(member) for member in given[Id.ACTION_MEMBER_ID].int_arr_val.val]
         states = given[Id.ACTION_MEMBER_STATUS].bool_arr_val.val if Id.ACTION_MEMBER_STATUS in given else ()
         if states and len(states) != len(members):
@@ -765,7 +783,7 @@ class SelectorTable(Table):
         return tuple(zip(members, states or [True] * len(members), strict=True))
 
     def _changed(self, slots: Slots, given: Slots, *, takes_away: bool) -> Slots:
-        """Return slots without the given ones, or with these, which may change what is there."""
+        """Return the slots without the given ones, or with the given ones added or changed."""
         changes = dict(given)
         there = {member for member, _ in slots}
         if not takes_away:
@@ -777,7 +795,10 @@ class SelectorTable(Table):
         return tuple(slot for slot in slots if slot[0] not in changes)
 
     def _offset(self, given: Mapping[int, Message], max_size: int) -> int | None:
-        """Return where a chip is to have the group's members: at a multiple of the group's size, of powers of two."""
+        """Return the given position of a group's members on a chip, if any.
+
+        It has to be a multiple of the group's size rounded up to a power of two.
+        """
         if Id.ADT_OFFSET not in given:
             return None
         offset = self._number(given[Id.ADT_OFFSET], self._data[Id.ADT_OFFSET])
@@ -822,37 +843,37 @@ class SelectorTable(Table):
 
 
 class AnyPipe(Table):
-    """Tables that take what is for the only pipe as well as what is for all of them."""
+    """Tables that accept requests for the only pipe as well as for all pipes."""
 
     always = ("EntryScope",)
 
     def check_pipe(self, pipe: int) -> None:
-        """Take either."""
+        """Accept writes for the only pipe and for all pipes."""
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Take either."""
+        """Accept reads from the only pipe and from all pipes."""
 
 
 class Cells(AnyPipe):
-    """Arrays of cells, which always exist: INSERT and MODIFY are the same, and DELETE without a key clears all."""
+    """Arrays of cells. Cells always exist, so INSERT and MODIFY are the same; DELETE without a key clears all cells."""
 
     entity: ClassVar[str]
-    """The name of P4Runtime's entity."""
+    """Name of P4Runtime's entity."""
 
     @abstractmethod
     def bare(self) -> Message:
-        """Return P4Runtime's message for all cells."""
+        """Return P4Runtime's message that selects all cells."""
 
     @abstractmethod
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
-        """Set what is given in a cell."""
+        """Set the given fields of a cell."""
 
     @abstractmethod
     def put(self, cell: Message, data: Message, state: State) -> None:
         """Put a cell into the data of an entry."""
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a cell; what is not given stays."""
+        """Write a cell; fields that are not given keep their values."""
         return self._write_cell(self._index(entry), entry, state)
 
     def _write_cell(self, index: int, entry: Message, state: State) -> Undo:
@@ -880,7 +901,7 @@ class Cells(AnyPipe):
         return made
 
     def usage(self, state: State) -> int:
-        """Return the size: cells always exist."""
+        """Return the size, because cells always exist."""
         return int(self._info["size"])
 
 
@@ -890,7 +911,7 @@ class CounterTable(Cells):
     entity = "counter_entry"
 
     def bare(self) -> Message:
-        """Return P4Runtime's message for all counters."""
+        """Return P4Runtime's message that selects all counters."""
         return p4runtime_pb2.CounterEntry(counter_id=self._p4_id("counter"))
 
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
@@ -914,7 +935,7 @@ class MeterTable(Cells):
     entity = "meter_entry"
 
     def bare(self) -> Message:
-        """Return P4Runtime's message for all meters."""
+        """Return P4Runtime's message that selects all meters."""
         return p4runtime_pb2.MeterEntry(meter_id=self._p4_id("meter"))
 
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
@@ -928,17 +949,17 @@ class MeterTable(Cells):
         self._put_rates(data, cell.config if cell.HasField("config") else None)
 
     def clear(self, state: State) -> Undo:
-        """Let all packets through as green."""
+        """Make all meters green for every packet."""
         return _write(state, _P4Update.MODIFY, self.entity, self.bare())
 
 
 class RegisterTable(Cells):
-    """Registers. A cell has one value of each field: that of the only pipeline."""
+    """Registers. A cell has one value of each field, because there is one pipeline."""
 
     entity = "register_entry"
 
     def bare(self) -> Message:
-        """Return P4Runtime's message for all cells."""
+        """Return P4Runtime's message that selects all cells."""
         return p4runtime_pb2.RegisterEntry(register_id=self._p4_id("register"))
 
     def _spec(self, state: State) -> tuple[Message, Message]:
@@ -946,7 +967,7 @@ class RegisterTable(Cells):
         return spec, state.pipeline.p4info.type_info
 
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
-        """Set the numbers of a cell, all of them."""
+        """Set the numbers of a cell; all of them have to be given."""
         missing = [f["name"] for ident, f in self._data.items() if ident not in given]
         if missing:
             invalid(f"{self.name}: {missing[0]} is missing")
@@ -963,11 +984,11 @@ class RegisterTable(Cells):
             whole = whole[length:]
 
     def clear(self, state: State) -> Undo:
-        """Set all cells to what they begin with."""
+        """Set all cells to their initial values."""
         return self._reset(self.bare(), state)
 
     def _reset(self, cell: Message, state: State) -> Undo:
-        """Set a cell, or all of them, to what it begins with in the program."""
+        """Set one cell, or all cells, to the initial value in the program."""
         name = self.name.partition(".")[2]
         initial = next(each.initial for each in state.pipeline.program.registers if each.name == name)
         left, whole = sum(width_of(f) for f in self._data.values()), b""
@@ -979,10 +1000,10 @@ class RegisterTable(Cells):
 
 
 class ParameterTable(RegisterTable):
-    """Parameters of register actions: a register of one cell, which is the default entry."""
+    """Parameters of register actions: registers of one cell, which is the default entry."""
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the number, or make it that of the program again (RESET, DELETE)."""
+        """Set the number, or restore that of the program (RESET, DELETE)."""
         if kind in (_Update.RESET, _Update.DELETE):
             return self._reset(self._cell(0, state), state)
         if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
@@ -990,7 +1011,7 @@ class ParameterTable(RegisterTable):
         return self._write_cell(0, entry, state)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Refuse: there is no key."""
+        """Refuse entries, because there is no key."""
         invalid(f"{self.name}: the table has no key; expected the default entry")
 
     def find(self, entry: Message, state: State) -> list[Message]:
@@ -1002,18 +1023,18 @@ class ParameterTable(RegisterTable):
         return [made]
 
     def clear(self, state: State) -> Undo:
-        """Refuse: there are no entries."""
+        """Refuse to clear, because there are no entries."""
         unimplemented(f"{self.name}: DELETE is not supported")
 
 
 class PortMetadataTable(Table):
-    """Port metadata, in front of each packet: fields of a struct, or one number. Every port has it."""
+    """Port metadata in front of each packet: the fields of a struct, or one number. Every port has an entry."""
 
     takes = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
     _STATE, _MEMBER = "$port", "metadata"
 
     def _fields(self, state: State) -> dict[int, int]:
-        """Return how far each field is from the lowest bit of what lies in front of a packet, by id."""
+        """Return the offset of each field from the lowest bit of the port metadata, by id."""
         _, known = state.path.find(self._STATE)
         left = dict(known.kind.cell)[self._MEMBER]
         places = {}
@@ -1026,7 +1047,7 @@ class PortMetadataTable(Table):
         return state.path.members(self._STATE, port)[self._MEMBER]
 
     def _store(self, values: Mapping[int, int], state: State) -> Undo:
-        """Write the value of each port."""
+        """Write the metadata of each port."""
         cells = []
         for port, value in values.items():
             members = {**state.path.members(self._STATE, port), self._MEMBER: value}
@@ -1034,7 +1055,7 @@ class PortMetadataTable(Table):
         return _write(state, _P4Update.MODIFY, "extern_entry", *cells)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the fields of a port; what is not given stays. DELETE sets them to 0."""
+        """Set the fields of a port; fields that are not given keep their values. DELETE sets them to 0."""
         port, value = self._index(entry), 0
         if kind != _Update.DELETE:
             value = self._value(port, state)
@@ -1053,7 +1074,7 @@ class PortMetadataTable(Table):
         return [port for port in range(known.size) if self._value(port, state)]
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the port that is asked for, or those whose fields are not 0."""
+        """Return the requested port, or the ports whose fields are not 0."""
         if entry.is_default_entry:
             unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
         keyed = entry.WhichOneof("value") == "key"
@@ -1067,7 +1088,7 @@ class PortMetadataTable(Table):
 
 
 class DeviceTable(Table):
-    """Table of the device's properties: a default entry, most fields of which are read-only."""
+    """Properties of the device, in a default entry whose fields are mostly read-only."""
 
     takes = frozenset()
 
@@ -1075,15 +1096,15 @@ class DeviceTable(Table):
         super().__init__(info, ids)
         self._fixed = {each["singleton"]["id"] for each in info["data"] if each["read_only"]}
         self._values: dict[int, bool] = {}
-        """What clients have written, by the id of the field."""
+        """Values that clients have written, by the id of the field."""
 
     def forget(self) -> None:
-        """Begin anew with what clients have written."""
+        """Forget what clients have written."""
         super().forget()
         self._values = {}
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set fields, or make all of them what they begin with (RESET, DELETE)."""
+        """Set fields, or restore all initial values (RESET, DELETE)."""
         made: dict[int, bool] = {}
         if kind == _Update.MODIFY:
             made.update(self._values)
@@ -1101,11 +1122,11 @@ class DeviceTable(Table):
         return undo
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Refuse: there is the default entry alone."""
+        """Refuse entries, because there is only a default entry."""
         unimplemented(f"{self.name}: entries are not supported")
 
     def clear(self, state: State) -> Undo:
-        """Refuse: there is the default entry alone."""
+        """Refuse to clear, because there is only a default entry."""
         unimplemented(f"{self.name}: entries are not supported")
 
     def find(self, entry: Message, state: State) -> list[Message]:
@@ -1138,7 +1159,7 @@ class ValueSetTable(Table):
         return found
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Add a value, or take it away."""
+        """Add or remove a value."""
         found = self._set(state)
         given = self._member(entry.key)
         place = next((i for i, m in enumerate(found.members) if m == given), None)
@@ -1153,7 +1174,7 @@ class ValueSetTable(Table):
         return _write(state, _P4Update.MODIFY, "value_set_entry", found)
 
     def _member(self, key: Message) -> Message:
-        """Return a key, which is ternary here, as a member, whose fields are exact."""
+        """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact."""
         member = p4runtime_pb2.ValueSetMember()
         matches, _ = self._keys.decode(key)
         whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
@@ -1208,7 +1229,7 @@ KINDS: Mapping[str, type[Table]] = {
 
 
 class Tables:
-    """The tables of a program's `bf-rt.json`, over a device that runs it with this P4Info, and fixed ones."""
+    """Tables of a program's `bf-rt.json`, and fixed tables, on a device that runs the program with this P4Info."""
 
     def __init__(
         self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = (), more: Mapping[str, type[Table]] | None = None
@@ -1242,7 +1263,7 @@ class Tables:
     def write(self, update: Message, state: State, client: Client, target: Message) -> Undo:
         """Apply an update of a request for `target`, and return how to undo it.
 
-        Raises P4RuntimeError; nothing is changed then.
+        Raises P4RuntimeError without changing anything.
         """
         self._check(state)
         kind = update.entity.WhichOneof("entity")
@@ -1259,7 +1280,7 @@ class Tables:
             if operation.table_operations_type not in table.operations:
                 invalid(f"{table.name}: no operation {operation.table_operations_type}")
             table.operate(operation.table_operations_type, state)
-            return lambda: None  # there is nothing to undo in what was looked at
+            return lambda: None  # a read needs no undo
         if kind == "table_attribute":
             given = update.entity.table_attribute
             attribute = self._attribute(given)
@@ -1267,7 +1288,7 @@ class Tables:
         return unimplemented(f"update: {kind or 'nothing'} cannot be written")
 
     def has(self, entity: Message, state: State) -> bool:
-        """Return whether the entry exists that an entity has the key of."""
+        """Return whether the entry with an entity's key exists."""
         query = bfruntime_pb2.TableEntry(table_id=entity.table_entry.table_id, key=entity.table_entry.key)
         try:
             return bool(self.table(query.table_id).find(query, state))
@@ -1282,7 +1303,7 @@ class Tables:
         return table.attribute(kind)
 
     def read(self, entity: Message, state: State, target: Message) -> list[Message]:
-        """Return the entities that a query of a request for `target` means. Raises P4RuntimeError."""
+        """Return the entities that a query of a request for `target` selects. Raises P4RuntimeError."""
         self._check(state)
         kind = entity.WhichOneof("entity")
         if kind == "table_entry":
@@ -1312,7 +1333,7 @@ class Tables:
         return unimplemented(f"read: {kind or 'nothing'} is not supported")
 
     def notices(self, state: State) -> list[Notice]:
-        """Return what clients are to be told now."""
+        """Return the notifications that are due."""
         found: list[Notice] = []
         if state is self._checked:
             for table in self._tables.values():
@@ -1321,7 +1342,7 @@ class Tables:
         return found
 
     def listen(self, state: State) -> Undo:
-        """Have the switch tell of digests that no P4Runtime controller has asked for, one at a time."""
+        """Have the switch send digests that no P4Runtime controller has asked for, one at a time."""
         self._check(state)
         for ident in self._learn:
             if not _read(state, "digest_entry", p4runtime_pb2.DigestEntry(digest_id=ident)):
@@ -1336,7 +1357,7 @@ class Tables:
         return lambda: None
 
     def digest(self, found: Message) -> Message | None:
-        """Return a DigestList of P4Runtime as BfRuntime's, None for one that `bf-rt.json` does not have."""
+        """Convert a DigestList of P4Runtime to BfRuntime; return None for a digest that `bf-rt.json` does not have."""
         learn = self._learn.get(found.digest_id)
         if learn is None:
             return None
@@ -1355,7 +1376,7 @@ class Tables:
         return made
 
     def _check(self, state: State) -> None:
-        """Refuse a pipeline that another controller has set since."""
+        """Refuse to use a pipeline after another controller has set a new one."""
         if state is not self._checked:
             if state.pipeline.p4info != self._p4info:
                 precondition("a controller has set another pipeline over P4Runtime")

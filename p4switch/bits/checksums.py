@@ -14,7 +14,10 @@ from p4switch.compiler.types import Bits
 
 @dataclass(frozen=True)
 class Crc:
-    """A CRC of `width` bits. `reflected`: it takes the lowest bit of a byte first, and its register is reversed."""
+    """A CRC of `width` bits.
+
+    If it is `reflected`, it processes the lowest bit of a byte first and its register is reversed.
+    """
 
     width: int
     polynomial: int
@@ -23,7 +26,7 @@ class Crc:
     reflected: bool
 
     def step(self, byte: int) -> int:
-        """Return the register that `byte` and nothing else leads to, from a register of zeros."""
+        """Return the register after `byte` is processed, starting from a register of zeros."""
         if self.reflected:
             register, polynomial = byte, reflect(self.polynomial, self.width)
             for _ in range(8):
@@ -59,9 +62,9 @@ CRCS = {
     "crc32_custom": Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
     "crc64_custom": Crc(64, 0x1B, 0, 0, True),
 }
-"""By BMv2's names. The parameters of the custom ones are what BMv2 starts with."""
+"""CRCs by BMv2's names. The custom ones have the parameters that BMv2 starts with."""
 DRAWN = "random"
-"""The algorithm that looks at no field: each of its values is a random number."""
+"""Algorithm that ignores the fields: each of its values is a random number."""
 _NAMED = re.compile(r"crc(\d+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([rp])")
 
 
@@ -71,7 +74,7 @@ def crc_name(width: int, polynomial: int, initial: int, final: int, *, reflected
 
 
 def crc_of(name: str) -> Crc | None:
-    """Return the CRC of a name, BMv2's or that of `crc_name`; none where it is not of a CRC."""
+    """Return the CRC with a name of BMv2 or of `crc_name`; None if the name is not that of a CRC."""
     found = _NAMED.fullmatch(name)
     if found is None:
         return CRCS.get(name)
@@ -116,7 +119,7 @@ _OTHERS: dict[str, Callable[[bytes], int]] = {
 
 
 def hashed(algorithm: str, data: int, bits: int) -> int | None:
-    """Return the hash `algorithm` over `bits` bits, padded with zeros; None: not known."""
+    """Return the hash `algorithm` over `bits` bits, padded with zeros; None if the algorithm is unknown."""
     octets = (data << -bits % 8).to_bytes(-(-bits // 8), "big")
     crc = crc_of(algorithm)
     if crc is not None:

@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 def width(t: Type) -> int:
-    """Return the bits of a value of type `t`, the most that it can have; 1 for what has no width."""
+    """Return the maximum width in bits of a value of type `t`; 1 for types without width."""
     return t.max_width if isinstance(t, Varbit) else width_of(t) or 1
 
 
@@ -33,7 +33,7 @@ def fits(value: int, t: Bits) -> bool:
 
 
 def wrap(value: int, t: Type) -> int:
-    """Return `value` modulo 2**width, as a value of `t`; a bool is 0 or 1, and `int` has every value."""
+    """Return `value` modulo 2**width, as a value of `t`; a bool is 0 or 1, and `int` is not limited."""
     if isinstance(t, Bool):
         return int(value != 0)
     if not isinstance(t, Bits):
@@ -49,7 +49,10 @@ def unsigned(value: int, t: Type) -> int:
 
 
 class Domain(ABC, Generic[Value]):
-    """Values with types: `Bits` and `Bool`, and `int` where a domain has it. Results are in the range of their type."""
+    """Operations on values of type `Bits`, `Bool` and, where a domain has it, `int`.
+
+    Results are in the range of their type.
+    """
 
     @abstractmethod
     def constant(self, value: int, t: Type) -> Value: ...
@@ -94,7 +97,7 @@ class Domain(ABC, Generic[Value]):
 
     @abstractmethod
     def resize(self, a: Value, source: Type, target: Type) -> Value:
-        """Return `a` cut off or extended by its sign: from bits to bits."""
+        """Return `a` as bits of another width, truncated or sign-extended according to its type."""
 
     @abstractmethod
     def truth(self, a: Value) -> Value:

@@ -18,7 +18,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 class Integers(Domain[int]):
-    """Division by zero raises ZeroDivisionError."""
+    """Domain of Python integers. Division by zero raises ZeroDivisionError."""
 
     def constant(self, value: int, t: Type) -> int:
         return wrap(value, t)
@@ -35,7 +35,7 @@ class Integers(Domain[int]):
     def shift(self, op: str, a: int, amount: int, t: Type) -> int:
         if not isinstance(t, Bits):
             return a << amount if op == "<<" else a >> amount
-        amount = min(amount, t.width)  # all bits are gone, or but copies of the sign are left
+        amount = min(amount, t.width)  # no bits are left, or only copies of the sign
         return wrap(a << amount if op == "<<" else a >> amount, t)
 
     def compare(self, op: str, a: int, b: int, t: Type) -> int:

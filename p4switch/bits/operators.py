@@ -22,7 +22,7 @@ def unary(domain: Domain[Value], op: str, t: Type, a: Value) -> Value:
 
 
 def binary(domain: Domain[Value], op: str, t: Type, operands: Type, a: Value, b: Value) -> Value:
-    """Return `a op b` of type `t`; `operands` is the type of `a` and, but for shifts, of `b`."""
+    """Return `a op b` of type `t`; `operands` is the type of `a` and, except for shifts, of `b`."""
     if op in ARITHMETIC:
         return domain.arithmetic(op, a, b, t)
     if op in SHIFTS:
@@ -36,7 +36,7 @@ def binary(domain: Domain[Value], op: str, t: Type, operands: Type, a: Value, b:
 
 
 def saturating(domain: Domain[Value], op: str, t: Bits, a: Value, b: Value) -> Value:
-    """Return `a + b` or `a - b`, or the end of the range of `t` that it is beyond."""
+    """Return `a + b` or `a - b`, limited to the range of `t`."""
     wide = Bits(t.width + 2, True)
     exact = domain.arithmetic(op, domain.resize(a, t, wide), domain.resize(b, t, wide), wide)
     low, high = (domain.constant(limit, wide) for limit in limits(t))

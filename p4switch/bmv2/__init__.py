@@ -1,8 +1,8 @@
-"""BMv2 JSON, p4c's or that of the built-in compiler, as programs of `p4switch.ir`.
+"""Reader that turns BMv2 JSON, written by p4c or the built-in compiler, into programs of `p4switch.ir`.
 
-    program = read(json)
+program = read(json)
 
-`schema` checks its structure, `program` makes the nodes.
+`schema` checks the structure, `program` makes the nodes.
 """
 
 from p4switch.bmv2.program import read, stands_outside

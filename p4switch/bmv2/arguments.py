@@ -1,4 +1,4 @@
-"""The arguments of an extern's primitive, one after the other, for the class that reads it."""
+"""Arguments of an extern's primitive, read one after the other by the class of the operation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _VALUES = (*_PLACES, ir.Const, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastI
 
 
 class Arguments:
-    """Reader of arguments; each method takes the next one, and raises JsonError for one of another kind.
+    """Reader of arguments. Each method takes the next argument and raises JsonError if it has another kind.
 
-    `span` is the primitive's.
+    `span` is that of the primitive.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Arguments:
         return JsonError(f"BMv2 JSON: primitive {self._primitive} {what}")
 
     def finish(self) -> None:
-        """Raise JsonError if there are more."""
+        """Raise JsonError if arguments are left."""
         if self._taken != len(self._given):
             raise self._error(f"takes {self._taken} parameters, got {len(self._given)}")
 
@@ -67,7 +67,7 @@ class Arguments:
         return found
 
     def name(self) -> str:
-        """Return the name of an object, or a text."""
+        """Return the name of an object, or a string."""
         found = self._next()
         if not isinstance(found, ir.Named):
             raise self._error(f"needs a name as parameter {self._taken}")

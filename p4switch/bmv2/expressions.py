@@ -1,6 +1,7 @@
 """Expressions of BMv2 JSON as nodes.
 
-BMv2 computes without limit of width and cuts when it stores: operators are of type `int` here, and casts cut.
+BMv2 computes with unlimited width and truncates when it stores a value. So operators have type `int` here, and casts
+truncate.
 """
 
 from __future__ import annotations
@@ -27,19 +28,22 @@ def _is_bool(expr: ir.Expr) -> bool:
 
 
 def as_bool(expr: ir.Expr) -> ir.Expr:
-    """Return whether a number is not 0, or a bool as it is."""
+    """Return a bool as it is, and for a number whether it is not 0."""
     if isinstance(expr, ir.Op) and expr.op == "cast" and _is_bool(expr.args[0]):
         return expr.args[0]
     return expr if _is_bool(expr) else ir.Op("cast", (expr,), ir.BOOL)
 
 
 def as_number(expr: ir.Expr) -> ir.Expr:
-    """Return 1 for true and 0 for false, or a number as it is."""
+    """Return 1 for true, 0 for false, and a number as it is."""
     return ir.Op("cast", (expr,), ir.Bits(1)) if _is_bool(expr) else expr
 
 
 class Expressions:
-    """Reads expressions of one piece of code; `params` are the types of the action's data. Methods raise JsonError."""
+    """Reader of the expressions in one piece of code; `params` are the types of action data.
+
+    Methods raise JsonError.
+    """
 
     def __init__(self, symbols: Symbols, params: Sequence[types.Type] = ()) -> None:
         self.symbols = symbols
@@ -76,7 +80,7 @@ class Expressions:
         raise JsonError(f"BMv2 JSON: expected a header union, got {short(json)}")
 
     def union(self, json: Json) -> ir.UnionRef | None:
-        """Return a union that is no element of a stack, or None."""
+        """Return a union that is not an element of a stack, or None."""
         json = unwrap(json)
         return self.symbols.union(str(json.get("value"))) if json.get("type") == "header_union" else None
 
@@ -96,7 +100,7 @@ class Expressions:
     # Places
 
     def place(self, json: Json) -> ir.Place | ir.Param | ir.Valid:
-        """Return a place, which has a width and can mostly be assigned to."""
+        """Return a place, which has a width and can usually be assigned to."""
         found = self._place(unwrap(json))
         if found is None:
             raise JsonError(f"BMv2 JSON: expected a field, got {short(json)}")
@@ -152,13 +156,16 @@ class Expressions:
         return as_bool(self.number(json))
 
     def argument(self, json: Json) -> ir.Expr:
-        """Return an argument of an operation: a number, which is cast to `int` if a field is written as expression."""
+        """Return an argument of an operation.
+
+        It is a number, cast to `int` if it is a field written as an expression.
+        """
         found = self.number(json)
         wrapped = isinstance(json, Mapping) and json.get("type") == "expression"
         return ir.Op("cast", (found,), ir.INT) if wrapped and isinstance(found, ir.FieldRef | ir.Param) else found
 
     def number(self, json: Json) -> ir.Expr:
-        """Return a number, or a bool in its place."""
+        """Return a number, or a bool where one stands instead."""
         json = unwrap(json)
         kind = json.get("type")
         if kind == "hexstr":
@@ -258,7 +265,7 @@ def _any(conditions: Sequence[ir.Expr]) -> ir.Expr:
 def headers_equal(a: ir.HeaderRef, b: ir.HeaderRef) -> ir.Expr:
     """Return whether two headers are both valid and equal in all fields, as in BMv2.
 
-    Fields of variable length are the same if their lengths and their bits are, as P4-16 has it.
+    Fields of variable length are equal if their lengths and bits are equal, as in P4-16.
     """
     if len(a.type.fields) != len(b.type.fields):
         raise JsonError(f"BMv2 JSON: headers of type {a.type.name} and {b.type.name} cannot be compared")

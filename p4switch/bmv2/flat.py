@@ -1,4 +1,4 @@
-"""Code of actions and deparsers as BMv2 has it: operations one after the other, and jumps among them."""
+"""Code of actions and deparsers in BMv2's form: a sequence of operations with jumps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4switch.ir.graph import reverse_postorder
 
 @dataclass(slots=True, eq=False)
 class Jump:
-    """Goes on at the item of the number `target`; with a condition, only where it does not hold."""
+    """Jump to the item with number `target`; if there is a condition, only where it is false."""
 
     target: int
     condition: ir.Expr | None = None
@@ -23,7 +23,7 @@ Item = ir.Operation | Jump
 
 
 def flat(start: ir.Block) -> list[Item]:
-    """Return the blocks from `start` on in sequence, with jumps."""
+    """Return the blocks from `start` on as one sequence with jumps."""
     order = reverse_postorder(start)
     items: list[Item] = []
     starts: dict[ir.Block, int] = {}
@@ -55,7 +55,7 @@ def flat(start: ir.Block) -> list[Item]:
 
 
 def blocks(items: Sequence[Item]) -> ir.Block:
-    """Return the first of the blocks that operations and jumps are."""
+    """Return the first of the blocks that a sequence of operations and jumps consists of."""
     count = len(items)
     jumps = {i: item for i, item in enumerate(items) if isinstance(item, Jump)}
     firsts = sorted({0, count, *(jump.target for jump in jumps.values()), *(at + 1 for at in jumps)})

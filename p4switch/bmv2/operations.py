@@ -1,6 +1,6 @@
 """Primitives of actions and deparsers, and operations of parsers, as operations of the intermediate representation.
 
-Those of externs are read by the classes of their architecture, which are found by the names of their primitives.
+Operations of externs are read by the classes of their architecture, which are found by the name of the primitive.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Calculations = Mapping[str, ir.Calculation]
 
 
 class Operations:
-    """Reads code of one action, parser or deparser. Methods raise JsonError."""
+    """Reader of the code of one action, parser or deparser. Methods raise JsonError."""
 
     def __init__(
         self, x: Expressions, externs: Externs, calculations: Calculations, span: Callable[[Place | None], int | None]
     ) -> None:
         self.x = x
         self._externs, self._calculations, self._span = externs, calculations, span
-        self._at: int | None = None  # the span of what is read
+        self._at: int | None = None  # span of the current item
 
     # Actions and deparsers
 
     def body(self, primitives: Sequence[schema.Primitive]) -> ir.Block:
-        """Return the first of the blocks that primitives are, with their jumps."""
+        """Return the first of the blocks that primitives with jumps consist of."""
         items: list[Item] = []
-        places = [0]  # of the items that each primitive becomes
+        places = [0]  # numbers of the items that each primitive becomes
         for primitive in primitives:
             items += [self._jump(primitive, len(primitives))] if primitive.op in _JUMPS else self.primitive(primitive)
             places.append(len(items))
@@ -87,7 +87,7 @@ class Operations:
     def argument(self, json: Json) -> ir.Argument:
         """Return an argument of an extern's primitive."""
         if isinstance(json, Mapping) and json.get("type") == "parameters_vector":
-            items = json.get("value") or []  # p4c writes {} for none
+            items = json.get("value") or []  # p4c writes {} if there is none
             if not isinstance(items, list):
                 raise JsonError("BMv2 JSON: expected a list of values")
             return [self.x.argument(item) for item in items]

@@ -1,4 +1,4 @@
-"""A BMv2 JSON as a program of the intermediate representation."""
+"""Conversion of a BMv2 JSON to a program of the intermediate representation."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _Named = TypeVar("_Named", schema.Calculation, schema.ParseVset, schema.ActionPr
 def read(document: Mapping[str, Json]) -> ir.Program:
     """Return the program of a BMv2 JSON, p4c's or that of the built-in compiler.
 
-    Raises JsonError, which names the first thing that is not as the format says.
+    Raises JsonError, which names the first violation of the format.
     """
     with uncollected(), deep_recursion():
         return _Reader(document).program
 
 
 def stands_outside(name: str, keys: Sequence[object], const: bool) -> bool:
-    """Return whether compilers make a table like this for statements that stand outside of actions."""
+    """Return whether compilers make a table like this one for statements outside of actions."""
     return const and not keys and name.startswith("tbl_")
 
 
@@ -42,7 +42,7 @@ def _by_name(items: Sequence[_Named]) -> dict[str, _Named]:
 
 
 class _Reader:
-    """Makes a program, part by part: what is referred to comes before what refers to it."""
+    """Builder of a program, part by part; a part is built before those that refer to it."""
 
     def __init__(self, document: Mapping[str, Json]) -> None:
         self._json = json = schema.validate(document)
@@ -157,7 +157,7 @@ class _Reader:
         return lookahead(key.get("value")) if key.get("type") == "lookahead" else self._x.place(key)
 
     def _case(self, transition: schema.Transition, widths: Sequence[int]) -> list[tuple[int, int | None]] | str:
-        """Return a transition's value and mask, whole bytes for each key, the last key lowest."""
+        """Return a transition's value and mask, with whole bytes for each key and the last key lowest."""
         if transition.type == "default":
             return []
         if transition.type == "parse_vset":
@@ -168,7 +168,7 @@ class _Reader:
         case: list[tuple[int, int | None]] = []
         for position, width in reversed([*enumerate(widths)]):
             bits = (width + 7) // 8 * 8
-            own = value & (1 << bits) - 1 if position else value  # the first key gets what is too much
+            own = value & (1 << bits) - 1 if position else value  # the first key gets the excess bits
             case.insert(0, (own, None if mask is None else mask & (1 << width) - 1))
             value, mask = value >> bits, None if mask is None else mask >> bits
         return case
@@ -280,7 +280,7 @@ class _Reader:
 
     @staticmethod
     def _match(where: str, key: ir.Key, json: Mapping[str, Json]) -> int | tuple[int, int]:
-        """Return an entry's value for a key."""
+        """Return the value of an entry for a key."""
         kind = json.get("match_type")
         if kind != key.match_kind:
             raise JsonError(f"BMv2 JSON: {where}: key field {key.name} cannot have match_type {kind}")
@@ -328,7 +328,7 @@ class _Reader:
         return ir.ExternInstance(instance.name, instance.type, attributes, self._span(instance.place))
 
     def _checksum(self, checksum: schema.Checksum) -> list[ir.Checksum]:
-        """Return a checksum once for each thing that is done with it: it is verified, it is updated."""
+        """Return one checksum for each of its uses: verification, update."""
         calculation = found("calculation", checksum.calculation, self._calculations, f"checksum {checksum.name}: ")
         target = self._x.field(list(checksum.target))
         if isinstance(target, ir.Valid):

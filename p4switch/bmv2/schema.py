@@ -1,7 +1,7 @@
-"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `program`.
+"""The BMv2 JSON format as types. This module checks structure and types, `program` checks names and meaning.
 
-The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine has no use for
-are ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
+The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine does not need are
+ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Json = Any  # nested dict, list, str, int, bool, None
 
 
 def place_of(source: Any) -> Place | None:
-    """Return the place of a source info; None if the JSON has none or an invalid one."""
+    """Return the position of a source info, or None if the JSON has none or an invalid one."""
     if not isinstance(source, Mapping):
         return None
     file, line, column = source.get("filename"), source.get("line"), source.get("column", 1)
@@ -32,11 +32,14 @@ Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 MAX_FIELD_BITS = 2048
 MAX_NESTING = 500
-"""Most nesting of objects and lists. Four or five for an operator: the built-in compiler's stay below half of it."""
+"""Maximum nesting of objects and lists.
+
+An operator takes four or five levels; the built-in compiler stays below half of the limit.
+"""
 
 
 class JsonError(ProgramError):
-    """A BMv2 JSON that is not what the format says, or that asks for what does not exist."""
+    """BMv2 JSON that violates the format, or that refers to something that does not exist."""
 
 
 class Model(BaseModel):
@@ -294,7 +297,7 @@ class ExternInstance(Model):
 
 
 class Meta(Model):
-    """`package` is that of a program that is not for simple_switch; p4c does not say it."""
+    """Meta data. `package` is given for programs that are not for simple_switch; p4c omits it."""
 
     package: str | None = None
     source_names: dict[str, str] = {}
@@ -329,7 +332,7 @@ class Program(Model):
 
 
 def _check_nesting(document: Json) -> None:
-    """Raise JsonError for deep nesting, which would exhaust the recursion of readers and of the C compiler."""
+    """Raise JsonError for deep nesting, which would exceed the recursion limits of readers and of the C compiler."""
     level: list[Json] = [document]
     for _ in range(MAX_NESTING + 1):
         level = [

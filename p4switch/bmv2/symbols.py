@@ -15,7 +15,7 @@ _Found = TypeVar("_Found")
 
 
 def unique(what: str, values: Iterable[str | int]) -> None:
-    """Raise JsonError if there is a value twice."""
+    """Raise JsonError if a value occurs twice."""
     seen: set[str | int] = set()
     for value in values:
         if value in seen:
@@ -26,19 +26,19 @@ def unique(what: str, values: Iterable[str | int]) -> None:
 def found(
     what: str, name: str | int | None, known: Mapping[str, _Found] | Mapping[int, _Found], where: str = ""
 ) -> _Found:
-    """Return the object of a name or a number. Raises JsonError, which names `where`."""
+    """Return the object with a name or number. Raises JsonError, which names `where`."""
     if name not in known:
         raise JsonError(f"BMv2 JSON: {where}there is no {what} {name}")
     return known[name]  # type: ignore[index]
 
 
 def header_type(name: str, fields: Sequence[tuple[str, types.Type]]) -> types.Header:
-    """Return a type of headers with these fields, which are scalars."""
+    """Return a header type with these fields, which are scalars."""
     return types.Header(ast.HeaderDecl(0, name, [], []), (), _fields(fields))
 
 
 def union_type(name: str, members: Sequence[tuple[str, types.Type]]) -> types.Union:
-    """Return a type of unions of these headers."""
+    """Return a union type of these headers."""
     return types.Union(ast.UnionDecl(0, name, [], []), (), _fields(members))
 
 
@@ -47,7 +47,7 @@ def _fields(fields: Sequence[tuple[str, types.Type]]) -> list[types.Field]:
 
 
 def _header(item: schema.HeaderType) -> types.Header:
-    """Return a type, in which a field of variable length may have all bits that the others leave."""
+    """Return a header type; a varbit field may use all bits that the other fields leave."""
     unique(f"field name in {item.name}", (name for name, *_ in item.fields))
     fixed = sum(width for _, width, *_ in item.fields if width != "*")
     if len(item.fields) - sum(width != "*" for _, width, *_ in item.fields) > 1:
@@ -64,7 +64,7 @@ def _header(item: schema.HeaderType) -> types.Header:
 
 
 class Symbols:
-    """Table of symbols; each look-up raises JsonError for an unknown name."""
+    """Symbol table; each look-up raises JsonError for an unknown name."""
 
     def __init__(self, json: schema.Program) -> None:
         self.types = {item.name: _header(item) for item in json.header_types}

@@ -1,4 +1,4 @@
-"""Pieces of BMv2 JSON: numbers, pairs, expressions in their wrappings."""
+"""Basic elements of BMv2 JSON: numbers, pairs, wrapped expressions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def hex_value(json: Json) -> int:
 
 
 def number(value: int, width: int = 0) -> ir.Const:
-    """Return a number. It has no width in BMv2: its type is that of its digits, if they are more than it needs."""
+    """Return a number.
+
+    Numbers have no width in BMv2; the type has the width of the digits, if they are more than needed.
+    """
     return _of_digits(value, -(-width // 8) * 2)
 
 

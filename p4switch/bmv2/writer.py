@@ -1,4 +1,4 @@
-"""The JSON of a program (format: behavioral-model's docs/JSON_format.md)."""
+"""Writer of a program's BMv2 JSON (format: behavioral-model's docs/JSON_format.md)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _stack(ref: ir.StackRef) -> Json:
 
 
 def _place(expr: ir.Expr) -> Json:
-    """Return a field, as it is stored."""
+    """Return a field in its stored form."""
     if isinstance(expr, ir.FieldRef):
         return {"type": "field", "value": [expr.header, expr.name]}
     if isinstance(expr, ir.LastField):
@@ -72,7 +72,7 @@ def _place(expr: ir.Expr) -> Json:
 
 
 class _Values(ir.ExpressionVisitor[Json]):
-    """Expressions as parts of others."""
+    """Writer of expressions as operands of others."""
 
     def const(self, expr: ir.Const) -> Json:
         if isinstance(expr.type, types.Bool):
@@ -149,7 +149,7 @@ def _argument(expr: ir.Argument) -> Json:
 
 
 class _Primitives(ir.OperationVisitor[Json]):
-    """Operations as primitives of actions."""
+    """Writer of operations as primitives of actions."""
 
     def __init__(self, info: Callable[[int | None], Json]) -> None:
         self._info = info
@@ -213,7 +213,7 @@ def _condition(expr: ir.Expr) -> Json:
 
 
 class _ParserOperations(_Primitives):
-    """Operations of parser states: some of their own, and primitives."""
+    """Writer of operations of parser states, some of which are primitives."""
 
     def _operation(self, op: ir.Operation, name: str, *parameters: Json) -> Json:
         return {"op": name, "parameters": list(parameters), **self._info(op.span)}
@@ -319,7 +319,7 @@ class _Writer:
         return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": text}}
 
     def _next(self, what: str) -> int:
-        """Return the number of a thing that is numbered through all pipelines."""
+        """Return the next number of a kind of object that is numbered across all pipelines."""
         self._numbers[what] += 1
         return self._numbers[what] - 1
 
@@ -569,7 +569,7 @@ def _header_type(t: types.Header) -> Json:
 
 
 def _numbered(items: Iterable[Json]) -> list[Json]:
-    """Return items with numbers behind their names."""
+    """Return items with numbers appended to their names."""
     return [{"name": item.pop("name"), "id": i, **item} for i, item in enumerate(items)]
 
 
@@ -578,5 +578,5 @@ def _field_lists(lists: Iterable[ir.FieldList]) -> list[Json]:
 
 
 def to_json(program: ir.Program) -> Json:
-    """Return the JSON of a program for BMv2, which `read` makes the same program of."""
+    """Return the JSON of a program for BMv2, from which `read` makes the same program."""
     return _Writer(program).json()

@@ -11,7 +11,7 @@ from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPa
 from p4switch.registry import Registry
 
 NO_PORT = 0xFFFFFFFF
-"""Port to which nothing is sent: PSA has a bit for packets that are to be dropped instead."""
+"""Port that never receives packets. PSA marks packets that are to be dropped by a bit instead."""
 
 EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.psa_externs", package="p4switch.architectures.psa.externs", base=Extern

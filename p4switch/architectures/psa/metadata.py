@@ -14,4 +14,4 @@ class Carried(enum.Enum):
 
 
 CARRIED = dict(enumerate(Carried, start=1))
-"""By the number of the field list in BMv2 JSON that has its fields; `c/packet_path.h` has these numbers, too."""
+"""Carried metadata by the number of its field list in BMv2 JSON; `c/packet_path.h` defines the same numbers."""

@@ -43,7 +43,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
         "psa_egress_deparser_input_metadata",
     ),
 }  # fmt: skip
-"""Parameters of the blocks, in order. Equal names share a place."""
+"""Parameters of the blocks, in order. Parameters of equal names share storage."""
 
 
 @PACKAGES.register("PSA_Switch")

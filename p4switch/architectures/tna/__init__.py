@@ -16,13 +16,13 @@ from p4switch.architectures.tna.state import BUFFER_CELLS, PortState, states
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
-"""Macros by which programs ask how old the chip's compiler is: here, as new as any that they know."""
+"""Macros by which programs test the version of the chip's compiler; it appears as new as any they know."""
 
 MIRROR_CHUNKS = 8
-"""Fields of 64 bits for what is in front of a mirrored packet."""
+"""Number of 64-bit fields for the bytes in front of a mirrored packet."""
 
 PKTGEN_CHUNKS = 2
-"""Fields of 64 bits for what a packet has the packet generator send."""
+"""Number of 64-bit fields for the bytes that a packet hands to the packet generator."""
 
 _SESSIONS = 1024
 
@@ -152,7 +152,7 @@ _INTRINSIC = {
         egress_adv_flow_ctl="adv_flow_ctl",
     ),
 }
-"""Part of the package that the program declares: blocks choose their parameters."""
+"""Part of the package that the program itself declares, because blocks choose their parameters."""
 
 PACKET_PATHS.add(
     "tna.Switch",

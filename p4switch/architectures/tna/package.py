@@ -41,13 +41,13 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     ),
     "egress_deparser": (_PACKET, *_EGRESS, "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
 }  # fmt: skip
-"""Parameters of the blocks, in order; a block may omit the last. Equal names share a place."""
+"""Parameters of the blocks, in order; a block may omit the last ones. Parameters of equal names share storage."""
 WRITTEN = {
     _FOR_TM: ("ucast_egress_port", "mcast_grp_a", "mcast_grp_b"),
     _FOR_DEPARSER: ("digest_type", "resubmit_type"),
     _FOR_EGRESS_DEPARSER: ("mirror_type",),
 }
-"""Fields that are not valid before the program writes them."""
+"""Fields that are invalid until the program writes them."""
 
 
 @PACKAGES.register("Switch")
@@ -76,18 +76,18 @@ class TnaSwitch(Package):
     bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64
-    """How much lies in front of a packet for `port_metadata_unpack`."""
+    """Number of bits in front of a packet for `port_metadata_unpack`."""
     resubmit_bits: ClassVar[int] = 64
-    """How much a resubmitted packet may have in its place; the control plane gives as much for a port."""
+    """Maximum number of bits that a resubmitted packet has in place of the port metadata, and size of the latter."""
 
     egress_front_bytes: ClassVar[int] = 27
-    """How much lies in front of a packet in egress."""
+    """Number of bytes in front of a packet in egress."""
     queue_time_bits: ClassVar[int] = 18
-    """The width of the time at which a packet came to its queue."""
+    """Width of the time at which a packet entered its queue."""
     recirculation_ports: ClassVar[range] = range(68, 72)
     """Ports of each pipe that lead to its ingress."""
     mirrors_incoming: ClassVar[bool] = False
-    """True if an egress mirror is the packet as it came, unless the program asks for what leaves."""
+    """True if an egress mirror copies the original packet, unless the program asks for the one that leaves."""
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)

@@ -40,7 +40,7 @@ _ERRORS = {
     "ParserTimeout": _TIMEOUT,
     "ParserInvalidArgument": _NO_MATCH,
 }
-"""The bit of `parser_err` for each error of `core.p4`; those of programs are as a time-out."""
+"""The bit of `parser_err` for each error of `core.p4`; errors that programs declare are reported like a time-out."""
 
 
 def narrow(prover: Prover, state: State) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
 
 MOST_BITS = 32
-"""The widest number that a filter takes."""
+"""Largest width of a filter's input."""
 _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids of the fields in bf-rt.json
 
 
