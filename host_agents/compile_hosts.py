@@ -1,12 +1,13 @@
-"""Compiles the hosts: run by `host_agents.native`, as a process of its own, in a folder with a copy of their sources.
+"""Compilation of the hosts by a process of `host_agents.native`, in a folder with a copy of their sources.
 
     python compile_hosts.py OBJECTS MODULE...
 
-mypyc makes C of all modules as one group: they call each other directly, and all subclasses are known. Then gcc
-compiles protocols and load balancers each for itself, and all other modules as one unit, so that it can inline across
-them. Objects are kept in the folder OBJECTS by the digest of what they are made from: the C of a unit, and those
-declarations of mypyc's headers that it uses. So what was edited is compiled, and nothing else, unless the edit brings a
-literal (a string, most often) that was not there: mypyc numbers them all.
+mypyc translates all modules to C as one group, so they call each other directly, and all subclasses
+are known. Then gcc compiles each protocol and load balancer separately, and all other modules as
+one unit, so that it can inline across them. Objects are cached in the folder OBJECTS by the digest
+of their inputs: the C of a unit, and the declarations of mypyc's headers that it uses. So only
+edited units are compiled, unless the edit adds a new literal, such as a string, since mypyc numbers
+all literals.
 """
 
 from __future__ import annotations
@@ -27,16 +28,19 @@ from setuptools._distutils.ccompiler import new_compiler
 from setuptools._distutils.sysconfig import customize_compiler
 
 GROUP = "p4cc_hosts"
-_C = Path("build")  # where mypyc writes
+_C = Path("build")  # mypyc's output
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_LITERALS = re.compile(r"CPyStatics\[\d+\];")  # their number does not matter
+_LITERALS = re.compile(r"CPyStatics\[\d+\];")  # the number of a literal has no effect
 _INNERMOST = re.compile(r"\{[^{}]*\}")
-_ALONE = re.compile(r"__native_host_agents___(cc|lb)___(?!base$)")  # units of their own
+_ALONE = re.compile(r"__native_host_agents___(cc|lb)___(?!base$)")  # compiled separately
 _DECLARED = re.compile(r"([A-Za-z_]\w*)\s*[(\[;=]")
 
 
 def declarations(header: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of each declaration of a header; "" for those without a name, as the preprocessor's."""
+    """Yield the name and text of each declaration of a header; the name is "" if it has none.
+
+    Preprocessor directives have no name.
+    """
     depth = 0
     lines: list[str] = []
     for line in _LITERALS.sub("CPyStatics[];", header).splitlines():
@@ -61,7 +65,7 @@ def _name(declaration: str) -> str:
 
 
 def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the declarations that a C text needs, transitively, and those without a name."""
+    """Return the declarations that a C text uses, transitively, and those without a name."""
     needed = list(known.get("", ()))
     words: set[str] = set()
     new = {word for part in (text, *needed) for word in _WORD.findall(part)}
@@ -76,7 +80,7 @@ def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
 class Objects:
     """Compiler of C with a cache by the digest of the inputs, one for each set of tools.
 
-    Only what the tools are told is in the digest; where they and their own headers lie is not.
+    The digest includes the options of the tools, but not the paths of the tools and their headers.
     """
 
     def __init__(self, folder: Path, compiler: Any, headers: Path) -> None:
@@ -91,13 +95,13 @@ class Objects:
     def of(
         self, unit: str, sources: Sequence[Path], include_dirs: Sequence[str] = (), flags: Sequence[str] = ()
     ) -> str:
-        """Return the object of some C files that are compiled as one."""
+        """Return the object of some C files that are compiled together."""
         text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
         parts = [*self._compiler.compiler_so, *flags, text]
         parts += used(text, self._known) if '#include "__native' in text else []
         key = _digest("\0".join(parts).encode())
         for kept in self._folder.glob(f"{key}-*.o"):
-            if kept.stem == f"{key}-{_digest(kept.read_bytes())}":  # not damaged
+            if kept.stem == f"{key}-{_digest(kept.read_bytes())}":  # undamaged
                 return str(kept)
         whole = self._headers / f"unit-{unit}.c"
         names = [source.relative_to(self._headers).as_posix() for source in sources]
@@ -139,7 +143,7 @@ def _objects_of(extension: Any, objects: Objects) -> list[str]:
     units: dict[str, list[Path]] = {}
     for source in map(Path, extension.sources):
         units.setdefault(source.stem if _ALONE.match(source.stem) else extension.name, []).append(source)
-    # The largest first, since it takes as long as all protocols together.
+    # The largest unit first, since it takes as long as all protocols together.
     names = sorted(units, key=lambda unit: -sum(path.stat().st_size for path in units[unit]))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         flags = extension.extra_compile_args

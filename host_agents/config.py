@@ -11,25 +11,27 @@ from host_agents.wire import parse_address
 GO_BACK_N: Final = "go-back-n"
 SELECTIVE_REPEAT: Final = "selective-repeat"
 RELIABILITIES: Final = (GO_BACK_N, SELECTIVE_REPEAT)
-DATAGRAM: Final = "datagram"  # of protocols whose packets are sent once; no NIC has it by itself
+DATAGRAM: Final = "datagram"  # mode of protocols whose packets are sent once; a NIC cannot select it
 
-# Who shares a reaction point (thesis, 3.4): every QP has its own; QPs to one destination share it, and each may send
-# at its rate (what ConnectX-5 was found to do); QPs to one destination share it and its rate.
+# Scopes of a reaction point (thesis, 3.4): each QP has its own; QPs to one destination share it,
+# and each may send at its rate (as measured for ConnectX-5); QPs to one destination share it and
+# its rate.
 SCOPE_QP: Final = "qp"
 SCOPE_DESTINATION: Final = "destination"
 SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
 MAX_MTU_BYTES: Final = 9000
-MAX_INCAST: Final = 255  # members of an incast that is announced
+MAX_INCAST: Final = 255  # largest number of members of an announced incast
 
 
 @dataclass(frozen=True)
 class Peers:
     """Knowledge of a NIC about the paths to other NICs, if their links differ.
 
-    `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. `rates_bps` and `base_rtts_ns` are by
-    kind: the rate of that link, and the base RTTs to there as `NicConfig.base_rtts_ns` has them.
+    `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. `rates_bps` and
+    `base_rtts_ns` have the rate of each kind of link, and the base RTTs to NICs with such a link,
+    in the form of `NicConfig.base_rtts_ns`.
     """
 
     kind_of: dict[int, int]
@@ -43,9 +45,10 @@ class NicConfig:
 
     Packet sizes are payload unless the name says wire.
 
-    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols; `base_rtts_ns` the base RTT
-    by the number of routers on the path, from 0, where that is known (0: not). A packet's DSCP is 8 times its priority;
-    the PFC class is the priority; control packets (ACK, CNP ...) go before data. Raises ParameterError.
+    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols;
+    `base_rtts_ns` the base RTT by the number of routers on the path, from 0 (a value of 0:
+    unknown). A packet's DSCP is 8 times its priority; the PFC class is the priority; control
+    packets (ACK, CNP ...) have precedence over data. Raises ParameterError.
     """
 
     address: str
@@ -56,42 +59,49 @@ class NicConfig:
     control_priority: int = 6
     pfc: bool = True  # obey 802.1Qbb pause frames
     reliability: str = GO_BACK_N
-    cc_scope: str | None = None  # None: as the protocol has it
-    # An ACK for every so many packets of a message, and for its last. Where ECN marks begin or end, the packets before
-    # have one, too; so has anything out of order, with selective repeat only where losses are found by it
-    # (`loss_packets`): else what arrives early waits as packets in order do, if a SACK can name it. No packet waits for
-    # its ACK longer than a base RTT.
+    cc_scope: str | None = None  # None: the protocol's default
+    # One ACK is sent for this many packets of a message, and for its last packet. When ECN marks
+    # begin or end, the packets before are also acknowledged at once. With selective repeat, so are
+    # out-of-order packets, if losses are found by them (`loss_packets`); otherwise early packets
+    # wait like packets in order, as long as a SACK can name them. No packet waits for its ACK
+    # longer than a base RTT.
     ack_every_packets: int = 1
-    # Above 0, with selective repeat and instead of that: an ACK when so many bytes of frames have come since the last
-    # one (Ultra Ethernet). At once have one the first packet, marked packets and duplicates, and what asks for it: the
-    # last packet that waits to be sent, one after which the window or the credit is used up, and what is sent again.
+    # If above 0, with selective repeat, this replaces the rule above: one ACK when this many bytes
+    # of frames have arrived since the last one (Ultra Ethernet). The first packet, marked packets,
+    # duplicates and packets that request it are acknowledged at once. Senders request it in the
+    # last packet that waits to be sent, in one after which the window or the credit is used up, and
+    # in retransmissions.
     ack_every_bytes: int = 0
     rto_ns: int = 1_000_000
-    # How often what is not acknowledged is sent again after a time-out while none of it comes to be acknowledged; after
-    # one time-out more the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is no special
-    # case). It sends and takes nothing from then on, and its messages fail.
+    # Number of retransmissions after time-outs without any new acknowledgement. After one more
+    # time-out the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is
+    # no special case). From then on it neither sends nor receives, and its messages fail.
     retry_count: int = 7
-    # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
+    # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
+    # losses are found by time-out and trimming only.
     loss_packets: int = 3
     # Selective repeat without trimming, over several paths, with a protocol that sets a window
-    # (Ultra Ethernet's SLEEK): losses are suspected when the packets that have arrived early are
-    # worth so many windows; 0: by time-out only.
+    # (Ultra Ethernet's SLEEK): losses are suspected when the packets that arrived early amount to
+    # this many windows; 0: by time-out only.
     sleek_windows: float = 0.0
-    # Selective repeat: packets that may be sent beyond the oldest one that is not acknowledged; 0: any number.
+    # Selective repeat: number of packets that may be sent beyond the oldest unacknowledged one; 0:
+    # unlimited.
     receive_window_packets: int = 0
-    # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
+    # Delay of a paced packet by the link that does not delay those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
-    stamps: bool = False  # data carries when it was sent, so that the receiver can tell how long packets took
+    stamps: bool = False  # data packets carry their send time, so that the receiver can measure latencies
     seed: int = 1
     base_rtts_ns: tuple[int, ...] = ()
-    # Frames are whole, with their ICRC; a data packet or an answer whose ICRC does not hold is malformed. Not asked of
-    # what switches may change: packets with a shim, and control packets of protocols.
+    # Frames are complete, with their ICRC, and a data packet or an answer with a wrong ICRC is
+    # malformed. Packets that switches may change are not checked: packets with a shim, and control
+    # packets of protocols.
     check_icrc: bool = False
-    # What a frame takes of a link beyond its own bytes: preamble, FCS and gap; 0 where that is not charged.
+    # Bytes that a link charges for a frame beyond its own: preamble, FCS and gap; 0 if that is not
+    # charged.
     frame_overhead_bytes: int = 0
-    peers: Peers | None = None  # None: the links of all NICs are alike, or nothing is known of them
-    last_hop_dscp: int = -1  # of packets that were trimmed on the port to their receiver; -1: they are not told apart
+    peers: Peers | None = None  # None: the links of all NICs are equal, or unknown
+    last_hop_dscp: int = -1  # DSCP of packets trimmed on the port to their receiver; -1: not distinguished
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
     @property

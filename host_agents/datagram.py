@@ -1,7 +1,8 @@
-"""Datagrams: each packet is sent once, and nobody answers for it but for the last of a message.
+"""Datagrams: each packet is sent once, and only the last packet of a message is answered.
 
-A message is delivered when its last packet is there, whatever was lost before. The last packet is sent again until it
-is answered, as tools that measure with UDP do with the datagram that ends a test, and the next message waits for that.
+A message is delivered when its last packet arrives, even if earlier ones were lost. The last packet
+is repeated until it is answered, like the datagram that ends a test of UDP measurement tools, and
+the next message waits for the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class DatagramSender(Sender):
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
-        self._again = False  # the last packet of a message is to be sent again
+        self._again = False  # the last packet of a message has to be sent again
 
     def has_data(self) -> bool:
         return self._again if self.unacked < self.fresh else self.fresh < self.open_end
@@ -39,7 +40,7 @@ class DatagramSender(Sender):
         return frame
 
     def on_ack(self, now_ns: int, number: int) -> int:
-        """Handle the answer to a last packet, which is the only one that is not acknowledged."""
+        """Handle the answer to a last packet, which is the only unacknowledged one."""
         acked_bytes = super().on_ack(now_ns, number)
         if acked_bytes > 0:
             self._again = False

@@ -1,4 +1,4 @@
-"""Random numbers for the hot paths: what `random.Random` draws one by one, drawn many at a time."""
+"""Random numbers for the hot paths: those of `random.Random`, drawn many at a time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _TOGETHER: Final = 32  # numbers
 
 
 class Draws:
-    """The numbers that `random.Random(seed).random()` gives, in their order.
+    """Numbers of `random.Random(seed).random()`, in the same order.
 
-    A call of Python's own class from compiled code takes longer than all else that chooses a path.
+    A call of Python's own class from compiled code takes longer than the rest of the choice of a
+    path.
     """
 
     def __init__(self, seed: int) -> None:
@@ -35,7 +36,7 @@ class Draws:
         if len(self._drawn) == 0:
             self._drawn = vec[float]([0.0] * _TOGETHER)
         self._next = 0
-        # A number is made of two words, the first of which is the lower one here.
+        # A number is made of two words; the first one has the lower bits here.
         words = self._random.getrandbits(64 * _TOGETHER).to_bytes(8 * _TOGETHER, "little")
         for place in range(_TOGETHER):
             pair: i64 = read_i64_le(words, 8 * place)

@@ -23,7 +23,7 @@ class LimitError(HostError):
         self.point = point
 
     def __reduce__(self) -> tuple[type[LimitError], tuple[object, ...]]:
-        return type(self), self.args  # the point stays where it is
+        return type(self), self.args  # the point is not pickled
 
 
 class NativeBuildError(HostError):

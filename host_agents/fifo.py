@@ -8,7 +8,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 T = TypeVar("T")
-_FEWEST: Final = 2  # places, once there was something
+_FEWEST: Final = 2  # slots after the first use
 _FEWEST_ROWS: Final = 8
 _NO_ITEMS: Final[list[object]] = []
 
@@ -76,10 +76,10 @@ class Fifo(Generic[T]):
 
 
 class RowFifo:
-    """First-in-first-out queue of `size` rows of `width` whole numbers each.
+    """First-in-first-out queue of `size` rows of `width` integers each.
 
-    They lie beside each other in `rows`, which another one replaces when it grows. An object for each would be looked
-    through for garbage, and its numbers would lie apart.
+    They are contiguous in `rows`, which is replaced when it grows. An object for each row would be
+    traversed by the garbage collector, and its numbers would be scattered in memory.
     """
 
     def __init__(self, width: int) -> None:

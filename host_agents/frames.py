@@ -34,13 +34,15 @@ class Frames:
     ) -> None:
         self.telemetry = telemetry
         self.lengths = lengths
-        # What data has between RoCEv2's headers and its payload; below 0, as much of the payload is within them.
+        # Bytes of data packets between RoCEv2's headers and the payload; if negative, that much of
+        # the payload is within the headers.
         self.option_bytes: int = lengths.header_bytes - ROCE.header_bytes
         self.inside_bytes: int = max(0, -self.option_bytes)
-        # Payload of what is as long as the shortest packet, and says itself how much it is; below all: there is none.
+        # Largest payload of packets of the shortest length, which carry their payload's length;
+        # negative if there are none.
         self.short_bytes: int = lengths.least_bytes - lengths.header_bytes or _NO_SHORT
         self._block_bytes: int = lengths.block_bytes
-        self._ecn = ecn  # of data
+        self._ecn = ecn  # of data packets
         self.peer_address = peer_address
         self.partition_key = partition_key
         self._ack_opcode = ack_opcode
@@ -53,11 +55,12 @@ class Frames:
         self._opcode_offset = wire.WITH_INT if telemetry else 0
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
-        # By priority and template, where there are any, as of counters below; most queue pairs have none.
+        # By priority and template, created on demand like the counter templates below; most queue
+        # pairs need none.
         self._templates_in_class: dict[int, dict[bytes, bytes]] | None = None
         self._cnp = b""
         self._counter_templates: dict[int, bytes] | None = None  # by opcode
-        self._block_templates: dict[int, bytes] | None = None  # of answers with so many blocks
+        self._block_templates: dict[int, bytes] | None = None  # of answers, by number of blocks
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
         """Return the size on the wire of a data packet as it leaves."""
@@ -90,7 +93,7 @@ class Frames:
         return template
 
     def in_class(self, template: bytes, priority: int) -> bytes:
-        """Return a data template in another class."""
+        """Return a data template with another priority."""
         if self._templates_in_class is None:
             self._templates_in_class = {}
         known = self._templates_in_class.setdefault(priority, {})
@@ -105,7 +108,8 @@ class Frames:
     def ack(self, psn: int, syndrome: int, messages: int, body: bytes, marked: bool, frame: bytes) -> bytes:
         """Return an ACK or NAK for the data packet `frame`, which echoes its INT shim, entropy and ECN mark.
 
-        `messages`, delivered so far, is the MSN; `body`, what a protocol has its own ACKs carry, follows the AETH.
+        `messages` is the number of delivered messages (MSN). `body` is a protocol's own content of
+        ACKs, which follows the AETH.
         """
         template = self._ack_template_for(frame, len(body))
         aeth = syndrome << 24 | messages & wire.PSN_MASK
@@ -114,7 +118,7 @@ class Frames:
     def sack(
         self, psn: int, messages: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> bytes:
-        """Return a selective ACK for the data packet `frame`, which echoes the same."""
+        """Return a selective ACK for the data packet `frame`, which echoes the same fields."""
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
         if self._block_bytes > 0:
             blocks = _blocks(psn, first_missing_psn, map_psn, early)
@@ -126,12 +130,12 @@ class Frames:
         return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
     def nack(self, psn: int, marked: bool, last_hop: bool, frame: bytes) -> bytes:
-        """Return a NACK for the trimmed packet `frame`: its ECN mark, and whether it was trimmed at its last hop."""
+        """Return a NACK for the trimmed packet `frame` with its ECN mark and whether it was trimmed at the last hop."""
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy, becn=marked, solicited=last_hop)
 
     def cnp(self, entropy: int) -> bytes:
-        """Return a CNP (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
+        """Return a CNP (annex A17.9.3: 16 reserved bytes); all CNPs have the entropy of the first."""
         if not self._cnp:
             self._cnp = self.control_frame(wire.CNP, bytes(16), entropy=entropy, becn=True)
         return self._cnp
@@ -189,7 +193,7 @@ class Frames:
         return self._answer_template(opcode, shim_bytes + wire.AETH_BYTES + body_bytes)
 
     def _block_template(self, blocks: int) -> bytes:
-        """Return the start of an answer of TCP's length with so many blocks, up to and with the BTH."""
+        """Return the start of an answer of TCP's length with this many blocks, up to and with the BTH."""
         if self._block_templates is None:
             self._block_templates = {}
         template = self._block_templates.get(blocks)
@@ -218,7 +222,7 @@ class Frames:
 
 
 def _blocks(psn: int, first_missing_psn: int, map_psn: int, early: i64) -> int:
-    """Return how many blocks of TCP's SACK name what has arrived early: a map's runs, and a packet outside it."""
+    """Return the number of blocks of TCP's SACK for early packets: the map's runs, and a packet outside it."""
     ends: i64 = early & ~((early >> 1) & _LOW_BITS) & _LOW_BITS
     blocks = 1 if early < 0 else 0
     while ends != 0:

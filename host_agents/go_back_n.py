@@ -1,4 +1,4 @@
-"""Go-back-N, as reliable connections have it (IBTA volume 1, 9.7): in order, or not at all."""
+"""Go-back-N, as in reliable connections (IBTA volume 1, 9.7): packets are only accepted in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
 
 
 class GoBackNSender(Sender):
-    """Sender in order; after a NAK or a time-out it sends everything again from the packet wanted."""
+    """Sender in order, which resends everything from the requested packet on after a NAK or a time-out."""
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
@@ -39,8 +39,8 @@ class GoBackNSender(Sender):
                 self.next = self.unacked
             if self.unacked == self.fresh:
                 self._disarm()
-            elif self.deadline_ns != NEVER:  # else it has expired, and what is sent next arms the timer
-                self.deadline_ns = now_ns + self.rto_ns  # the timer itself moves when it expires
+            elif self.deadline_ns != NEVER:  # otherwise it has expired, and the next packet arms the timer
+                self.deadline_ns = now_ns + self.rto_ns  # the timer itself is moved when it expires
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -82,7 +82,7 @@ class GoBackNSender(Sender):
         self.limiter.wake(now_ns)
 
     def _go_back(self, first: int) -> None:
-        """Send again from packet `first` on."""
+        """Resend everything from packet `first` on."""
         for number in range(first, self.next):
             self._give_up(number)
         self.next = first
@@ -121,7 +121,7 @@ class GoBackNReceiver(Receiver):
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
         number = self.absolute(psn)
         if number == self.expected:
-            self._nak_sent = False  # for an earlier copy: this one was lost on its own
+            self._nak_sent = False  # the NAK was for an earlier copy; this loss is a new one
         if number >= self.expected:
             self._nak(True, frame)
         return False

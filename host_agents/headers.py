@@ -1,7 +1,7 @@
 """The headers that every frame has, and the packets that every NIC knows.
 
-Sources: IEEE 802.3; RFC 791, 768; IBTA volume 1, 9.2 (BTH), 9.3.5 (AETH), annex A17 (RoCEv2). What one protocol adds
-is declared in that protocol's file.
+Sources: IEEE 802.3; RFC 791, 768; IBTA volume 1, 9.2 (BTH), 9.3.5 (AETH), annex A17 (RoCEv2).
+Headers of a protocol are declared in the protocol's file.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ AETH: Final = Header(
     "InfiniBand ACK extended transport header.",
 )
 
-# Link rates by their code in an INT record; 0: not known.
+# Link rates by their code in an INT record; 0: unknown.
 LINK_RATES_BPS: Final[list[float]] = [
     *(0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9),
     *(50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9),
@@ -172,6 +172,6 @@ CUMULATIVE: Final = Packet(
     "cumulative ACK", wire.CUMULATIVE, (AETH, CUMULATIVE_HEADER), meaning="ACK of TCP: a SACK without a map"
 )
 
-THE_TRANSPORT: Final = "the transport"  # whose packets `TRANSPORT` are
-FRAME: Final = (ETHERNET, IP, UDP, BTH)  # what every frame begins with
+THE_TRANSPORT: Final = "the transport"  # owner of the packets in `TRANSPORT`
+FRAME: Final = (ETHERNET, IP, UDP, BTH)  # headers at the beginning of every frame
 TRANSPORT: Final = (*SENDS, ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK, CUMULATIVE)

@@ -1,7 +1,8 @@
-"""CPU time of the hosts: one data packet sent, received and acknowledged, and the ACK processed.
+"""CPU time of the hosts: one data packet sent, received and acknowledged, and its ACK processed.
 
-The frames go from NIC to NIC in batches, without a network between, so that nothing but the hosts is measured: the time
-includes one call from Python for each frame, which is dearer than the fabric's own.
+The frames are passed from NIC to NIC in batches, without a network, so that only the hosts are
+measured. The time includes one call from Python for each frame, which is slower than the fabric's
+own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LINE_RATE_BPS = 100_000_000_000
 RATE_CODE = LINK_RATES_BPS.index(LINE_RATE_BPS)  # in INT records
 BASE_RTT_NS = 100_000
 PACKET_NS = 90
-TOGETHER = 10  # frames, at most
+TOGETHER = 10  # largest number of frames in a batch
 MAX_IDLE = 200  # half round trips
 
 
@@ -63,19 +64,19 @@ class _Telemetry:
 
 
 class _Side:
-    """A NIC with the frames on their way to it and its CPU time."""
+    """NIC with the frames in flight to it and its CPU time."""
 
     def __init__(self, nic: Nic, gap_ns: int) -> None:
         self.nic = nic
         self.spent_ns = 0
-        self._gap_ns = gap_ns  # between two frames that it sends
+        self._gap_ns = gap_ns  # time between two frames that it sends
         self._now_ns = 0
         self._coming: deque[tuple[int, bytes]] = deque()
 
     def go_on(self, until_ns: int, came: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         """Return the frames sent until `until_ns`, with their times.
 
-        Some frames are handed over together, and asked for, as in a fabric.
+        Frames are passed in batches, as by a fabric.
         """
         coming, nic = self._coming, self.nic
         coming.extend(came)
@@ -112,7 +113,8 @@ def host_cost(
 ) -> HostCost:
     """Measure `packets` data packets between two NICs; HPCC gets INT records of `hops` links.
 
-    Raises RuntimeError where the protocol stops sending, as one may that needs what a switch would say.
+    Raises RuntimeError if the protocol stops sending, for example because it needs information from
+    switches.
     """
     chosen = resolve(protocol)
     balancer = resolve_load_balancer(load_balancer)
@@ -130,7 +132,7 @@ def host_cost(
     came: list[tuple[int, bytes]] = []
     answers: list[tuple[int, bytes]] = []
     while done < packets:
-        until_ns += delay_ns  # within which neither side hears what the other says
+        until_ns += delay_ns  # time in which neither side gets frames of the other
         data = sender.go_on(until_ns, answers)
         if chosen.info.telemetry:
             data = [(at_ns, telemetry.stamp(at_ns, frame)) for at_ns, frame in data]

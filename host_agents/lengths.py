@@ -1,10 +1,10 @@
 """Lengths of frames on the wire, from Ethernet's header to the ICRC, by the transport that they stand for.
 
-All frames begin with RoCEv2's headers, so that switches and captures know them. Those of another transport have its
-lengths: what is missing of its headers is zeros behind the BTH, and where its headers are shorter, the BTH and the ICRC
-take the place of payload.
+All frames begin with RoCEv2's headers, so that switches and captures know them. Frames of another
+transport have its lengths: longer headers are replaced by zeros after the BTH, and if its headers
+are shorter, the BTH and the ICRC replace payload.
 
-Not compiled: plans are made before the compiled hosts may be imported.
+This module is not compiled, because plans are made before the compiled hosts may be imported.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Final
 class Lengths:
     """Lengths of data and answers, without INT shims."""
 
-    header_bytes: int  # of data, beyond its payload
+    header_bytes: int  # of data packets beyond the payload
     align_bytes: int  # payload is padded to a multiple of it
-    least_bytes: int  # the shortest data packet
-    ack_bytes: int  # an answer that names nothing that has arrived early
-    block_bytes: int = 0  # of a SACK, for each run of packets that have arrived early; 0: it has a map of 64 packets
+    least_bytes: int  # shortest data packet
+    ack_bytes: int  # answer without information on early packets
+    block_bytes: int = 0  # added to a SACK for each run of early packets; 0: it has a map of 64 packets
 
     def data_bytes(self, payload_bytes: int) -> int:
         """Return the length of a data packet.
@@ -34,7 +34,7 @@ class Lengths:
         Returns
         -------
         int
-            What it takes of a link without framing.
+            Length on the link without framing.
         """
         return max(self.least_bytes, self.header_bytes + payload_bytes + -payload_bytes % self.align_bytes)
 
@@ -42,8 +42,8 @@ class Lengths:
 INT_SHIM_BYTES: Final = 2  # without records, behind the BTH of data
 INT_RECORD_BYTES: Final = 8  # what each switch adds to it
 ROCE: Final = Lengths(58, 4, 58, 62)
-# 14 bytes of Ethernet, 20 of IPv4, 32 of TCP with time stamps (RFC 9293, 7323), and 4 + 8 for each block of SACK (RFC
-# 2018), of which there is room for three.
+# 14 bytes of Ethernet, 20 of IPv4, 32 of TCP with time stamps (RFC 9293, 7323), and 4 + 8 for each
+# SACK block (RFC 2018), with room for three.
 TCP: Final = Lengths(66, 1, 66, 66, 8)
 SACK_OPTION_BYTES: Final = 4  # with padding
 MOST_BLOCKS: Final = 3

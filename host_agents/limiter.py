@@ -12,11 +12,11 @@ from host_agents.timers import Timer, TimerOwner
 IDLE: Final = 0  # nothing to send, or the window is closed
 READY: Final = 1  # in the port's ring
 WAITING: Final = 2  # for the next-service time
-ROUNDING_NS: Final = 0.001  # sums of fractions of a ns may come out this much too late
+ROUNDING_NS: Final = 0.001  # largest error of sums of fractions of a ns
 
 
 class Member(TimerOwner):
-    """The sending half of a queue pair, as its rate limiter knows it."""
+    """Sending half of a queue pair in the view of its rate limiter."""
 
     def __init__(self) -> None:
         self.next_member: Member | None = None  # in the limiter's ring
@@ -31,29 +31,29 @@ class Member(TimerOwner):
         return False
 
     def next_frame(self, now_ns: int) -> bytes:
-        """Send the next packet. Only when `has_data`."""
+        """Send the next packet. It may only be called if `has_data`."""
         raise NotImplementedError
 
 
 class RateLimiter(Source):
     """Limiter that holds queue pairs back until the next-service time (NST), and while the window is closed.
 
-    After a packet that links charge b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late
-    by up to the slack does not delay those after it.
+    After a packet that is charged as b bytes, NST advances by 8 b / rate. A packet that the link
+    (not the window) made late by up to the slack does not delay those after it.
     """
 
     def __init__(self, port: Port, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
         super().__init__(port, priority)
         self.state = IDLE
-        self.data_priority = priority  # the NIC's; `priority` may be another for a while
-        self.recovering = 0  # of its queue pairs, which may have something urgent
+        self.data_priority = priority  # the NIC's; `priority` may temporarily differ
+        self.recovering = 0  # number of its queue pairs in recovery, which may have urgent packets
         self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
         self.nst_ns = 0.0
         self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
         self._paced_bits = 0.0
         self.slack_ns = slack_ns
         self.reaction_point = reaction_point
-        # Queue pairs with something to send, as a ring; a closed window keeps them.
+        # Queue pairs with something to send, as a ring; it is unchanged while the window is closed.
         self._last_member: Member | None = None
         self.timer = Timer(port.timers, self)
 
@@ -76,7 +76,7 @@ class RateLimiter(Source):
             return
         if self._may_send():
             if self.nst_ns <= now_ns:
-                self.nst_ns = float(now_ns)  # idle time earns nothing
+                self.nst_ns = float(now_ns)  # unused time does not accumulate
                 self.state = READY
                 self.port.make_ready(self)
             else:
@@ -94,14 +94,14 @@ class RateLimiter(Source):
             self._wait()
 
     def set_data_priority(self, priority: int) -> None:
-        """Set the NIC's class for data, which applies to queue pairs opened while there are none."""
+        """Set the NIC's class for data. It applies to queue pairs opened while there are no others."""
         in_it = self.priority == self.data_priority
         self.data_priority = priority
         if in_it:
             self.set_priority(priority)
 
     def set_priority(self, priority: int) -> None:
-        """Wait in this class from now on; -1: in the NIC's for data."""
+        """Wait in this class from now on; -1 stands for the NIC's class for data."""
         if priority < 0:
             priority = self.data_priority
         waits = priority != self.priority and self.state == READY and self.port.take_back(self)
@@ -138,12 +138,12 @@ class RateLimiter(Source):
     def _may_send(self) -> bool:
         """Return whether there is something to send now.
 
-        Raises LimitError for a window that would be closed for ever.
+        Raises LimitError for a window that would never open.
         """
         point = self.reaction_point
         if point.may_send(self.inflight_bytes):
             return True
-        if not point.window_bytes >= 0.0:  # a NaN, too
+        if not point.window_bytes >= 0.0:  # also true for NaN
             point.expect_limits()
         return self.recovering > 0 and not point.draws_credits and self._turn_to_urgent()
 
@@ -172,18 +172,18 @@ class RateLimiter(Source):
         self.inflight_bytes += wire_bytes
 
     def _gap_ns(self) -> float:
-        """Return the gap from the packet sent last to the next.
+        """Return the gap from the last packet to the next.
 
         Raises LimitError for a rate without one.
         """
         point = self.reaction_point
         rate_bps = point.rate_bps
-        if not 0.0 < rate_bps <= MAX_RATE_BPS:  # a NaN, too
+        if not 0.0 < rate_bps <= MAX_RATE_BPS:  # also true for NaN
             point.expect_limits()
         return self._paced_bits * 1e9 / rate_bps
 
     def _drop(self, member: Member, last: Member) -> None:
-        """Take `member`, which follows `last`, out of the ring."""
+        """Remove `member`, which follows `last`, from the ring."""
         member.listed = False
         if member is last:
             self._last_member = None

@@ -10,7 +10,7 @@ from host_agents import wire
 class Members:
     """Progress of each member by address: it has every packet before a number.
 
-    Raises ValueError for one given twice.
+    Raises ValueError for duplicates.
     """
 
     def __init__(self, addresses: Sequence[int]) -> None:
@@ -27,9 +27,10 @@ class Members:
         return self._places.get(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), 0)
 
     def least_after(self, number: int, frame: bytes, unacked: int, fresh: int) -> int:
-        """Return the number before which all members have everything, after the sender of `frame` reached `number`.
+        """Return the number before which all members have every packet.
 
-        `unacked` is the answer so far, and `fresh` the first packet never sent, which nobody can have.
+        The sender of `frame` has reached `number`. `unacked` is the previous result, and `fresh` is
+        the first packet never sent, which no member can have.
         """
         member = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
         before = self._expected.get(member, number)

@@ -1,4 +1,4 @@
-"""Messages, what became of them, and the counts kept for a queue pair."""
+"""Messages and their events, and the counts of a queue pair and of a NIC."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ class QpStats:
     """Counts of one queue pair, both halves. Bytes are payload unless the name says wire."""
 
     def __init__(self) -> None:
-        # sender; what changes with every packet comes first, so that it shares a cache line
-        self.packets_sent = 0  # retransmissions included
+        # sender; counts that change with every packet come first, to share a cache line
+        self.packets_sent = 0  # including retransmissions
         self.wire_bytes_sent = 0
         self.bytes_acked = 0
         self.acks_received = 0
         # receiver, likewise
-        self.packets_received = 0  # all that arrived, duplicates and discarded ones included
+        self.packets_received = 0  # including duplicates and discarded packets
         self.bytes_delivered = 0  # in order, each byte once
         self.acks_sent = 0
         self.marked_received = 0  # with ECN CE
-        self.links_crossed = 0  # by all that arrived, by their TTL: hosts' links included
+        self.links_crossed = 0  # by all arrived packets, computed from their TTL, including hosts' links
         # sender
         self.packets_retransmitted = 0
         self.bytes_posted = 0
@@ -33,13 +33,13 @@ class QpStats:
         # receiver
         self.duplicates = 0
         self.out_of_order = 0
-        self.out_of_window = 0  # so far ahead that no sender can have sent it: discarded
+        self.out_of_window = 0  # discarded, because no sender can have sent a packet so far ahead
         self.trimmed_received = 0
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
-        self.max_latency_ns = -1  # of packets that arrived, from when they were sent; -1: not measured
-        self.pulls_held = 0  # times that credit was held back because nothing came of what was sent before
+        self.max_latency_ns = -1  # of arrived packets since their sending; -1: not measured
+        self.pulls_held = 0  # times that credit was held back because earlier packets did not arrive
 
     def counts(self) -> dict[str, int]:
         """Return all counts by name."""
@@ -50,12 +50,12 @@ class NicStats:
     """Counts of one NIC."""
 
     def __init__(self) -> None:
-        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum or ICRC
-        self.misdelivered = 0  # for another address
-        self.unknown_qp = 0  # a queue pair in error is none, either
-        self.retries_exceeded = 0  # queue pairs that are in error for it
+        self.malformed = 0  # frames that are unknown, truncated, or have a bad IPv4 checksum or ICRC
+        self.misdelivered = 0  # frames for another address
+        self.unknown_qp = 0  # including queue pairs in error
+        self.retries_exceeded = 0  # queue pairs in error for that reason
         self.pauses_received = 0
-        self.paused_ns = [0] * 8  # time during which a class had to be silent, by class
+        self.paused_ns = [0] * 8  # time during which a class was paused, by class
 
 
 _FRESH = QpStats()
@@ -64,7 +64,7 @@ QP_COUNTS = tuple(name for name in dir(_FRESH) if name[0] != "_" and getattr(_FR
 
 
 class Connection(TimerOwner):
-    """One end of a reliable connection, as its messages know it: a `QueuePair`."""
+    """One end of a reliable connection in the view of its messages: a `QueuePair`."""
 
     def __init__(self, qpn: int) -> None:
         self.qpn = qpn
@@ -73,8 +73,8 @@ class Connection(TimerOwner):
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
-        `group` says of which incast the message is a part. Raises HostError for one that cannot be, and when the queue
-        pair is in error.
+        `group` is the incast that the message belongs to. Raises HostError for an invalid incast,
+        and if the queue pair is in error.
         """
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ class Connection(TimerOwner):
         raise NotImplementedError
 
     def data_entropy(self) -> int:
-        """Return the entropy of the data packet sent last, or of the first one to come."""
+        """Return the entropy of the last data packet, or of the first one before it is sent."""
         raise NotImplementedError
 
     def control_entropy(self, now_ns: int) -> int:
@@ -107,15 +107,18 @@ class Connection(TimerOwner):
 
 
 class IncastGroup:
-    """An incast that an application knows of beforehand: the NICs that send to one receiver at a time, by their ids."""
+    """Incast that an application knows beforehand: ids of the NICs that send to one receiver at that time."""
 
     def __init__(self, number: int, members: tuple[int, ...]) -> None:
-        self.number = number  # tells the incasts to a receiver apart, modulo 2^16
+        self.number = number  # distinguishes the incasts to a receiver, modulo 2^16
         self.members = members
 
 
 class Message:
-    """Bytes to send on a queue pair. Times are in ns, -1 until they happen."""
+    """Message to send on a queue pair.
+
+    Times are in ns, or -1 before they happen.
+    """
 
     def __init__(
         self,
@@ -127,20 +130,20 @@ class Message:
         group: IncastGroup | None = None,
     ) -> None:
         self.qp = qp
-        self.sequence = sequence  # from 0, per QP
+        self.sequence = sequence  # number from 0 in the QP
         self.size_bytes = size_bytes
         self.start_ns = start_ns
         self.tag = tag
         self.group = group
         self.first_sent_ns = -1
-        self.completed_ns = -1  # every byte is acknowledged
-        self.failed_ns = -1  # it never will be
+        self.completed_ns = -1  # time at which every byte was acknowledged
+        self.failed_ns = -1  # time at which it failed
         self.first_packet = 0  # its packets are first_packet <= n < end_packet
         self.end_packet = 0
 
 
 class Delivery:
-    """A message that has arrived whole and in order."""
+    """Message that has arrived completely and in order."""
 
     def __init__(self, qp: Connection, sequence: int, size_bytes: int, time_ns: int) -> None:
         self.qp = qp

@@ -1,12 +1,13 @@
 """Compiles the hosts with mypyc and puts the compiled copy in place of the sources. See docs/decisions/.
 
-The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all sources, the compiler
-and the Python version, so it is never stale. Modules that are not hot stay Python there, too. A file of the folder has
-the digests of all others, by which a damaged copy is found before it is loaded, and made anew. What the C compiler made
-of each unit is kept beside, so that an edited protocol is compiled, and no other (`compile_hosts.py`).
+The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all
+sources, the compiler and the Python version, so it is never stale. Modules off the hot path stay
+Python there. A file in the folder has the digests of all others, so that a damaged copy is detected
+before it is loaded, and is built again. The object of each unit is cached beside it, so that only
+an edited protocol is compiled (`compile_hosts.py`).
 
-A wheel may have them compiled already (`setup.py`), beside the sources. They serve the Python and the machine that they
-were made for, as long as the sources are those that they were made of.
+A wheel may contain the compiled hosts (`setup.py`), beside the sources. They are used if Python,
+the machine and the sources are those for which they were built.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ COMPILED = (
     "nic.py",
 )
 COMPILED_FOLDERS = ("cc", "lb", "collective")
-# No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
-# All code is in one library, which nobody puts anything else in the place of: calls within it need no table.
+# No contraction and no -march: floats must be bit-identical to the interpreter's on every machine.
+# All code is in one library that is not interposed, so calls within it need no table.
 FLAGS = (
     "-O3",
     "-ffp-contract=off",
@@ -71,14 +72,14 @@ FLAGS = (
     "-fvisibility=hidden",
     "-DNDEBUG",
 )
-BUILD_CPU_S = 900  # of any one of the processes that compile: what a busy machine takes longer for is no fault
-BUILD_WALL_S = 4 * 3600  # for what does not even compute
+BUILD_CPU_S = 900  # limit of each compiling process in CPU time, since a busy machine is no fault
+BUILD_WALL_S = 4 * 3600  # limit for a process that uses no CPU time
 _DIGESTS = "sha256"
 _FULL = os.strerror(errno.ENOSPC)
 _MADE_FOR = "made-for"  # of the compiled hosts in a wheel
 
 _COMPILE = SOURCES / "compile_hosts.py"
-_SHIPPED = SOURCES / "_compiled"  # of a wheel
+_SHIPPED = SOURCES / "_compiled"  # compiled hosts of a wheel
 
 
 def active() -> bool:
@@ -87,7 +88,7 @@ def active() -> bool:
 
 
 def in_use() -> list[str]:
-    """Return the names of compilable modules that are imported already, compiled or not."""
+    """Return the names of compilable modules that are already imported, compiled or not."""
     return sorted(name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name))
 
 
@@ -110,9 +111,9 @@ def _root() -> Path:
 
 
 def build() -> Path:
-    """Return the folder with the compiled hosts, built now if neither the wheel nor the cache has it.
+    """Return the folder with the compiled hosts.
 
-    Raises NativeBuildError.
+    They are built if neither the wheel nor the cache has them. Raises NativeBuildError.
     """
     if _is_shipped():
         return _SHIPPED
@@ -132,7 +133,7 @@ def build() -> Path:
         root.mkdir(parents=True, exist_ok=True)
         lock = os.open(root, os.O_RDONLY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be building the same: its result will do
+            fcntl.flock(lock, fcntl.LOCK_EX)  # if another process is building the same, its result is used
             return folder if _is_sound(folder) else _build_in(root, folder, compiler)
         finally:
             os.close(lock)
@@ -201,11 +202,12 @@ def _is_sound(folder: Path) -> bool:
 def _compile(work: Path, compiler: str) -> None:
     package = work / "host_agents"
     shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__", "*.so", _SHIPPED.name))
-    # An empty package file for the type checker: what runs is the one already imported.
+    # An empty package for the type checker, since the running one is already imported.
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
-    # What the hosts import of p4cc. Where it is installed, its folder is site-packages, which mypy refuses as MYPYPATH.
+    # Modules of p4cc that the hosts import. The folder of an installed p4cc is site-packages, which
+    # mypy refuses as MYPYPATH.
     beside = work / "p4switch"
     beside.symlink_to(SOURCES.parent / "p4switch")
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH="")
@@ -274,7 +276,7 @@ def _is_compiled(module: str) -> bool:
 
 
 def _load_shared_library(folder: Path) -> None:
-    """Load the library with all the code; the modules beside it import it by name."""
+    """Load the library with all the code, which the modules beside it import by name."""
     (path,) = folder.glob("p4cc_hosts__mypyc*.so")
     name = "p4cc_hosts__mypyc"
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))

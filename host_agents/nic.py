@@ -1,4 +1,4 @@
-"""The NIC: frames and the time go in, frames and the next wake-up time come out. No I/O, clocks or threads."""
+"""NIC without I/O, clocks or threads. It gets frames and the time, and returns frames and the next wake-up time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Nic(Port):
         super().__init__()
         self.address = wire.parse_address(config.address)
         self.frames_received = 0
-        self._recent: list[QueuePair | None] = [None] * _RECENT  # found without the dictionary, by their last bits
+        # Lookup without the dictionary, by the last bits of the number.
+        self._recent: list[QueuePair | None] = [None] * _RECENT
         self.on_complete: CompletionCallback | None = None
         self.on_failed: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
@@ -56,8 +57,8 @@ class Nic(Port):
         self.collectives: Engine | None = None
         self._paths: dict[tuple[int, int], Path] = {}  # by length of a full packet and the peer's kind of link
         self._silent: NotificationPoint | None = None
-        self._sending: Sending | None = None  # of the queue pair opened last
-        # That outlive their queue pairs, by protocol, destination and partition key.
+        self._sending: Sending | None = None  # settings of the queue pair opened last
+        # Groups that outlive their queue pairs, by protocol, destination and partition key.
         self._groups: dict[tuple[str, int, int], Group] = {}
 
     # Queue pairs
@@ -116,7 +117,7 @@ class Nic(Port):
                 )
         sending = self._sending_like(path, protocol, load_balancing, data_priority, scope, group)
         point = protocol.notification_point(path)
-        if not point.listens:  # one serves all queue pairs
+        if not point.listens:  # one point serves all queue pairs
             if self._silent is None:
                 self._silent = point
                 point.bind(NotificationOutlet(self.host))
@@ -181,17 +182,17 @@ class Nic(Port):
             self._recent[qp.qpn % _RECENT] = None
 
     def join(self, group_address: str) -> None:
-        """Take packets of a multicast group from now on."""
+        """Accept packets of a multicast group from now on."""
         self._joined.add(wire.parse_address(group_address))
 
     def open_collectives(self, config: CollectiveConfig, contents: bytes | None = None) -> Engine:
-        """Open the NIC's engine for collectives; `contents`: of the host's memory, if it has one.
+        """Open the NIC's engine for collectives; `contents` is the host's memory, if it has one.
 
         Raises HostError when the protocol is not for collectives, or there is an engine already.
         """
         if self.collectives is not None:
             raise HostError(f"{self.config.address} has an engine for collectives already")
-        slack_cycles = self.config.line_rate_bps / 128e9  # of a ns, as frames leave at whole ones
+        slack_cycles = self.config.line_rate_bps / 128e9  # up to a ns, because frames leave at whole ns
         engine = Engine(
             config,
             self.address,
@@ -234,7 +235,7 @@ class Nic(Port):
         return sending
 
     def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group | None:
-        """Return the reaction point that a new queue pair shares with others; None: it has its own."""
+        """Return the reaction point that a new queue pair shares with others; None if it has its own."""
         if scope == SCOPE_QP:
             return None
         key = (protocol.name, destination, partition_key)
@@ -247,7 +248,7 @@ class Nic(Port):
     # The driver's three calls
 
     def receive(self, now_ns: int, frame: bytes) -> None:
-        """Handle a frame that arrived whole at `now_ns`."""
+        """Handle a frame that arrived completely at `now_ns`."""
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
@@ -263,7 +264,7 @@ class Nic(Port):
         total_length: i64 = (word >> 16) & 0xFFFF
         ports: i64 = read_i64_be(frame, wire.SOURCE_PORT)  # source, destination, length, checksum
         udp_length: i64 = (ports >> 16) & 0xFFFF
-        # What follows the BTH on the wire, padding included, ICRC not.
+        # Bytes after the BTH on the wire, including padding, without ICRC.
         after_bth: i64 = udp_length - (wire.UDP_BYTES + wire.BTH_BYTES + wire.ICRC_BYTES)
         if (
             frame[wire.PROTOCOL] != 17
@@ -308,7 +309,7 @@ class Nic(Port):
                     return
                 offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
         if offset == wire.AFTER_BTH and qp.telemetry and (kind <= wire.ACKNOWLEDGE or opcode == wire.SACK):
-            self.stats.malformed += 1  # data and what answers it have a shim there
+            self.stats.malformed += 1  # data and its answers need a shim there
             return
         rest: int = after_bth - (offset - wire.AFTER_BTH)
         if kind <= wire.SEND_ONLY:
@@ -334,9 +335,10 @@ class Nic(Port):
             self.stats.malformed += 1
 
     def may_report(self, frame: bytes) -> bool:
-        """Return whether a frame, when it arrives, may be the end of a message or the ACK of all of one.
+        """Return whether a frame's arrival may complete a message or acknowledge all of one.
 
-        True of all that this cannot tell at a glance, provided that no frame before it is one.
+        The result is also True if that is not quickly known. It assumes that no frame before it is
+        one.
         """
         if len(frame) < wire.AFTER_BTH or (read_i64_be(frame, 12) >> 40) & 0xFFFFFF != 0x080045:
             return False
@@ -366,7 +368,10 @@ class Nic(Port):
         return kind != wire.CNP and kind != wire.NACK and kind != wire.TRIMMED
 
     def next_frame(self, now_ns: int) -> bytes | None:
-        """Return the frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
+        """Return the frame to send now that the link is free.
+
+        None means that there is none before `next_wakeup_ns()`.
+        """
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
@@ -399,7 +404,7 @@ class Nic(Port):
     def next_wakeup_ns(self) -> int:
         """Return the time of the next call of `next_frame` if nothing arrives; NEVER if nothing is due.
 
-        The past means at once.
+        A past time means at once.
         """
         wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
@@ -483,7 +488,10 @@ def _first_missing_of(frame: bytes) -> int:
 
 
 def _short_payload(frame: bytes, rest: int, most: int) -> int:
-    """Return the payload, at most `most`, that one of the shortest data packets says it has; -1: it does not."""
+    """Return the payload length that one of the shortest data packets carries, at most `most`.
+
+    -1 if it is invalid.
+    """
     if rest != wire.SHORT_BYTES or len(frame) < wire.AFTER_BTH + wire.SHORT_BYTES:
         return -1
     payload: int = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]

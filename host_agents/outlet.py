@@ -1,4 +1,4 @@
-"""Implementation of a point's outlet: of a reaction point and the queue pairs that share it, and of a receiving end."""
+"""Implementations of outlets: for a reaction point with its queue pairs, and for a receiving end."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SenderOutlet(ReactionOutlet):
 
     def may_retry(self, now_ns: int) -> bool:
         going_on = False
-        for sender in self.senders[:]:  # one that fails leaves
+        for sender in self.senders[:]:  # a sender that fails leaves the list
             if sender.messages.size > 0 and sender.may_retry(now_ns):
                 going_on = True
         return going_on
@@ -100,7 +100,7 @@ class SenderOutlet(ReactionOutlet):
 
 
 class ReceiverOutlet(NotificationOutlet):
-    """Outlet of a notification point, which needs nothing of a sending half: most ends only receive."""
+    """Outlet of a notification point, which works without a sending half, since most ends only receive."""
 
     def __init__(self, host: Host, connection: Connection, frames: Frames, port: Port, data_priority: int) -> None:
         super().__init__(host)
@@ -151,13 +151,13 @@ class ReceiverOutlet(NotificationOutlet):
 
 
 class Group:
-    """A reaction point and the queue pairs that share it."""
+    """Reaction point and the queue pairs that share it."""
 
     def __init__(self, point: ReactionPoint, host: Host, port: Port, shared: bool) -> None:
         traffic = SenderTraffic()
         self.point = point
-        self.shared = shared  # by all queue pairs to a destination; then it outlives them
-        self.limiter: RateLimiter | None = None  # one for all: they share the rate, too
+        self.shared = shared  # by all queue pairs to a destination; it then outlives them
+        self.limiter: RateLimiter | None = None  # the limiter of all, if they also share the rate
         self.traffic = traffic
         self.outlet = SenderOutlet(host, traffic, port)
         point.bind(self.outlet)
@@ -172,7 +172,7 @@ class Group:
     def leave(self, sender: Sender) -> None:
         """Remove a queue pair that is closed, or has failed while others continue."""
         if sender not in self.outlet.senders:
-            return  # it has failed before it is closed
+            return  # it failed before it was closed
         self.traffic.senders.remove(sender)
         self.outlet.senders.remove(sender)
         if sender.limiter is not self.limiter:

@@ -22,7 +22,10 @@ class RenoParameters:
 
 
 class Reno(ReactionPoint):
-    """`window_bytes` is the congestion window, in wire bytes; the rate is the line's, so ACKs clock the packets."""
+    """Reno, whose `window_bytes` is the congestion window in wire bytes.
+
+    The rate is the line's, so ACKs clock the packets.
+    """
 
     def __init__(self, parameters: RenoParameters, path: Path) -> None:
         super().__init__(path)
@@ -46,7 +49,7 @@ class Reno(ReactionPoint):
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         """Retransmit fast and cut the window.
 
-        A loss is news only once all that was in flight at the last cut is acknowledged.
+        A loss counts only after everything that was in flight at the last cut is acknowledged.
         """
         if self.traffic.oldest_unacked() >= self.recover:
             self._cut()

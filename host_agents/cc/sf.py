@@ -16,17 +16,17 @@ from host_agents.registry import MechanismInfo, register
 @dataclass(frozen=True)
 class SfParameters:
     acks_per_decrease: int = field(default=30, metadata=POSITIVE)  # ACKs between two decreases of the reference window
-    at_least_once_an_rtt: bool = False  # not in the paper's text, but what its figures at 96 to 1 look like
+    at_least_once_an_rtt: bool = False  # not in the paper's text, but consistent with its figures at 96 to 1
 
 
 class SamplingFrequency:
     def __init__(self, parameters: SfParameters) -> None:
         self.acks_per_decrease = parameters.acks_per_decrease
         self.at_least_once_an_rtt = parameters.at_least_once_an_rtt
-        self.acks = 0  # since the reference window fell
+        self.acks = 0  # ACKs since the last decrease of the reference window
 
     def may_update(self, decreasing: bool, rtt_over: bool) -> bool:
-        """Return whether this ACK moves the reference window."""
+        """Return whether this ACK may change the reference window."""
         self.acks += 1
         if not decreasing:
             return rtt_over

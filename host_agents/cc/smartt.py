@@ -1,15 +1,17 @@
 """SMaRTT (Bonato et al., "SMaRTT-REPS", algorithms 1 to 3): a window from ECN marks, delay and trimmed packets.
 
-Each ACK is one of four cases, by its mark and by whether its RTT exceeds the target (1.5 base RTTs). QuickAdapt answers
-a trimmed packet, or a time-out, by setting the window to what was acknowledged over one target RTT. FastIncrease takes
-what others have left. Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
+Each ACK is one of four cases, by its mark and by whether its RTT exceeds the target (1.5 base
+RTTs). QuickAdapt answers a trimmed packet, or a time-out, by setting the window to what was
+acknowledged over one target RTT. FastIncrease uses capacity that others have released.
+Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
 
-Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed packets neither cut the
-window nor arm QuickAdapt while feedback is ignored, and the bounds hold on every way out. When ignoring ends,
-QuickAdapt's measurement starts anew, or it would take a few packets for a target RTT's worth; so it does when a message
-starts and nothing is on its way. A multiplicative decrease takes "in any case" at most the packet's size: so bounded is
-the sum with the fair decrease that goes with it. The average of marks follows the listing: packets whose feedback is
-ignored are not counted, where section 3.6.1 says "for each packet".
+Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed
+packets neither cut the window nor arm QuickAdapt while feedback is ignored, and the bounds hold on
+every way out. When ignoring ends, QuickAdapt's measurement starts anew; otherwise it would mistake
+a few packets for those of a target RTT. It also starts anew when a message starts and nothing is in
+flight. A multiplicative decrease is "in any case" at most the packet's size; this bound applies to
+the sum with the fair decrease. The average of marks follows the listing: packets whose feedback is
+ignored are not counted, although section 3.6.1 says "for each packet".
 
 State of a flow, with the widths that hardware would need:
 
@@ -31,35 +33,42 @@ from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 
-REFERENCE_BDP_BYTES: Final = 150e3  # of gamma: 100 Gb/s, 12 us (section 3.5)
+REFERENCE_BDP_BYTES: Final = 150e3  # at which gamma is 1: 100 Gb/s, 12 us (section 3.5)
 SIGNALS: Final = ("both", "ecn", "delay")
 
 
 @dataclass(frozen=True)
 class SmarttParameters:
-    """Defaults: section 3.5, but for those that the paper leaves open (papers/smartt/README.md has the sweeps)."""
+    """Parameters of SMaRTT.
+
+    Defaults are those of section 3.5. papers/smartt/README.md has sweeps of those that the paper
+    leaves open.
+    """
 
     target_base_rtts: float = field(default=1.5, metadata={"gt": 1})  # trtt, the target RTT
-    fair_increase: float = 0.25  # fi, packets that the window grows by in an RTT, times gamma
-    fair_decrease: float = 0.8  # fd, of the decrease where ACKs have marks and the RTT is short
+    fair_increase: float = 0.25  # fi, packets by which the window grows in an RTT, times gamma
+    fair_decrease: float = 0.8  # fd, factor of the decrease by ACKs with marks and a short RTT
     multiplicative_decrease: float = 2.0  # md; twice that without trimming
     max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window
     initial_window_bdp: float = 0.0  # open but for figure 2: the first window; 0: the largest
     scaling: bool = True  # gamma = BDP / reference BDP; off: 1
-    trimming: bool = True  # whether the switches trim; if not, losses show by time-out
+    trimming: bool = True  # whether the switches trim; if not, losses are found by time-out
     quick_adapt: bool = True  # after a loss or trim the window becomes what was delivered in an RTT
-    quick_adapt_scaling: float = field(default=0.8, metadata=POSITIVE)  # of what was delivered
+    quick_adapt_scaling: float = field(default=0.8, metadata=POSITIVE)  # share of the delivered bytes
     fast_increase: bool = True  # the window grows by k packets an ACK after one without congestion
-    fast_increase_packets: float = 2.0  # k, what FastIncrease adds for each packet acknowledged
-    near_base_rtt: float = 0.05  # open: an RTT up to so much over the base RTT counts as uncongested
+    fast_increase_packets: float = 2.0  # k, packets that FastIncrease adds for each acknowledged one
+    # Open: an RTT this far above the base RTT, as a share of it, counts as uncongested.
+    near_base_rtt: float = 0.05
     wait_to_decrease: bool = True  # marks cut the window only if their average is high
     wait_gain: float = field(default=0.0625, metadata=SHARE)  # open: alpha of the average of marks
-    # Of the average of marks, from which on they cut.
+    # Average of marks from which on they cut the window.
     wait_threshold: float = field(default=0.25, metadata=SHARE_OR_NONE)
-    react_every_packets: int = field(default=1, metadata=POSITIVE)  # figure 3b: the four cases once in so many ACKs
-    # Figures 2 and 3a: a plain window of one signal alone instead of the four cases; at most half of what is
-    # acknowledged is taken off. It goes without QuickAdapt, FastIncrease and wait-to-decrease.
-    signals: str = field(default="both", metadata=one_of(*SIGNALS))  # what the window reacts to
+    # Figure 3b: evaluate the four cases once in this many ACKs.
+    react_every_packets: int = field(default=1, metadata=POSITIVE)
+    # Figures 2 and 3a: a plain window that reacts to one signal only, instead of the four cases. It
+    # subtracts at most half of the acknowledged bytes, and has no QuickAdapt, FastIncrease and
+    # wait-to-decrease.
+    signals: str = field(default="both", metadata=one_of(*SIGNALS))  # signals to which the window reacts
 
 
 class Smartt(ReactionPoint):
@@ -81,20 +90,20 @@ class Smartt(ReactionPoint):
         # mi = brtt / (trtt - brtt): one packet in an RTT without queues (section 3.2.4)
         self.increase_bytes = gamma * self.packet_bytes / (p.target_base_rtts - 1.0)
         self.md = p.multiplicative_decrease if p.trimming else 2.0 * p.multiplicative_decrease
-        self.hops = -1  # of the path whose base RTT is in use
+        self.hops = -1  # number of routers of the path whose base RTT is in use
         self._set_path(-1)
-        # The flow's own.
+        # Values of the flow.
         self.window_bytes = self.max_window_bytes
         if p.initial_window_bdp > 0.0:
             self.window_bytes = min(max(p.initial_window_bdp * path.bdp_bytes, self.packet_bytes), self.window_bytes)
         self.acked_bytes = 0  # since the measurement began
         self.ignore_bytes = 0  # still to be acknowledged or trimmed before feedback counts again
-        self.end_ns = 0  # of the measurement; 0: none yet
+        self.end_ns = 0  # end of the measurement; 0: none yet
         self.adapt = False  # trigger_qa
         self.marked_average = 0.0  # avg_wtd
         self.uncongested_bytes = 0  # count
         self.increasing = False  # increase
-        self.pending_bytes = 0  # acknowledged since the last reaction, and with how many ACKs (figure 3b)
+        self.pending_bytes = 0  # bytes acknowledged since the last reaction, and the number of ACKs (figure 3b)
         self.pending_acks = 0
 
     def on_start(self, now_ns: int) -> None:
@@ -163,7 +172,10 @@ class Smartt(ReactionPoint):
         return adapts
 
     def _fast_increase(self, feedback: Feedback) -> bool:
-        """Add k packets per acknowledged one after a window without congestion (algorithm 3); return whether it did."""
+        """Add k packets per acknowledged one after a window without congestion (algorithm 3).
+
+        Returns whether it did.
+        """
         if not self.increases_fast:
             return False
         if feedback.marked or feedback.rtt_ns > self.near_ns:

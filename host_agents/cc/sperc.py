@@ -1,19 +1,22 @@
 """s-PERC (Jose et al., SIGMETRICS 2019; algorithm 3, section 5.1.1 of the thesis that 1RC is from).
 
-A flow sends control packets, one at a time. Each link on the way to the receiver, the NIC's own among them
-(`sperc_link`), computes the flow's allocation (`p4src/sperc.p4`); the receiver sends the packet back, and the source
-sends at the least allocation, divided by the flow's weight. What the flow could use at all is a record, too: the
-demand. A flow of up to `short_flow_bytes` leaves at line rate without control packets; another one waits for its first
-response. With 1RC (`one_rc`) no flow is exempt and none waits: it sends speculative packets until then. With weights
-(`weights`) each of a host's n flows weighs 1/n.
+A flow sends control packets, one at a time. Each link on the way to the receiver, the NIC's own
+among them (`sperc_link`), computes the flow's allocation (`p4src/sperc.p4`); the receiver sends the
+packet back, and the source sends at the least allocation, divided by the flow's weight. The rate
+that the flow could use at most, the demand, is also a record. A flow of up to `short_flow_bytes`
+leaves at line rate without control packets. Other flows wait for their first response. With 1RC
+(`one_rc`) no flow is exempt and none waits: flows send speculative packets until the first
+response. With weights (`weights`) each of a host's n flows weighs 1/n.
 
-Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each unit of weight.
-A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
+Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each
+unit of weight. The path of a flow must not change, so it needs a load balancer that keeps a flow's
+entropy.
 
-A control packet that is lost has been counted by the links ahead of the loss, and its source cannot know by which. So
-without a response within four intervals a flow asks anew only when an acknowledgement shows that packets arrive, and
-one data packet at a time leaves to find out. It then asks with what it knows of the links: one that has answered is not
-counted twice; one that never has may be, once. The NIC's own link is never in doubt.
+The links before the loss of a control packet have counted the flow, and its source does not know
+which links these are. So after four intervals without a response a flow sends single data packets,
+and repeats its request only when an acknowledgement shows that packets arrive. The request has the
+known records of the links. So a link that has answered does not count the flow twice. A link that
+has never answered may do so, once. The state at the NIC's own link is always known.
 """
 
 from __future__ import annotations
@@ -93,28 +96,30 @@ _RESPONSE: Final = 0x80  # in the first byte
 _LEAVING: Final = 0x40
 _MAX_SIGNED: Final = 0x7FFF_FFFF
 _writer: Final = BytesWriter()
-_OWN_LINK: Final = MAX_SWITCHES  # the places of the records that are the source's
+_OWN_LINK: Final = MAX_SWITCHES  # indices of the source's own records
 _DEMAND: Final = MAX_SWITCHES + 1
-_ONE_PACKET: Final = 1.0  # a window of so many bytes, which the packet overshoots
+_ONE_PACKET: Final = 1.0  # a window of this many bytes, which a packet may exceed
 
 
 @dataclass(frozen=True)
 class SpercParameters:
-    """Parameters of s-PERC, of which the thesis gives the length of short flows only.
+    """Parameters of s-PERC; the thesis specifies only the length of short flows.
 
-    The authors' simulator has headroom, control share and demand in another form, and rounds of 20 us where the RTT is
-    12 us; the tolerance is what lets rates settle where several links of a path have the same share.
+    The authors' simulator has headroom, control share and demand in another form, and rounds of 20
+    us for an RTT of 12 us. The tolerance lets rates settle if several links of a path have the same
+    share.
     """
 
-    headroom: float = field(default=0.05, metadata=SHARE_OR_NONE)  # of a link, that is not handed out
+    headroom: float = field(default=0.05, metadata=SHARE_OR_NONE)  # share of a link that is not distributed
     round_rtts: float = field(default=1.5, metadata=POSITIVE)  # length of a round, in base RTTs of the network
-    control_share: float = field(default=0.02, metadata=SHARE)  # of a link, for control packets
-    tolerance: float = field(default=2**-12, metadata=SHARE_OR_NONE)  # of a link, in comparisons
-    digits: int = field(default=DIGITS, metadata={"ge": 10, "le": DIGITS})  # significant, binary, of b
-    # Up to this many bytes a flow is not counted; 0: one BDP (section 5.1.2). With 1RC each one is.
+    control_share: float = field(default=0.02, metadata=SHARE)  # share of a link for control packets
+    tolerance: float = field(default=2**-12, metadata=SHARE_OR_NONE)  # share of a link that comparisons tolerate
+    digits: int = field(default=DIGITS, metadata={"ge": 10, "le": DIGITS})  # significant binary digits of b
+    # Flows of up to this size are not counted; 0: one BDP (section 5.1.2). With 1RC every flow is
+    # counted.
     short_flow_bytes: int = 0
-    demand: bool = True  # the source's record of what the flow could use at most
-    own_link: bool = True  # the NIC's link is one of the links; a switch in the NIC would do it instead
+    demand: bool = True  # the source has a record of the rate that the flow could use at most
+    own_link: bool = True  # the NIC's link is one of the links; alternatively a switch in the NIC handles it
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
 
 
@@ -142,7 +147,7 @@ def control_body(
     for record in records:
         b = record.b
         if b > _MAX_SIGNED:
-            b -= 1 << 32  # the same bits, as a number with a sign
+            b -= 1 << 32  # the same bits as a signed number
         rates: i64 = b << 32 | record.x
         write_i64_be(w, rates)
         w.append(record.state << 6 | record.ignore << 5)
@@ -151,7 +156,7 @@ def control_body(
 
 
 def read_records(records: list[Record], passed: int, frame: bytes, offset: int) -> None:
-    """Bring `records` up to date from a packet that so many switches have turned."""
+    """Update `records` from a packet that this number of switches has processed."""
     for place, record in enumerate(records):
         turned = place - passed if place >= passed else place - passed + RECORDS
         start = offset + _HEADER_BYTES + _RECORD_BYTES * turned
@@ -166,7 +171,10 @@ def read_records(records: list[Record], passed: int, frame: bytes, offset: int) 
 
 
 class Sperc(ReactionPoint):
-    """The reaction point. Its flow is *counted* from its first control packet to the one that says that it leaves."""
+    """Reaction point.
+
+    Its flow is *counted* from its first control packet to the one with which it leaves.
+    """
 
     def __init__(
         self,
@@ -178,25 +186,26 @@ class Sperc(ReactionPoint):
         super().__init__(path)
         self.parameters = parameters
         self.counted = False
-        self.weight = 1  # n of the control packet sent last
-        self._counted_ns = 0  # since when the flow is counted, or was last
+        self.weight = 1  # n of the last control packet
+        self._counted_ns = 0  # time since which the flow is counted, or was last counted
         self._weight_ns = 0.0  # the host's integral of 1/n at that time
-        self._mean_weight: float | None = None  # at the last control packet
-        self.records: list[Record] = []  # the switches' in the order of the path, the NIC's, the demand
-        self.sequence = 0  # of the control packet sent last
-        self.outstanding = False  # it is not back
-        self.interval_ns = 0  # the largest that the last response has brought
-        self._sent_ns = 0  # when the last control packet left
-        self._answered = False  # a response has come since the flow was counted
-        self._doubting = False  # no response has come in time: an acknowledgement is awaited
-        self._link: Link | None = None  # the NIC's own
+        self._mean_weight: float | None = None  # as of the last control packet
+        self.records: list[Record] = []  # those of the switches in the order of the path, the NIC's, the demand
+        self.sequence = 0  # of the last control packet
+        self.outstanding = False  # the last control packet has not returned
+        self.interval_ns = 0  # the largest interval in the last response
+        self._sent_ns = 0  # time of the last control packet
+        self._answered = False  # a response has arrived since the flow was counted
+        self._doubting = False  # no response in time: wait for an acknowledgement
+        self._link: Link | None = None  # the NIC's own link
         short = parameters.short_flow_bytes
         self._short_bytes = float(short) if short > 0 else path.bdp_bytes
         self._one_rc = one_rc
         self._weighted = weights is not None
         self._flows: HostFlows | None = None
         self._speculation: Speculation | None = None
-        self._awaited_place = -1  # scheduled packets wait for the ACK of all before it; -1: for none
+        # Scheduled packets wait for the ACK of all packets before it; -1: they do not wait.
+        self._awaited_place = -1
         if one_rc is not None:
             shared = weights is not None and weights.share == SHARE_HOST
             self._speculation = Speculation(one_rc, path, weights is not None, shared)
@@ -204,16 +213,16 @@ class Sperc(ReactionPoint):
 
     @property
     def mean_weight(self) -> float | None:
-        """Mean weight 1/n of the flow; None: it never was counted.
+        """Mean weight 1/n of the flow; None if it was never counted.
 
-        It is averaged from when the flow was last counted until its last control packet, with which it leaves
-        if it has (5.5.2, figure 5.11).
+        The mean is over the time from the last counting of the flow until its last control packet,
+        with which it may have left (5.5.2, figure 5.11).
         """
         return self._mean_weight
 
     @property
     def let_through(self) -> int | None:
-        """Number of the flow's speculative packets that passed; None: no response has reported it."""
+        """Number of the flow's speculative packets that passed; None if no response has reported it."""
         return None if self._speculation is None else self._speculation.passed
 
     def bind(self, outlet: ReactionOutlet) -> None:
@@ -307,7 +316,7 @@ class Sperc(ReactionPoint):
             self.outlet.count_malformed()
             return
         if not self.outstanding or wire.psn(frame) != self.sequence:
-            return  # it has come too late: the flow has begun anew
+            return  # it is late: the flow has begun anew
         self.outstanding = False
         self._doubting = False
         self._answered = True
@@ -337,21 +346,24 @@ class Sperc(ReactionPoint):
         if speculation.priority != DATA_PRIORITY:
             self.outlet.set_priority(DATA_PRIORITY)
             if self.traffic.oldest_unacked() < place:
-                self._awaited_place = place  # what is scheduled would overtake it
+                self._awaited_place = place  # scheduled packets would overtake it
                 self.set_window(0.0)
                 return
         self.set_window(UNLIMITED)
 
     def _go_on(self) -> None:
-        """Resume scheduled packets, which can no longer overtake a speculative one, or one was lost."""
+        """Resume scheduled packets.
+
+        They can no longer overtake a speculative packet, or one was lost.
+        """
         if self._awaited_place >= 0:
             self._awaited_place = -1
             self.set_window(UNLIMITED)
 
     def _obey(self) -> None:
-        """Set the rate to the least allocation.
+        """Set the rate to the smallest allocation.
 
-        A flow that only its demand limits ends within an RTT.
+        A flow that is limited by its demand only ends within an RTT.
         """
         least = NO_LIMIT
         for record in self.records[:_DEMAND]:
@@ -377,7 +389,7 @@ class Sperc(ReactionPoint):
         self._send(now_ns)
 
     def _doubt(self, now_ns: int) -> None:
-        """Send the oldest packet, repeatedly, until something is acknowledged, since no response came."""
+        """Send the oldest packet repeatedly until something is acknowledged, since no response came."""
         traffic = self.traffic
         if traffic.waiting_bytes == 0 and traffic.inflight_bytes == 0:
             self._leave(now_ns)
@@ -389,7 +401,7 @@ class Sperc(ReactionPoint):
         self._arm(now_ns)
 
     def _ask_anew(self, now_ns: int) -> None:
-        """Ask for a rate again, since packets arrive."""
+        """Repeat the request for a rate, since packets arrive."""
         self._doubting = False
         if self.traffic.waiting_bytes == 0:
             self._leave(now_ns)
@@ -405,7 +417,7 @@ class Sperc(ReactionPoint):
 
     def _leave(self, now_ns: int) -> None:
         self._send(now_ns, True)
-        self.outstanding = False  # it is not answered
+        self.outstanding = False  # it gets no answer
         self._doubting = False
         self._timer.cancel()
         self.counted = False
@@ -469,7 +481,10 @@ class Sperc(ReactionPoint):
 
 
 class SpercReceiver(NotificationPoint):
-    """The destination: it sends a control packet back to its source. One that leaves needs no answer."""
+    """Destination, which sends a control packet back to its source.
+
+    One with which a flow leaves needs no answer.
+    """
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         if frame[offset] & _LEAVING:

@@ -1,7 +1,8 @@
-"""s-PERC at one link: `p4src/sperc.p4` in Python, bit for bit. A NIC does so for its own link.
+"""s-PERC at a NIC's own link: `p4src/sperc.p4` in Python, with the same results bit for bit.
 
-Jose et al., SIGMETRICS 2019, as algorithm 3 (section 5.1.1) of the thesis that 1RC is from has it; where the program
-differs, its header says why. Rates are in kb/s for each unit of weight; NO_LIMIT is no limit.
+Source: Jose et al., SIGMETRICS 2019, in the form of algorithm 3 (section 5.1.1) of the thesis with
+1RC. The header of the program explains its differences. Rates are in kb/s for each unit of weight;
+NO_LIMIT is no limit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Record:
         self.b = b  # the link's bottleneck rate
         self.x = x  # the flow's allocation there
         self.state = state
-        self.ignore = ignore  # 1: b says nothing
+        self.ignore = ignore  # 1: b is not valid
 
 
 class Link(Counting):
@@ -44,7 +45,7 @@ class Link(Counting):
 
     Times are in the unit of the caller's clock.
 
-    NumB has no limit here. Where the program's 32 bits are too few, an assertion there fails.
+    NumB has no limit here. If the program's 32 bits are insufficient, an assertion fails there.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Link(Counting):
         self.sum_e = 0
         self.num_b = 0  # in units of 2^-20
         self.max_e = 0
-        self.max_e_next = 0  # MaxE': this round's
+        self.max_e_next = 0  # MaxE' of this round
         self.round_end = 0
         self.interval_ns = 0  # between control packets of a flow
 
@@ -68,7 +69,10 @@ class Link(Counting):
     def process(
         self, records: list[Record], own: int, old_weight: int, new_weight: int, leaving: bool, now: int
     ) -> None:
-        """Process a control packet before it takes the link; `own` is the link's index among the records."""
+        """Process a control packet before it is sent on the link.
+
+        `own` is the link's index among the records.
+        """
         record = records[own]
         old_part = (1 << UNIT) // old_weight
         new_part = (1 << UNIT) // new_weight

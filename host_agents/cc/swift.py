@@ -25,21 +25,22 @@ from host_agents.registry import ProtocolInfo, register
 class SwiftParameters:
     """Defaults: thesis, table 3.1."""
 
-    additive_increase_bps: float = 50e6  # ai per RTT: this rate times T
-    beta: float = field(default=0.8, metadata=SHARE)  # of the relative excess of delay: the decrease
-    max_mdf: float = field(default=0.5, metadata=SHARE)  # the largest part of the window that one decrease takes
+    additive_increase_bps: float = 50e6  # increase per RTT: this rate times T
+    beta: float = field(default=0.8, metadata=SHARE)  # factor of the relative excess of delay in a decrease
+    max_mdf: float = field(default=0.5, metadata=SHARE)  # largest share of the window that one decrease subtracts
     # Target delay of a path without hops and flow scaling.
     base_target_ns: int = field(default=5_000, metadata=POSITIVE)
-    per_hop_ns: int = 2_000  # h-bar, for each router on the path
+    per_hop_ns: int = 2_000  # h-bar, added for each router on the path
     flow_scaling: bool = True  # the target grows as the window shrinks
-    fs_range_ns: int = 25_000  # the most that flow scaling adds
+    fs_range_ns: int = 25_000  # largest addition by flow scaling
     fs_min_window_packets: float = field(default=0.1, metadata=POSITIVE)  # window at which flow scaling adds the most
     # Window from which on flow scaling adds nothing.
     fs_max_window_packets: float = field(default=100.0, metadata=POSITIVE)
     max_window_bdp: float = field(default=1.0, metadata=POSITIVE)  # the largest window
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
-    timeouts_to_reset: int = field(default=5, metadata=POSITIVE)  # in a row, before the window falls to its smallest
-    random_feedback: bool = False  # the VAI paper's: a decrease is left out with a probability of 1 - W / W_max
+    # Time-outs in succession that reset the window to its smallest value.
+    timeouts_to_reset: int = field(default=5, metadata=POSITIVE)
+    random_feedback: bool = False  # of the VAI paper: a decrease is omitted with probability 1 - W / W_max
 
 
 class Swift(ReactionPoint):
@@ -64,7 +65,7 @@ class Swift(ReactionPoint):
         self.update_order = 0  # an ACK of a packet sent from here on ends the RTT
         self.last_decrease_ns = -1 << 62
         self.rtt_ns = path.base_rtt_ns
-        self.timeouts = 0  # in a row
+        self.timeouts = 0  # in succession
         self._packet_bytes = float(path.wire_bytes)
         span = 1.0 / math.sqrt(p.fs_min_window_packets) - 1.0 / math.sqrt(p.fs_max_window_packets)
         self._fs_alpha = float(p.fs_range_ns) / span
@@ -105,7 +106,7 @@ class Swift(ReactionPoint):
             self._lose(now_ns)
 
     def _from_window(self, feedback: Feedback, target_ns: float) -> None:
-        """Update the window by algorithm 1 of the paper."""
+        """Set the window by algorithm 1 of the paper."""
         delay_ns = float(feedback.rtt_ns)
         window = self.window_bytes
         if delay_ns < target_ns:
@@ -114,7 +115,7 @@ class Swift(ReactionPoint):
                 packets *= self._packet_bytes / window
             self._set(window + self.increase_bytes * packets)
         elif feedback.now_ns - self.last_decrease_ns >= self.rtt_ns:
-            self.last_decrease_ns = feedback.now_ns  # one that is left out is the RTT's, too
+            self.last_decrease_ns = feedback.now_ns  # an omitted decrease also counts as the one of this RTT
             if not (self.parameters.random_feedback and self._ignores()):
                 self._set(window * self._decrease(delay_ns, target_ns))
 
@@ -157,7 +158,7 @@ class Swift(ReactionPoint):
     def _set(self, window_bytes: float) -> None:
         window = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
         self.window_bytes = window
-        if window < self._packet_bytes:  # less than a packet in an RTT: paced
+        if window < self._packet_bytes:  # less than a packet in an RTT: packets are paced
             self.set_rate(self.path.charged_bps(window * 8e9 / float(self.rtt_ns)))
         else:
             self.set_rate(self.path.line_rate_bps)

@@ -1,10 +1,11 @@
-"""TCP as hosts run it beside RDMA: Reno, CUBIC and DCTCP over SACK, a receive window and a time-out that follows RTTs.
+"""TCP beside RDMA: Reno, CUBIC and DCTCP over SACK, a receive window and a time-out from RTTs.
 
-What all three share is `Tcp`: slow start from an initial window (RFC 6928), one cut a window of data however many of
-its packets are lost (RFC 6675), the retransmission time-out (RFC 6298). What a window grows and is cut by is a law.
-Losses are found by three packets that were acknowledged after a missing one, every second packet is acknowledged, and
-only DCTCP's packets are ECN-capable. Windows are in wire bytes. Headers are those of RoCEv2, and frames have the
-lengths of TCP's with time stamps (`host_agents.lengths`).
+`Tcp` is common to all three: slow start from an initial window (RFC 6928), one cut per window of
+data regardless of the number of losses (RFC 6675), and the retransmission time-out (RFC 6298). A
+law defines the growth and the cuts of the window. A packet is lost when three later ones are
+acknowledged. Receivers acknowledge every second packet, and only DCTCP's packets are ECN-capable.
+Windows are in wire bytes. Headers are those of RoCEv2, and frames have the lengths of TCP's with
+time stamps (`host_agents.lengths`).
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ MAX_RTO_NS: Final = 60_000_000_000  # RFC 6298, 2.5
 class TcpParameters:
     initial_window_packets: float = field(default=10.0, metadata=POSITIVE)  # the first window (RFC 6928)
     receive_window_bytes: int = field(default=6_291_456, metadata=POSITIVE)  # the receiver's buffer; Linux: tcp_rmem
-    min_rto_ns: int = field(default=5_000_000, metadata=POSITIVE)  # the least time-out; Linux: 200 ms
+    min_rto_ns: int = field(default=5_000_000, metadata=POSITIVE)  # minimum time-out; Linux: 200 ms
 
 
 @dataclass(frozen=True)
 class CubicParameters(TcpParameters):
     cubic_c: float = field(default=0.4, metadata=POSITIVE)  # C, packets per second cubed (RFC 9438, 4.6)
-    beta: float = field(default=0.7, metadata=SHARE)  # what a loss leaves of the window (RFC 9438, 4.6)
+    beta: float = field(default=0.7, metadata=SHARE)  # factor of the window at a loss (RFC 9438, 4.6)
 
 
 @dataclass(frozen=True)
 class TcpDctcpParameters(TcpParameters):
-    gain: float = field(default=1 / 16, metadata=SHARE)  # g, of the newest window's share of marks
-    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # the share of marks that a flow starts with
+    gain: float = field(default=1 / 16, metadata=SHARE)  # g, weight of the newest window's share of marks
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # initial share of marks
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -58,14 +59,14 @@ class Law:
 
 
 class CubicLaw(Law):
-    """CUBIC's (RFC 9438)."""
+    """Growth of CUBIC (RFC 9438)."""
 
     def __init__(self, parameters: CubicParameters) -> None:
         self.c = parameters.cubic_c
         self.beta = parameters.beta
-        self._w_max = 0.0  # the window before the last cut, or less (fast convergence)
-        self._k_s = 0.0  # until the window is there again
-        self._since_ns = -1  # of this congestion avoidance; -1: none
+        self._w_max = 0.0  # window before the last cut, or less (fast convergence)
+        self._k_s = 0.0  # time until the window has that size again
+        self._since_ns = -1  # start of this congestion avoidance; -1: none
         self._estimate = 0.0  # Reno's window for the same loss rate
         self._prior = 0.0  # the window at the last cut
 
@@ -95,7 +96,10 @@ class CubicLaw(Law):
 
 
 class Tcp(ReactionPoint):
-    """The congestion window by a law; the rate is the line's, so ACKs clock the packets."""
+    """Congestion window that follows a law.
+
+    The rate is the line's, so ACKs clock the packets.
+    """
 
     def __init__(self, parameters: TcpParameters, law: Law, path: Path) -> None:
         super().__init__(path)
@@ -117,12 +121,12 @@ class Tcp(ReactionPoint):
         acked = float(feedback.acked_bytes)
         if acked <= 0.0:
             return
-        if self._backoff > 1:  # what is sent again has an RTT, too, by its time stamp
+        if self._backoff > 1:  # time stamps give retransmissions an RTT, too
             self._backoff = 1
             self._tell_rto()
         if self._recovering:
             if self.traffic.oldest_unacked() < self.recover:
-                return  # the window stays
+                return  # the window does not change
             self._recovering = False
         if self.window_bytes < self.ssthresh_bytes:
             grown = min(self.window_bytes + acked, self.ssthresh_bytes)
@@ -132,7 +136,7 @@ class Tcp(ReactionPoint):
         self.set_window(min(grown, self.max_bytes))
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
-        """Cut once for all that was in flight at the last cut (RFC 6675, 5)."""
+        """Cut once for all losses of packets in flight at the last cut (RFC 6675, 5)."""
         if self.traffic.oldest_unacked() >= self.recover:
             self._cut()
             self._recovering = True
@@ -144,7 +148,7 @@ class Tcp(ReactionPoint):
         self.set_window(self.segment_bytes)
         self._backoff = min(2 * self._backoff, 1 << 16)
         self._tell_rto()
-        self.outlet.send_again(self.traffic.oldest_unacked())  # all that is in flight (RFC 6675, 5.1)
+        self.outlet.send_again(self.traffic.oldest_unacked())  # everything in flight (RFC 6675, 5.1)
 
     def _cut(self) -> None:
         self.recover = self.traffic.fresh_packets
@@ -152,7 +156,7 @@ class Tcp(ReactionPoint):
         self.ssthresh_bytes = max(s * self.law.after_loss(self.window_bytes / s), 2.0 * s)
 
     def _measure(self, rtt_ns: float) -> None:
-        """Take an RTT into the time-out (RFC 6298, 2)."""
+        """Include an RTT in the time-out (RFC 6298, 2)."""
         if self.srtt_ns == 0.0:
             self.srtt_ns = rtt_ns
             self.rttvar_ns = rtt_ns / 2.0
@@ -185,7 +189,7 @@ class TcpDctcp(Tcp):
 
 
 def window_packets(parameters: TcpParameters, mtu_bytes: int) -> int:
-    """Return how many full packets the receiver has room for."""
+    """Return the number of full packets for which the receiver has room."""
     return max(1, parameters.receive_window_bytes // mtu_bytes)
 
 

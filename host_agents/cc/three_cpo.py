@@ -1,6 +1,6 @@
-"""3CPO: operations of other members cost a host tokens where they contend with its own; RTTs move its watermarks.
+"""3CPO: operations of other members cost a host tokens if they contend with its own; RTTs set its watermarks.
 
-Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something open, it is a parameter
+Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Choices that the text leaves open are parameters
 (papers/collectives/README.md).
 """
 
@@ -28,8 +28,8 @@ from host_agents.collective.tokens import DrawnTokens
 from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import register
 
-SUMMED = "summed"  # the tokens of a cycle: watermark / WM_MAX
-DRAWN = "drawn"  # or one, with that chance
+SUMMED = "summed"  # a cycle adds watermark / WM_MAX tokens
+DRAWN = "drawn"  # a cycle adds one token with that probability
 
 
 @dataclass(frozen=True)
@@ -37,31 +37,37 @@ class ThreeCpoParameters:
     """Parameters of 3CPO. Latencies are in cycles of 16 bytes at link rate."""
 
     wm_min: float = field(default=100.0, metadata=POSITIVE)  # the smallest watermark
-    wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest: a token a cycle
+    wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest watermark: a token per cycle
     wm_start: float = field(default=2468.0, metadata=POSITIVE)  # the first watermark
     wm_ai: float = 50.0  # added after a probe below `lat_thresh`
-    lat_thresh: float = 2000.0  # cycles of a probe's latency from which on the watermark falls
-    # Cycles of latency, from which on a decrease is the largest.
+    lat_thresh: float = 2000.0  # latency of a probe in cycles from which on the watermark falls
+    # Latency in cycles from which on a decrease is the largest.
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
-    base_md: float = field(default=0.5, metadata=SHARE)  # what the largest decrease leaves
-    alpha: float = 0.0  # of the multiplicative decrease's scaling; 0: 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
-    beta: float = 0.0  # of that scaling; 0: alpha / sqrt(wm_max)
+    base_md: float = field(default=0.5, metadata=SHARE)  # factor of the largest decrease
+    # Constant of the multiplicative decrease's scaling; 0: 1 / (1 / sqrt(wm_min) - 1 /
+    # sqrt(wm_max)).
+    alpha: float = 0.0
+    beta: float = 0.0  # second constant of that scaling; 0: alpha / sqrt(wm_max)
     min_fbs: float = field(default=0.05, metadata=SHARE)  # the smallest factor of the equivalent's scaling
-    raise_by_equivalent: bool = True  # printed line 14: the watermark rises by what the multicast CC grew
-    carry_over: bool = True  # tokens that an RTT could not pay count in the next
-    first_cost: float = field(default=1.0, metadata=SHARE)  # of a remote flit before a latency is known
-    # What a remote flit costs below `low_latency` of the latest collective operation; 1 from `high_latency` on.
+    # Printed line 14: the watermark rises by the growth of the multicast congestion control.
+    raise_by_equivalent: bool = True
+    carry_over: bool = True  # tokens that could not be paid in an RTT count in the next
+    first_cost: float = field(default=1.0, metadata=SHARE)  # cost of a remote flit before a latency is known
+    # Cost of a remote flit if the latest collective operation took less than `low_latency`; the
+    # cost is 1 from `high_latency` on.
     low_cost: float = field(default=0.8, metadata=SHARE)
     low_latency: float = 1000.0  # cycles of latency up to which a remote flit costs `low_cost`
-    # Cycles of latency from which on a remote flit costs 1.
+    # Latency in cycles from which on a remote flit costs 1.
     high_latency: float = field(default=2000.0, metadata=POSITIVE)
-    start_rtt: float = 1000.0  # how long a remote operation is kept while no latency is known
-    depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
-    # Whether a cycle's tokens are watermark / wm_max, or one, with that chance.
+    start_rtt: float = 1000.0  # time for which a remote operation is kept while no latency is known
+    # Largest number of tokens that accumulate during idle time.
+    depth: float = field(default=1.0, metadata=POSITIVE)
+    # Whether a cycle adds watermark / wm_max tokens, or one with that probability.
     tokens: str = field(default=SUMMED, metadata=one_of("summed", "drawn"))
-    # What a read waits for: tokens for both kinds, or of one.
+    # Tokens that a read waits for: both kinds, or one of them.
     needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
-    outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
+    # Unanswered operations of each kind that an initiator may have.
+    outstanding: int = field(default=128, metadata=POSITIVE)
 
     def __post_init__(self) -> None:
         """Raise ParameterError for inconsistent parameters."""
@@ -72,9 +78,9 @@ class ThreeCpoParameters:
 
 
 class Watermark:
-    """Watermark: the rate of one kind of tokens (algorithm 6).
+    """Rate of one kind of tokens, called watermark (algorithm 6).
 
-    `paid` is `global_dec`, the tokens taken for remote flits since the last probe.
+    `paid` is `global_dec`, the tokens paid for remote flits since the last probe.
     """
 
     def __init__(self, parameters: ThreeCpoParameters) -> None:
@@ -84,13 +90,14 @@ class Watermark:
         self._alpha = p.alpha or 1.0 / (1.0 / math.sqrt(p.wm_min) - 1.0 / math.sqrt(p.wm_max))
         self._beta = p.beta or self._alpha / math.sqrt(p.wm_max)
         self.paid = 0.0
-        self.equivalent = 0.0  # what the tokens paid in the last RTT amount to, as a decrease of the watermark
-        self._carry_over = 0.0  # tokens that the last RTT could not pay
+        self.equivalent = 0.0  # decrease of the watermark that is equivalent to the tokens paid in the last RTT
+        self._carry_over = 0.0  # tokens that could not be paid in the last RTT
 
     def on_probe(self, latency: float, share: float) -> None:
         """Update the watermark at the end of an RTT.
 
-        `share`: of the operations sent in it, those with large packets of this kind; -1: none.
+        `share` is the share of operations with large packets of this kind among those sent in it;
+        -1 without operations.
         """
         p = self.parameters
         over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
@@ -134,11 +141,11 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._matchings: list[GroupMatching] = []  # of all groups, which each frame goes through
+        self._matchings: list[GroupMatching] = []  # those of all groups, which each frame passes
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
-        self._latency = -1.0  # of the latest collective operation
-        self._last_sent = -1.0  # when the latest collective operation left
-        self._gap = 0.0  # between the latest two
+        self._latency = -1.0  # latency of the latest collective operation
+        self._last_sent = -1.0  # time at which the latest collective operation was sent
+        self._gap = 0.0  # time between the latest two operations
 
     def draw_from(self, chance: random.Random) -> None:
         if self.parameters.tokens == DRAWN:
@@ -182,7 +189,7 @@ class ThreeCpo(Throttle):
         super().on_answered(now, group, kind, latency, probe)
 
     def on_probe(self, now: float, latency: float) -> None:
-        pushes = self._sent[PUSH]  # with large packets of both kinds
+        pushes = self._sent[PUSH]  # pushes have large packets of both kinds
         sent = self._sent[READ] + self._sent[WRITE] + pushes
         large_requests = (self._sent[WRITE] + pushes) / sent if sent > 0 else -1.0
         large_responses = (self._sent[READ] + pushes) / sent if sent > 0 else -1.0
@@ -194,7 +201,7 @@ class ThreeCpo(Throttle):
         self.responses.set_share(now, self.response_watermark.value / wm_max)
 
     def remote_cost(self) -> float:
-        """Return the tokens for a remote flit that matches."""
+        """Return the tokens for a matched remote flit."""
         p = self.parameters
         latency = self._latency
         if latency < 0.0:
@@ -213,7 +220,10 @@ class ThreeCpo(Throttle):
         }
 
     def _expire(self, now: float) -> None:
-        """Expire remote operations; call it before latency or gap change, so that each expires at its time."""
+        """Expire remote operations.
+
+        It has to be called before the latency or the gap changes, so that each expires at its time.
+        """
         stay = (self._latency if self._latency >= 0.0 else self.parameters.start_rtt) + self._gap
         for matching in self._matchings:
             matching.expire(now, stay)

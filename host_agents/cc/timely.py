@@ -12,17 +12,20 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class TimelyParameters:
-    """Parameters of TIMELY. Defaults are those of the paper, section 6; the gain is the published HPCC simulator's."""
+    """Parameters of TIMELY.
 
-    gain: float = field(default=0.875, metadata=SHARE)  # alpha, of the newest RTT difference
-    beta: float = field(default=0.8, metadata=SHARE)  # of the multiplicative decrease
+    Defaults are those of the paper, section 6; the gain is that of the published HPCC simulator.
+    """
+
+    gain: float = field(default=0.875, metadata=SHARE)  # alpha, weight of the newest RTT difference
+    beta: float = field(default=0.8, metadata=SHARE)  # factor of the multiplicative decrease
     t_low_ns: int = field(default=50_000, metadata=POSITIVE)  # RTT below which the rate always grows
     t_high_ns: int = field(default=500_000, metadata=POSITIVE)  # RTT above which the rate always falls
-    min_rtt_ns: int = field(default=20_000, metadata=POSITIVE)  # what gradients are normalized by
+    min_rtt_ns: int = field(default=20_000, metadata=POSITIVE)  # divisor that normalizes gradients
     additive_increase_bps: float = 10e6  # delta, what an additive increase adds
-    # increases in a row after which the step is this many times delta
+    # increases in succession after which the step is this many times delta
     hyper_increase_steps: int = field(default=5, metadata=POSITIVE)
-    # an RTT is taken once in so many wire bytes acknowledged: a completion event
+    # wire bytes acknowledged between two RTT samples: a completion event
     segment_bytes: int = field(default=16_000, metadata=POSITIVE)
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
 
@@ -33,7 +36,7 @@ class Timely(ReactionPoint):
         self.parameters = parameters
         self.last_rtt_ns = -1
         self.rtt_difference_ns = 0.0
-        self.increases = 0  # in a row, by the gradient
+        self.increases = 0  # in succession, by the gradient
         self._acked_bytes = 0
 
     def on_ack(self, feedback: Feedback) -> None:

@@ -1,4 +1,4 @@
-"""UDP at a rate of its own: cross traffic that nothing slows down, all the time or on and off.
+"""UDP at a fixed rate: cross traffic that does not react to congestion, continuous or on and off.
 
 Packets are sent once and are not ECN-capable (`host_agents.datagram`). Their headers are those of RoCEv2, which is UDP
 itself, and what follows UDP's own is part of the payload (`host_agents.lengths`).
@@ -18,14 +18,14 @@ from host_agents.timers import Timer
 
 @dataclass(frozen=True)
 class UdpParameters:
-    rate_bps: float = 0.0  # what links are charged while it sends; 0, or more than the sender's link has: all of it
-    on_ns: int = 0  # it sends for so long, from the start of a flow on; 0: all the time
-    off_ns: int = 0  # and is silent for so long
+    rate_bps: float = 0.0  # charged rate while it sends; 0 or more than the link's rate: the link's rate
+    on_ns: int = 0  # length of sending periods, from the start of a flow on; 0: continuous
+    off_ns: int = 0  # length of silent periods
     exponential: bool = False  # `on_ns` and `off_ns` are means of exponential times
 
 
 class Udp(ReactionPoint):
-    """Reaction point with a constant rate, and with periods in which nothing may be sent."""
+    """Reaction point with a constant rate, and with periods without sending."""
 
     def __init__(self, parameters: UdpParameters, path: Path) -> None:
         super().__init__(path)
@@ -65,7 +65,7 @@ class Udp(ReactionPoint):
 
 
 def nic(parameters: UdpParameters, config: NicConfig) -> NicConfig:
-    """Return the NIC's settings for UDP: only the last packet of a message asks for an answer."""
+    """Return the NIC's settings for UDP: only the last packet of a message requests an answer."""
     return replace(config, reliability=DATAGRAM, ack_every_packets=1 << 20, ack_every_bytes=0, sleek_windows=0.0)
 
 

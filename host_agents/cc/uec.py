@@ -13,16 +13,19 @@ from typing import Final
 
 REFERENCE_RATE_BPS: Final = 100e9
 REFERENCE_RTT_NS: Final = 12_000.0
-ANSWER_BYTES: Final = 64  # of an ACK, as the simulator has it
-_RTO_FIXED_NS: Final = 15_000.0  # of the time-out, what does not depend on queues
-_RTO_LINKS: Final = 6.0  # queues of the longest path, full, that a packet may wait in
+ANSWER_BYTES: Final = 64  # of an ACK in the simulator
+_RTO_FIXED_NS: Final = 15_000.0  # part of the time-out that does not depend on queues
+_RTO_LINKS: Final = 6.0  # number of full queues on the longest path in which a packet may wait
 _KMIN_SHARE: Final = 0.2
 _KMAX_SHARE: Final = 0.8
 _QUEUE_BDP_WITHOUT_TRIMMING: Final = 5
 
 
 def network_rtt_ns(rate_bps: float, links: int, one_way_ns: float, packet_bytes: int) -> float:
-    """Return the base RTT of a path of so many links: each stores and forwards a full packet and its ACK."""
+    """Return the base RTT of a path of `links` links.
+
+    Each link stores and forwards a full packet and its ACK.
+    """
     return 2.0 * one_way_ns + 8e9 * links * (packet_bytes + ANSWER_BYTES) / rate_bps
 
 
@@ -30,8 +33,9 @@ def network_rtt_ns(rate_bps: float, links: int, one_way_ns: float, packet_bytes:
 class Scale:
     """Ratio of a network to the reference network.
 
-    `bdp` is its bandwidth-delay product over the reference's (the simulator's scaling factor a); `payload_bytes`, that
-    of a full packet, times this is the unit of NSCC's increases.
+    `bdp` is its bandwidth-delay product divided by the reference's (the simulator's scaling factor
+    a). `payload_bytes` is that of a full packet; its product with `bdp` is the unit of NSCC's
+    increases.
     """
 
     bdp_bytes: float
@@ -39,7 +43,7 @@ class Scale:
     payload_bytes: float
 
     def increase_bytes(self, packets: float) -> float:
-        """Return the payload of so many packets at the reference BDP, scaled to this one."""
+        """Return the payload of a number of packets at the reference BDP, scaled to this one."""
         return packets * self.payload_bytes * self.bdp
 
 
@@ -59,8 +63,8 @@ def scale(
 class Sizes:
     """Settings of switches and time-outs in a network with this full packet size.
 
-    `queue_bytes` is what a port's data may hold; its trimmed and control packets may hold twice that. Marks begin at
-    `kmin_bytes` and are certain from `kmax_bytes` on.
+    `queue_bytes` is the limit of a port's queue of data; that of its trimmed and control packets is
+    twice that. Marks begin at `kmin_bytes` and are certain from `kmax_bytes` on.
     """
 
     bdp_packets: int
@@ -73,8 +77,8 @@ class Sizes:
 def sizes(rate_bps: float, base_rtt_ns: float, packet_bytes: int, trimming: bool = True) -> Sizes:
     """Return queue, thresholds and retransmission time-out of a network of this rate and base RTT.
 
-    A queue is one bandwidth-delay product in whole packets, five where switches drop instead of trimming. A time-out is
-    15 us and the time to drain six queues.
+    A queue is one bandwidth-delay product in whole packets, or five if switches drop instead of
+    trimming. A time-out is 15 us plus the time to drain six queues.
     """
     packets = math.ceil(rate_bps * base_rtt_ns / 8e9 / packet_bytes)
     queue_bytes = packets * packet_bytes * (1 if trimming else _QUEUE_BDP_WITHOUT_TRIMMING)

@@ -1,8 +1,9 @@
 """Variable additive increase (Snyder and Lebeck, "Fast Convergence to Fairness", algorithms 1 and 2).
 
-Congestion mints tokens, because a queue that grows tells of a new flow; an additive increase is multiplied by the
-tokens it spends. A dampener keeps tokens from causing the congestion that mints more. What counts as congestion is the
-protocol's own: bytes of queue for HPCC, ns of delay beyond the target for Swift.
+Congestion mints tokens, because a growing queue indicates a new flow. An additive increase is
+multiplied by the tokens that it spends. A dampener prevents tokens from causing congestion that
+mints more tokens. The measure of congestion depends on the protocol: bytes of queue for HPCC, ns of
+delay beyond the target for Swift.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from host_agents.registry import MechanismInfo, register
 @dataclass(frozen=True)
 class VaiParameters:
     token_threshold_bytes: float = 50_000.0  # HPCC: the smallest BDP of the network
-    # Of a queue over the threshold, that mint a token of HPCC.
+    # Bytes of queue over the threshold that mint a token of HPCC.
     bytes_per_token: float = field(default=1_000.0, metadata=POSITIVE)
-    token_threshold_ns: float = 4_000.0  # Swift: what that queue costs, beyond the target delay
-    # Of a delay over the threshold, that mint a token of Swift.
+    token_threshold_ns: float = 4_000.0  # Swift: the delay of that queue, beyond the target delay
+    # Delay over the threshold that mints a token of Swift.
     ns_per_token: float = field(default=30.0, metadata=POSITIVE)
-    ai_cap_tokens: float = 100.0  # spent at most in one update
-    bank_cap_tokens: float = 1_000.0  # the most tokens that are kept
-    dampener_constant: float = field(default=8.0, metadata=POSITIVE)  # the dampener over this lowers what tokens add
+    ai_cap_tokens: float = 100.0  # largest number of tokens spent in one update
+    bank_cap_tokens: float = 1_000.0  # largest number of tokens kept
+    # The dampener divided by this reduces the effect of tokens.
+    dampener_constant: float = field(default=8.0, metadata=POSITIVE)
 
 
 class VariableAi:
@@ -36,7 +38,7 @@ class VariableAi:
         self.bank = 0.0  # tokens
         self.dampener = 0.0
         self.measured = 0.0  # the worst congestion of this RTT
-        self.congested = False  # the protocol saw a reason to decrease in this RTT
+        self.congested = False  # the protocol had a reason to decrease in this RTT
 
     def observe(self, congestion: float, congested: bool) -> None:
         """Record the congestion that one ACK reports."""
@@ -59,7 +61,10 @@ class VariableAi:
         self.congested = False
 
     def multiplier(self, spend: bool) -> float:
-        """Return the factor of the additive increase (algorithm 2); `spend`: the reference rate is adjusted by it."""
+        """Return the factor of the additive increase (algorithm 2).
+
+        With `spend` the tokens are spent, because the reference rate is adjusted by the factor.
+        """
         tokens = min(self.ai_cap, self.bank)
         if spend:
             self.bank = max(self.bank - tokens, 0.0)

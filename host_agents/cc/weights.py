@@ -1,7 +1,8 @@
-"""Weights (sections 5.3 and 5.4 of Snyder's thesis): n flows of a host get 1/n of a flow's share each.
+"""Weights (sections 5.3 and 5.4 of Snyder's thesis): each of a host's n flows gets 1/n of a flow's share.
 
-Opening more of them then gains little. Flows that start in the same epoch share the numbers of their speculative
-packets, and the weight that those have is that of the epoch's start (5.3.1): both at once would punish twice.
+Opening more flows then gains little. Flows that start in the same epoch share the numbers of their
+speculative packets, and these packets have the weight at the start of the epoch (5.3.1), since the
+current weight would reduce their share twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SHARE_HOST: Final = "host"
 
 @dataclass(frozen=True)
 class WeightsParameters:
-    # Who shares numbers: a host's flows of an epoch, to whatever destination.
+    # Which flows share numbers: those of a host and an epoch, whatever their destination.
     share: str = field(default=SHARE_HOST, metadata=one_of(SHARE_HOST, "off"))
 
 

@@ -1,8 +1,9 @@
-"""The engine for collectives in a NIC: it sends operations as its protocol lets it, and answers those of others.
+"""Engine for collectives in a NIC, which sends operations and answers those of other hosts.
 
-Requests wait in queues for reads and for writes, what answers others in a third; the one that was served longest ago
-goes next (thesis, 6.2.5). A read is answered when memory has had its time; a write at once. What a network loses is
-asked for again after a time-out; each write is delivered once.
+Its protocol limits the sending of operations. Requests wait in queues for reads and for writes, and
+answers wait in a third queue. The queue that was served longest ago is next (thesis, 6.2.5). A read
+is answered after the memory's latency, and a write at once. Unanswered requests are repeated after
+a time-out, and each write is delivered once.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _REQUEST_OPCODES: Final = (READ_OPCODE, WRITE_OPCODE, PUSH_OPCODE)
 _READS: Final = 0  # queues
 _WRITES: Final = 1
 _RESPONSES: Final = 2
-_EARLY_NS: Final = 0.001  # sums of fractions of a ns may come out this much too late
+_EARLY_NS: Final = 0.001  # largest error of sums of fractions of a ns
 _RETRY: Final = 8
 _OVERFLOW: Final = 4
 _HEADER_END: Final = wire.AFTER_BTH + HEADER.size_bytes
 _LANES_END: Final = _HEADER_END + PAYLOAD_BYTES
 
-# Of a read that memory is busy with: when it is done, for whom, and the request's header.
+# Row of a read in progress in the memory: its end, its initiator, and the request's header.
 _READING: Final = 4
 _READY_NS: Final = 0
 _DESTINATION: Final = 1
@@ -60,22 +61,22 @@ _SECOND: Final = 3
 
 
 class CollectiveStats:
-    """Counts of one engine, errors among them."""
+    """Counts of one engine, including errors."""
 
     def __init__(self) -> None:
-        self.requests_sent = 0  # repeated ones included
+        self.requests_sent = 0  # including repeated ones
         self.repeats = 0
         self.requests_received = 0
-        self.duplicates = 0  # requests that came before, results that are there already
+        self.duplicates = 0  # requests that have arrived before, and results that are already known
         self.writes_delivered = 0
-        self.overflows = 0  # results with a partial sum that did not fit
+        self.overflows = 0  # results with a partial sum that overflowed
         # errors
         self.not_joined = 0  # for a group that this host is not in
-        self.no_peer = 0  # operations from a host that may have none
-        self.too_many = 0  # requests beyond what can be under way
-        self.unasked = 0  # answers to nothing that waits for one
-        self.outside_window = 0  # requests that no initiator can have sent now
-        self.short_lanes = 0  # a payload is missing where there should be one
+        self.no_peer = 0  # operations from a host that is no peer
+        self.too_many = 0  # requests beyond the limit of operations in progress
+        self.unasked = 0  # answers that no operation waits for
+        self.outside_window = 0  # requests with a sequence number outside of the initiator's window
+        self.short_lanes = 0  # frames without the payload that they should have
         self.no_memory = 0  # addresses beyond the memory
 
     def counts(self) -> dict[str, int]:
@@ -92,7 +93,7 @@ COLLECTIVE_COUNTS: Final = (
 class Membership:
     """Membership of this host in a group.
 
-    `seen` is by initiator's rank, of reads and of writes.
+    `seen` is by initiator's rank, for reads and for writes.
     """
 
     def __init__(self, joining: Joining) -> None:
@@ -108,7 +109,7 @@ class Membership:
         self.seen = [[Seen(j.first_sequence, j.window) for _ in range(j.members)] for _ in (READ, WRITE)]
 
     def writes_before(self, rank: int) -> int:
-        """Return the number before which all writes of this initiator are delivered here."""
+        """Return the number below which all writes of this initiator have been delivered here."""
         return self.seen[WRITE][rank].before
 
 
@@ -119,7 +120,7 @@ class _Deadline:
         self.repeats = operation.repeats
 
     def is_over(self) -> bool:
-        """Return whether the operation is answered, or has a later deadline."""
+        """Return whether the operation is answered or has a later deadline."""
         return self.operation.done_ns >= 0 or self.repeats != self.operation.repeats
 
 
@@ -149,19 +150,20 @@ class Engine(Arbiter):
         self._join = join
         self._frames = CollectiveFrames(address, config.request_priority, config.response_priority)
         self._groups: dict[int, Membership] = {}
-        self._last: Membership | None = None  # of which a frame came last
+        self._last: Membership | None = None  # membership of the latest frame
         self._unicast: dict[int, Stream] = {}  # by destination and kind
-        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, of those that may
-        self._most_answers = 0  # that can wait here at once, unless someone keeps to no window
+        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, for permitted sources
+        self._most_answers = 0  # largest number of waiting answers if all hosts respect their windows
         self._requests: list[Fifo[Operation]] = [Fifo(), Fifo()]  # reads, writes
-        self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # before them
+        self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # served before the requests
         self._shared = config.injection_queues == SHARED
         self._responses: Fifo[bytes] = Fifo()
-        self._unordered: list[bytes] = []  # the same, when the order is random
+        self._unordered: list[bytes] = []  # the same for random order
         self._random = config.response_order == RANDOM_ORDER
         self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
-        self._reading = RowFifo(_READING)  # reads that memory is busy with
-        self._turns = [_READS, _WRITES, _RESPONSES]  # the queue served longest ago first
+        self._reading = RowFifo(_READING)  # reads in progress in the memory
+        # In the order of service: the queue served longest ago is first.
+        self._turns = [_READS, _WRITES, _RESPONSES]
         self._round_robin = config.arbiter == ROUND_ROBIN
         self._request_class = 1 << config.request_priority
         self._response_class = 1 << config.response_priority
@@ -172,12 +174,12 @@ class Engine(Arbiter):
         self.timers = host.timers
         self._timer = Timer(host.timers, self)
 
-    # What the host's programs ask for
+    # Requests of the host's programs
 
     def join(self, joining: Joining) -> Membership:
         """Join a group.
 
-        Raises HostError if this host is in a group of this number already.
+        Raises HostError if this host is already in a group with this number.
         """
         number = joining.number
         if number in self._groups:
@@ -220,7 +222,7 @@ class Engine(Arbiter):
         return self.operations + [_row(operation) for stream in streams for operation in stream.unanswered()]
 
     def sizes(self) -> dict[str, int]:
-        """Return the most entries that each queue has held, and the protocol's."""
+        """Return the largest number of entries of each queue, and those of the protocol."""
         return {
             "read_queue_entries": self._peaks[_READS],
             "write_queue_entries": self._peaks[_WRITES],
@@ -230,7 +232,7 @@ class Engine(Arbiter):
             **self.injection.sizes(),
         }
 
-    # What the port asks for
+    # Requests of the port
 
     def due_ns(self, paused_until_ns: Sequence[int]) -> int:
         due = NEVER
@@ -271,14 +273,14 @@ class Engine(Arbiter):
     def _ready_ns(self, operation: Operation) -> int:
         """Return the time from which an operation may be sent; NEVER if it has to wait for an answer."""
         if operation.sent_ns >= 0:
-            return 0  # what is repeated was let through once
+            return 0  # the first sending of a repeated operation was permitted
         if not operation.stream.may_send():
             return NEVER
         ready = self.injection.ready_at(operation.stream.kind)
         return math.ceil(ready * self.cycle_ns - _EARLY_NS) if ready < NEVER else NEVER
 
     def _request(self, now_ns: int, queue: int) -> bytes | None:
-        """Return the next frame of a queue of requests; None: it has none that may be sent."""
+        """Return the next frame of a queue of requests; None if none may be sent."""
         operation = self._next_request(queue)
         if operation is None:
             return None
@@ -363,16 +365,16 @@ class Engine(Arbiter):
                 self._repeated[queue].push(operation)
             deadlines.pop()
 
-    # What arrives
+    # Arrivals
 
     def receive(self, now_ns: int, frame: bytes, after_bth: int) -> bool:
         """Handle a frame for queue pair 0xFFFFFF; return False if it is malformed.
 
-        `after_bth`: bytes on the wire, ICRC not counted.
+        `after_bth` is the number of bytes after the BTH on the wire, without the ICRC.
         """
         opcode = frame[wire.BTH]
         if opcode < WRITE_OPCODE or opcode > RESULT or opcode == PUSH_OPCODE or len(frame) < _HEADER_END:
-            return False  # a push is for switches
+            return False  # pushes are addressed to switches
         if frame[wire.AFTER_BTH] >> 4 >= len(OPERATORS):
             return False
         carries = opcode not in (READ_OPCODE, ACKNOWLEDGEMENT)
@@ -448,7 +450,7 @@ class Engine(Arbiter):
             self._respond(self._answer(ACKNOWLEDGEMENT, source, first, second, b""))
 
     def _membership(self, group: int) -> Membership | None:
-        """Return the membership in a group; None: this host is not in it."""
+        """Return the membership in a group; None if this host is not in it."""
         last = self._last
         if last is None or last.number != group:
             last = self._groups.get(group)
@@ -507,7 +509,7 @@ class Engine(Arbiter):
         operation = stream.take(sequence) if stream is not None else None
         if operation is None:
             if opcode == RESULT and stream is not None and sequence < stream.next:
-                stats.duplicates += 1  # a result that another member has asked for again
+                stats.duplicates += 1  # a result that was repeated for another member
             else:
                 stats.unasked += 1
             return
@@ -523,7 +525,7 @@ class Engine(Arbiter):
         operation.owner.on_answered(now_ns, operation)
 
     def coin(self) -> bool:
-        """Return True or False with equal chance."""
+        """Return True or False with equal probability."""
         return self._host.random.random() < 0.5
 
     def operation(

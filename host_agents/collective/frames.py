@@ -1,4 +1,7 @@
-"""Frames of collectives, put together as numbers: those of one opcode differ in destination and header."""
+"""Frames of collectives, composed of numbers.
+
+Frames of one opcode differ in destination and header.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, PAYLOAD_BYTE
 from host_agents.lb.base import FIRST_ENTROPY
 
 _writer: Final = BytesWriter()
-_WORDS: Final = 6  # of 8 bytes: the headers up to the first byte of the queue pair's number
-_NOWHERE: Final = 0  # the destination that the words of an opcode have, until a frame's own is put in
+_WORDS: Final = 6  # of 8 bytes: the headers up to the first byte of the queue pair number
+_NOWHERE: Final = 0  # destination in the words of an opcode, before a frame's own is inserted
 
 
 class CollectiveFrames:
@@ -49,7 +52,7 @@ class CollectiveFrames:
         number: i64 = sequence
         first: i64 = operator_bits << 56 | place_bits << 16 | size_bytes
         second: i64 = _signed(number, 32) << 32 | address
-        # RFC 1624: the checksum without a destination, and the two words of this one.
+        # RFC 1624: the checksum without a destination is updated by the two words of this one.
         checksum: i64 = wire.complement((words[at + 3] >> 48 & 0xFFFF ^ 0xFFFF) + (to >> 16) + (to & 0xFFFF))
         w = _writer
         w.truncate(0)

@@ -1,6 +1,7 @@
 """Injection control: the part of a protocol for collectives that decides when a host may send.
 
-It is told what is sent, heard and answered, in cycles of 16 bytes at link rate, and knows no frame and no NIC.
+It gets sent, received and answered operations with times in cycles of 16 bytes at link rate, and is
+independent of frames and NICs.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from host_agents.collective.tokens import TokenBucket
 READ: Final = 0
 WRITE: Final = 1
 PUSH: Final = 2
-# Of an operation, by kind: a packet has a header of one flit, and eight of payload if it carries any.
+# Flits of an operation by kind: a packet has a header of one flit, and eight flits of payload if it
+# carries any.
 REQUEST_FLITS: Final = [1, 9, 9]
 RESPONSE_FLITS: Final = [9, 1, 9]
-UNICAST: Final = 0  # the group of operations between two hosts
+UNICAST: Final = 0  # number of the group for operations between two hosts
 NEVER: Final = math.inf
 
-# Which tokens a read or a write has to wait for; it costs both kinds, whatever it waits for. A push waits for both.
+# Tokens that a read or a write has to wait for. It always costs both kinds. A push waits for both.
 NEEDS_READS_BOTH: Final = "reads-both"  # a read for both, a write for request tokens
 NEEDS_BOTH: Final = "both"
-NEEDS_LARGE: Final = "large"  # each for those of its large packet
+NEEDS_LARGE: Final = "large"  # each waits for tokens of its large packet
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -37,13 +39,16 @@ class Injection:
         self.unanswered = [0, 0, 0]  # by kind
 
     def draw_from(self, chance: random.Random) -> None:
-        """Take the host's random numbers, before any other call."""
+        """Use the host's random numbers; called before all other methods."""
 
     def join(self, group: int, members: int, rank: int) -> None:
         """Join a group as member `rank`."""
 
     def ready_at(self, kind: int) -> float:
-        """Return the time at which an operation may be sent; a past time: at once; NEVER: not before an answer."""
+        """Return the time at which an operation may be sent.
+
+        A past time means at once, and NEVER means not before an answer.
+        """
         return 0.0 if self.unanswered[kind] < self.limit else NEVER
 
     def on_sent(self, now: float, group: int, kind: int) -> bool:
@@ -60,20 +65,22 @@ class Injection:
     def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
         """Handle an answer.
 
-        `latency`: from injection to the answer; below 0: unknown, as the request was repeated.
+        `latency` is the time from injection to the answer; it is negative if it is unknown, because
+        the request was repeated.
         """
         self.unanswered[kind] -= 1
 
     def sizes(self) -> dict[str, int]:
-        """Return the most entries that its queues and arrays have held, by name."""
+        """Return the largest numbers of entries in its queues and arrays, by name."""
         return {}
 
 
 class Throttle(Injection):
-    """Injection by tokens of request flits and of response flits, with one operation at a time as a probe.
+    """Injection limited by tokens for request flits and response flits, with one operation at a time as a probe.
 
-    `slack` is how late, in cycles, a clock of whole nanoseconds may make a packet without delaying those after it.
-    A subclass moves the watermarks when the probe's answer is there (`on_probe`).
+    `slack` is the delay in cycles by which a clock of whole nanoseconds may delay a packet without
+    delaying later ones. A subclass changes the watermarks when the probe's answer arrives
+    (`on_probe`).
     """
 
     def __init__(self, limit: int, share: float, depth: float, slack: float, needs: str) -> None:

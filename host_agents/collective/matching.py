@@ -10,15 +10,16 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-_FEWEST: Final = 16  # places for remote operations
+_FEWEST: Final = 16  # slots for remote operations
 
 
 class Matching:
-    """Flits of one type (request or response) in one group, by the member that sends them; a host's own are excluded.
+    """Flits of one type (request or response) in one group, by the other member that sends them.
 
-    What a host sends stands against what each other member sends. `unmatched` is above 0 where the host is ahead, below
-    where the member is. It never exceeds `local_ops`, the host's flits that are under way, and is never below
-    `outstanding`, what was heard of the member and has not expired: older flits contend for nothing any more.
+    The host's flits are matched with those of each other member. `unmatched` is positive if the
+    host is ahead, and negative if the member is ahead. Its upper limit is `local_ops`, the host's
+    flits in progress. Its lower limit is `outstanding`, minus the number of the member's flits that
+    have not expired, because older flits no longer contend.
     """
 
     def __init__(self, members: int, own: int) -> None:
@@ -43,7 +44,7 @@ class Matching:
         return matched
 
     def answered(self, flits: int) -> None:
-        """Record that an operation of `flits` is no longer under way."""
+        """Record that an operation of `flits` is no longer in progress."""
         self.local_ops -= flits
         most: i64 = self.local_ops
         own: i64 = self._own
@@ -65,7 +66,7 @@ class Matching:
         return matched
 
     def expired(self, source: i64, flits: i64) -> None:
-        """Expire flits that were heard too long ago to be under way."""
+        """Expire flits that arrived too long ago to be in progress."""
         if source == self._own:
             return
         outstanding = self.outstanding[source] + flits
@@ -77,9 +78,9 @@ class Matching:
 class GroupMatching:
     """Matching of one group: both types of flits, and the queue of remote operations until they expire.
 
-    An operation stays for the current RTT and the last gap between the host's own sends. Times are in cycles.
-    `peak` is the most that the queue has held. The queue is a ring of numbers: an object each would be looked through
-    for garbage, and lie in three cache lines.
+    An operation stays for the current RTT and the last gap between the host's own sends. Times are
+    in cycles. `peak` is the largest length of the queue. The queue is a ring of numbers. An object
+    for each operation would be traversed by the garbage collector and occupy three cache lines.
     """
 
     def __init__(self, members: int, own: int) -> None:
@@ -93,7 +94,10 @@ class GroupMatching:
         self._flits = vec[i64]([0] * _FEWEST)  # source, request flits and response flits, 8 bits each of the latter
 
     def heard(self, at: float, source: int, request_flits: int, response_flits: int) -> None:
-        """Keep a remote operation until it expires; its matches are counted separately, by type."""
+        """Keep a remote operation until it expires.
+
+        Its matches are counted separately, by type.
+        """
         if self._size > self._mask:
             self._grow()
         place = (self._head + self._size) & self._mask

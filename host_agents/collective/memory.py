@@ -1,7 +1,8 @@
-"""A member's memory: 32-bit numbers, big-endian, as integers or as float32; and how they travel as lanes.
+"""Memory of a member: 32-bit big-endian numbers, integers or float32, and their encoding as lanes.
 
-float32 travels as fixed point, so that sums are the same in any order: the error is at most n 2^-(fraction_bits + 1)
-for n members, and half a unit in the last place of the float32 result, as long as nothing is clipped.
+float32 numbers are sent as fixed point, so that sums are the same in any order: the error is at
+most n 2^-(fraction_bits + 1) for n members, and half a unit in the last place of the float32
+result, as long as nothing is clipped.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _PADDING: Final = {operator: identity.to_bytes(4, "big") * LANES for operator, i
 
 
 class Memory:
-    """A host's memory, of integers if `fraction_bits` is below 0.
+    """A host's memory; it has integers if `fraction_bits` is below 0.
 
-    `clipped` counts numbers that fixed point cannot hold; NaN becomes 0.
+    `clipped` counts numbers that fixed point cannot represent; NaN becomes 0.
     """
 
     def __init__(self, contents: bytes, fraction_bits: int = -1) -> None:
@@ -32,7 +33,7 @@ class Memory:
         self._scale = 0.0 if fraction_bits < 0 else 2.0**fraction_bits
 
     def has(self, address: int, size_bytes: int) -> bool:
-        """Return whether whole numbers that fit a packet lie at the address."""
+        """Return whether the range at the address fits in memory and in a packet."""
         return (
             size_bytes <= PAYLOAD_BYTES
             and size_bytes % 4 == 0
@@ -48,7 +49,7 @@ class Memory:
         self.contents[start : start + len(value)] = value
 
     def lanes(self, address: int, size_bytes: int, operator: int) -> bytes:
-        """Return the numbers at the address as a contribution, padded by the operator's identity."""
+        """Return the numbers at the address as a contribution, padded with the operator's identity."""
         value = self.read(address, size_bytes)
         if self._scale > 0.0:
             value = self._fixed(value)
@@ -78,5 +79,5 @@ class Memory:
 
 
 def padded(value: bytes) -> bytes:
-    """Return a value that is not reduced as a payload, padded by zeros."""
+    """Return a value without reduction as a payload, padded with zeros."""
     return value + bytes(PAYLOAD_BYTES - len(value))

@@ -1,4 +1,4 @@
-"""Operations of an initiator, their numbers, and which of them a member has seen."""
+"""Operations of an initiator, their numbers, and the record of those that a member has seen."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class Operation:
         self.size_bytes = size_bytes
         self.operator = operator
         self.owner = owner
-        self.lanes = lanes  # to be sent
+        self.lanes = lanes  # lanes to be sent
         self.result = b""
         self.overflow = False
-        self.sequence = 0  # from when it is sent
+        self.sequence = 0  # set when it is sent
         self.posted_ns = posted_ns
-        self.sent_ns = NOT_YET  # for the first time
+        self.sent_ns = NOT_YET  # first sending
         self.done_ns = NOT_YET
         self.repeats = 0
         self.probe = False
 
 
 class Stream:
-    """The operations of one kind that a host initiates in a group, or towards one host, and their numbers.
+    """Operations of one kind that a host initiates in a group or towards one host, with their numbers.
 
-    Sequence s takes the tree (rank + s) mod trees, and stays below the oldest unanswered one plus `window`, so a slot
-    of a switch is free whenever a newer sequence comes to it.
+    Sequence s takes the tree (rank + s) mod trees. It is smaller than the oldest unanswered one
+    plus `window`, so a switch's slot is free whenever a newer sequence uses it.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Stream:
     ) -> None:
         """Create a stream.
 
-        `addresses` are those of the group on each of its trees, or that of the one host.
+        `addresses` are those of the group on each of its trees, or the address of the host.
         """
         self.kind = kind
         self.group = group
         self.rank = rank
         self.addresses = addresses
         self.next = first_sequence
-        self.oldest = first_sequence  # unanswered
+        self.oldest = first_sequence  # oldest unanswered one
         self._window = window
         self._open: dict[int, Operation] = {}  # by sequence
 
@@ -81,7 +81,7 @@ class Stream:
         self.next += 1
 
     def take(self, sequence: int) -> Operation | None:
-        """Remove and return the answered operation of this number; None: there is none."""
+        """Remove and return the answered operation of this number; None if there is none."""
         operation = self._open.pop(sequence, None)
         if operation is not None and sequence == self.oldest:
             while self.oldest < self.next and self.oldest not in self._open:
@@ -89,7 +89,7 @@ class Stream:
         return operation
 
     def tree(self, sequence: int) -> int:
-        """Return the tree of a group's operation, from 1; 0: unicast."""
+        """Return the tree of a group's operation, from 1; 0 for unicast."""
         return tree_of(self.rank, sequence, len(self.addresses)) if self.group else 0
 
     def unanswered(self) -> list[Operation]:
@@ -105,7 +105,7 @@ class Seen:
         self._bits = 0  # bit i: before + i
 
     def within(self, sequence: int) -> bool:
-        """Return whether an initiator that keeps to its window can have sent this sequence now."""
+        """Return whether an initiator that respects its window can have sent this sequence now."""
         return self.before - self._window <= sequence < self.before + self._window
 
     def note(self, sequence: int) -> bool:

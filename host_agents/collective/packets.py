@@ -1,8 +1,9 @@
 """The packets of in-network collectives: multicast writes, read reductions, pushed contributions.
 
-Every one goes to queue pair 0xFFFFFF; its PSN is its sequence number modulo 2^24. A request (write, read reduction) and
-a pushed result go to the group's address, which names the tree, too; what answers a request goes to its initiator. What
-a switch has put together comes from the group.
+All of them are addressed to queue pair 0xFFFFFF, and the PSN is the sequence number modulo 2^24.
+Requests (writes, read reductions) and pushed results are sent to the group's address, which
+includes the tree. Answers are sent to the initiator. Packets that a switch has combined have the
+group's address as source.
 
 Source: chapter 6 of the thesis on memory fabrics (papers/collectives/README.md), whose flit is 16 bytes.
 """
@@ -13,12 +14,12 @@ from typing import Final
 
 from host_agents.packets import HEXADECIMAL, Field, Header, Packet
 
-NAME: Final = "collective"  # of the P4 program, and of the include with these packets
+NAME: Final = "collective"  # name of the P4 program, and of the include with these packets
 
 QPN: Final = 0xFFFFFF
 LANES: Final = 32
 PAYLOAD_BYTES: Final = 4 * LANES
-ADDRESS_UNIT_BYTES: Final = 16  # of the field `address`
+ADDRESS_UNIT_BYTES: Final = 16  # unit of the field `address`
 
 WRITE: Final = 0xF8
 ACKNOWLEDGEMENT: Final = 0xF9
@@ -27,7 +28,7 @@ CONTRIBUTION: Final = 0xFB
 PUSH: Final = 0xFC
 RESULT: Final = 0xFD
 
-# How contributions are combined, lane by lane; lanes are 32-bit integers in two's complement.
+# Operators that combine contributions, lane by lane; lanes are 32-bit integers in two's complement.
 SUM: Final = 0
 MIN: Final = 1
 MAX: Final = 2
@@ -35,10 +36,10 @@ AND: Final = 3
 OR: Final = 4
 XOR: Final = 5
 OPERATORS: Final[dict[str, int]] = {"sum": SUM, "min": MIN, "max": MAX, "and": AND, "or": OR, "xor": XOR}
-# What a lane that is not used has, by operator: it changes nothing.
+# Identity of each operator, which unused lanes have.
 IDENTITIES: Final[dict[int, int]] = {SUM: 0, MIN: 0x7FFFFFFF, MAX: 0x80000000, AND: 0xFFFFFFFF, OR: 0, XOR: 0}
 
-# Trees count from 1, so that no group's address is one of a multicast flow's.
+# Trees count from 1, so that no group's address is equal to that of a multicast flow.
 _ADDRESSES: Final = 239 << 24  # administratively scoped: RFC 2365
 
 HEADER: Final = Header(

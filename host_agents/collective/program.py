@@ -1,9 +1,10 @@
-"""Program of a host in collectives, step by step; the hosts of a group meet in frames only.
+"""Program of a host in collectives, step by step. Hosts of a group interact through frames only.
 
-A step is a collective operation on a whole vector (`all_reduce` ...), in packets of 128 bytes. Who initiates divides
-the vector: each initiator reads its slice reduced (the sum of what all members have), writes it to all members, or
-both. A step is over for a host when its own operations are answered, and when it has what others write to it. Others
-may not have it yet: steps that read what an earlier step has written need a barrier between them.
+A step is a collective operation on a whole vector (`all_reduce` ...), in packets of 128 bytes. The
+initiators divide the vector: each one reads the reduction of its slice over all members, writes it
+to all members, or both. A step ends for a host when its own operations are answered and it has
+received the writes of others. Other hosts may not have received theirs, so there has to be a
+barrier before a step that reads data written by an earlier step.
 """
 
 from __future__ import annotations
@@ -39,17 +40,21 @@ _PER_UNIT: Final = PAYLOAD_BYTES // ADDRESS_UNIT_BYTES
 
 
 class Program(OperationOwner):
-    """The steps of one host. `on_end` is told when the last one is over, at the NIC's time."""
+    """Steps of one host.
+
+    `on_end` is called after the last one, at the NIC's time.
+    """
 
     def __init__(self, engine: Engine, on_end: Callable[[int], object]) -> None:
         self.engine = engine
         self.ended_ns = -1
         self._on_end = on_end
         self.memberships: dict[int, Membership] = {}  # by group
-        self._expected: dict[int, list[int]] = {}  # by group: of each initiator, the writes of all steps so far
+        # By group: for each initiator, the number of writes in all steps so far.
+        self._expected: dict[int, list[int]] = {}
         self._steps: Sequence[Step] = ()
-        self._place = -1  # of the step that is carried out, or about to be
-        self._open = 0  # its operations that are not answered
+        self._place = -1  # index of the current or next step
+        self._open = 0  # number of its unanswered operations
         self._running = False
         engine.on_write = self._on_write
         self._timer = Timer(engine.timers, self)
@@ -76,7 +81,7 @@ class Program(OperationOwner):
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         self._running = True
-        self._open = 1  # the step's own: it does not end before all is posted
+        self._open = 1  # one for the step itself, so that it does not end before everything is posted
         self._carry_out(now_ns, self._steps[self._place])
         self._close(now_ns)
 
@@ -93,7 +98,7 @@ class Program(OperationOwner):
             )
         self._close(now_ns)
 
-    # A step
+    # Steps
 
     def _check(self, step: Step) -> None:
         if step.kind not in STEPS:
@@ -164,7 +169,7 @@ class Program(OperationOwner):
         self.engine.post(self.engine.operation(stream, address, size_bytes, OPERATORS[step.operator], self, now_ns))
 
     def _close(self, now_ns: int) -> None:
-        """Count one operation less to wait for."""
+        """Decrease the number of operations to wait for."""
         self._open -= 1
         self._end_step(now_ns)
 
@@ -172,7 +177,7 @@ class Program(OperationOwner):
         self._end_step(now_ns)
 
     def _end_step(self, now_ns: int) -> None:
-        """End the step if it is over."""
+        """End the step if nothing is left to wait for."""
         if not self._running or self._open > 0:
             return
         step = self._steps[self._place]

@@ -1,4 +1,4 @@
-"""Injection tokens: a bucket that fills with time, as fast as a watermark says (thesis, 6.1.3, figure 6.1)."""
+"""Injection tokens: a bucket that fills at the rate of a watermark (thesis, 6.1.3, figure 6.1)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import random
 from collections import deque
 from typing import Final
 
-ROUNDING: Final = 1e-9  # tokens that sums of fractions may be short of a whole one
+ROUNDING: Final = 1e-9  # largest deficit of a whole token by rounding of sums
 
 
 class TokenBucket:
-    """Tokens of one kind, for request flits or for response flits. Times are in cycles of 16 bytes at link rate.
+    """Tokens of one kind, for request or response flits, with times in cycles of 16 bytes at link rate.
 
-    `share`, from 0 to 1, is watermark / WM_MAX: the tokens of a cycle. (The thesis draws a random number in each cycle,
-    with the same mean: `DrawnTokens`.) What costs more than there is leaves a debt. Idle time earns `depth` tokens at
-    most.
+    `share`, from 0 to 1, is watermark / WM_MAX, the number of tokens per cycle. (The thesis draws a
+    random number in each cycle, with the same mean: `DrawnTokens`.) A cost beyond the available
+    tokens leaves a debt. At most `depth` tokens accumulate during idle time.
     """
 
     def __init__(self, share: float, depth: float = 1.0) -> None:
         self.share = share
         self.depth = depth
         self._tokens = 1.0
-        self._at = 0.0  # the time of `_tokens`
+        self._at = 0.0  # time at which `_tokens` was computed
 
     def tokens(self, now: float) -> float:
         """Return the tokens at `now`, which is never before the time of an earlier call."""
@@ -40,23 +40,26 @@ class TokenBucket:
         self.share = share
 
     def ready_at(self) -> float:
-        """Return the time of the next whole token if none is taken before; a past time: there is one."""
+        """Return the time of the next whole token if none is spent before.
+
+        A past time means that there is one.
+        """
         missing = 1.0 - ROUNDING - self._tokens
         return self._at + missing / self.share if missing > 0 else self._at
 
 
 class DrawnTokens(TokenBucket):
-    """Tokens as the thesis draws them: a cycle brings one if a random number is below `share`.
+    """Tokens by random numbers, as in the thesis: a cycle adds one if the number is below `share`.
 
-    Cycles are drawn before their time, so that it is known when there will be a whole token. A draw says nothing of the
-    next one: what was drawn for another share, or for a full bucket, is forgotten.
+    Cycles are drawn in advance, so that the time of the next whole token is known. Draws are
+    independent. So draws for another share or for a full bucket are discarded.
     """
 
     def __init__(self, share: float, depth: float, chance: random.Random) -> None:
         super().__init__(share, depth)
         self._chance = chance
-        self._drawn = 0.0  # the last cycle that was drawn
-        self._coming: deque[float] = deque()  # cycles that bring a token
+        self._drawn = 0.0  # last cycle that was drawn
+        self._coming: deque[float] = deque()  # cycles that add a token
 
     def tokens(self, now: float) -> float:
         while self._tokens < self.depth:

@@ -1,4 +1,4 @@
-"""The load balancer of one QP: feedback for a path in, the next entropy out.
+"""Load balancer of one QP, which chooses the next entropy from feedback on paths.
 
 The entropy is the UDP source port; switches hash it, so it names a path. An ACK carries the entropy of the packet that
 caused it in its own source port.
@@ -12,14 +12,14 @@ from mypy_extensions import mypyc_attr
 
 FIRST_ENTROPY: Final = 0xC000  # RoCEv2 source ports lie in 0xC000-0xFFFF
 ENTROPIES: Final = 0x4000
-ENTROPY_COUNT: Final = {"ge": 1, "le": ENTROPIES}  # the range of a parameter that says how many are used
+ENTROPY_COUNT: Final = {"ge": 1, "le": ENTROPIES}  # range of a parameter for the number of entropies used
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LoadBalancer:
     """Base class; an entropy is a UDP source port."""
 
-    # Whether the entropy ever changes. If not, it is asked for once, and nothing is fed back.
+    # Whether the entropy ever changes. If not, it is queried once, and there is no feedback.
     balances = True
 
     def next_entropy(self, now_ns: int) -> int:
@@ -37,7 +37,10 @@ class LoadBalancer:
         """Handle a trimmed packet with this entropy."""
 
     def on_expired(self, now_ns: int, entropy: int) -> None:
-        """Handle the time-out of one packet with this entropy. `on_timeout` follows, once for all of them."""
+        """Handle the time-out of one packet with this entropy.
+
+        `on_timeout` follows, once for all of them.
+        """
 
     def on_timeout(self, now_ns: int) -> None:
         """Handle a retransmission time-out."""

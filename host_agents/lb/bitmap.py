@@ -1,9 +1,9 @@
-"""Bitmap of Ultra Ethernet's reference simulator: all entropies in turn, but for those that have a penalty.
+"""Bitmap of Ultra Ethernet's reference simulator: all entropies in turn, except those with a penalty.
 
-Each mark, trimmed packet and time-out of an entropy adds to its penalty. When the turn of one with a penalty comes, the
-penalty shrinks by one, and the packet takes the next entropy that has none. In the simulator a time-out adds to the
-penalty of entropy 0, whichever path lost the packet (`as_simulated_timeout`); here it adds to that of the lost packet's
-entropy.
+Each mark, trimmed packet and time-out of an entropy adds to its penalty. When it is the turn of one
+with a penalty, the penalty decreases by one, and the packet takes the next entropy without a
+penalty. In the simulator a time-out adds to the penalty of entropy 0, whichever path lost the
+packet (`as_simulated_timeout`); here it adds to that of the lost packet's entropy.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ MOST_PENALTY: Final = 15
 
 @dataclass(frozen=True)
 class BitmapParameters:
-    entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
+    # Number of entropies of a queue pair; a power of two.
+    entropies: int = field(default=64, metadata=ENTROPY_COUNT)
     mark_penalty: int = 1  # what a marked packet adds
     trim_penalty: int = 4  # what a trimmed packet adds
-    timeout_penalty: int = 15  # what a packet adds that was not answered within a time-out
-    as_simulated_timeout: bool = False  # a time-out adds to the penalty of entropy 0, whichever path lost the packet
+    timeout_penalty: int = 15  # penalty for a packet that was not answered within a time-out
+    # A time-out adds to the penalty of entropy 0, whichever path lost the packet.
+    as_simulated_timeout: bool = False
 
     def __post_init__(self) -> None:
         check_power_of_two("bitmap and mixed", self.entropies)
@@ -44,7 +46,7 @@ class Penalties:
         self.penalties = [0] * rounds.entropies
 
     def next(self) -> int:
-        """Return the next entropy without a penalty; any, if all have one."""
+        """Return the next entropy without a penalty, or any if all have one."""
         number = self._rounds.next()
         if self.penalties[number] == 0:
             return number

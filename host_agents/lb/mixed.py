@@ -1,7 +1,8 @@
-"""Mixed, the default of Ultra Ethernet's reference simulator: entropies that came back good, else those of `bitmap`.
+"""Mixed, the default of Ultra Ethernet's reference simulator: recycled good entropies, else those of `bitmap`.
 
-Each acknowledgement without a mark puts its entropy into a queue without an end, and a packet takes the oldest there
-is. When there is none it takes the next that has no penalty. Both parts get all feedback.
+Each acknowledgement without a mark adds its entropy to an unlimited queue, and a packet takes the
+oldest one. If there is none, it takes the next entropy without a penalty. Both parts get all
+feedback.
 """
 
 from __future__ import annotations

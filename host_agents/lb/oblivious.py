@@ -1,7 +1,8 @@
-"""Oblivious spraying as Ultra Ethernet's reference simulator has it: all entropies in turn, in an order that changes.
+"""Oblivious spraying of Ultra Ethernet's reference simulator: all entropies in turn, in a changing order.
 
-Each round of N packets takes every one of N entropies once, the i-th packet entropy i xor x; x is drawn for each round.
-So the entropies of a queue pair are used evenly, and two of its packets on one path are far apart.
+Each round of N packets uses each of N entropies once: the i-th packet has entropy i xor x, where x
+is drawn for each round. So the entropies of a queue pair are used evenly, and packets on the same
+path are far apart.
 """
 
 from __future__ import annotations
@@ -17,25 +18,27 @@ from host_agents.registry import LoadBalancerInfo, register
 
 @dataclass(frozen=True)
 class ObliviousParameters:
-    entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
+    # Number of entropies of a queue pair; a power of two.
+    entropies: int = field(default=64, metadata=ENTROPY_COUNT)
 
     def __post_init__(self) -> None:
         check_power_of_two("oblivious", self.entropies)
 
 
 def check_power_of_two(owner: str, entropies: int) -> None:
-    """Raise ParameterError unless it is a power of two, since `i xor x` would leave the range."""
+    """Raise ParameterError unless the number is a power of two, since `i xor x` could leave the range."""
     if entropies & (entropies - 1) != 0:
         raise ParameterError(f"{owner}: parameter entropies: should be a power of two (got {entropies})")
 
 
 class Rounds:
-    """Numbers of entropies, 0 to N - 1: each once in a round of N."""
+    """Numbers of entropies, from 0 to N - 1, each once in a round of N."""
 
     def __init__(self, entropies: int, draws: Draws) -> None:
         self.entropies = entropies
         self._draws = draws
-        # The bits of a port that no number has are drawn once for a queue pair: others take other paths.
+        # The bits of a port beyond those of a number are drawn for each queue pair, so that queue
+        # pairs take different paths.
         self._first = FIRST_ENTROPY + int(draws.random() * float(ENTROPIES // entropies)) * entropies
         self._place = entropies
         self._order = 0
@@ -58,7 +61,7 @@ class Rounds:
         return self._first + number
 
     def number(self, port: int) -> int:
-        """Return the number of a port that came back."""
+        """Return the number of a port from an answer."""
         return (port - self._first) & (self.entropies - 1)
 
 

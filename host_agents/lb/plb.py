@@ -21,7 +21,8 @@ from host_agents.registry import LoadBalancerInfo, register
 class PlbParameters:
     """Defaults: those of the Linux kernel's PLB (congestion threshold 50%, 3 and 12 rounds)."""
 
-    marked_share: float = field(default=0.5, metadata=SHARE)  # of a round's ACKs, from which on it is congested
+    # Share of marked ACKs from which on a round is congested.
+    marked_share: float = field(default=0.5, metadata=SHARE)
     idle_rounds: int = field(default=3, metadata=POSITIVE)  # congested rounds after which an idle flow takes a new path
     rounds: int = field(default=12, metadata=POSITIVE)  # congested rounds after which any flow takes a new path
 
@@ -35,8 +36,8 @@ class Plb(LoadBalancer):
         self.round_end_ns = 0
         self.acks = 0  # of this round
         self.marks = 0
-        self.congested_rounds = 0  # in a row
-        self.last_ns = 0  # when something was sent or came back
+        self.congested_rounds = 0  # in succession
+        self.last_ns = 0  # time at which something was last sent or received
 
     def next_entropy(self, now_ns: int) -> int:
         idle = now_ns - self.last_ns >= self.round_ns

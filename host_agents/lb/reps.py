@@ -3,15 +3,16 @@
 The first BDP of packets tries the entropies in turn. After that a packet takes the entropy of the latest ACK without a
 mark; a marked ACK moves on to the next entropy. The switches need ECMP only.
 
-The listing keeps to a cached entropy until the next ACK, so that what is sent in between, at the start of a message or
-behind a gap in the ACKs a whole window, takes one path. The text has a cache that packets on healthy paths replenish
-(4.1) and a load that is never shifted in substantial portions (section 1), and in what the authors published on REPS
-afterwards an ACK's entropy is used once. So it is here; packets that find none go on in turn. After a time-out a path
-may be gone, and what goes on in turn would try it again and again: a queue pair that had one goes by the listing, as
-REPS "freezes" there. `use_once = false` is the listing from the start.
+The listing uses a cached entropy until the next ACK, so that all packets in between take the same
+path; at the start of a message or after a gap in the ACKs this may be a whole window. According to
+the text, packets on healthy paths replenish the cache (4.1), and the load is never shifted in
+substantial portions (section 1). In later publications on REPS an ACK's entropy is used once. So it
+is here, and packets that find none take the entropies in turn. After a time-out a path may have
+failed, and taking entropies in turn would use it repeatedly. So a queue pair that had a time-out
+follows the listing, as REPS "freezes" then. `use_once = false` follows the listing from the start.
 
-Beyond it, packets also go on in turn while no ACK is back (the listing would send all with entropy 0) and from a
-time-out to the next ACK, and a trimmed packet counts as marked.
+In addition, packets take entropies in turn before the first ACK (the listing would send all with
+entropy 0) and from a time-out to the next ACK, and a trimmed packet counts as marked.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from host_agents.registry import LoadBalancerInfo, register
 
 @dataclass(frozen=True)
 class RepsParameters:
-    entropies: int = field(default=256, metadata=ENTROPY_COUNT)  # how many there are to choose from
-    explore_bdp: float = 1.0  # as long as less than this was sent, entropies are tried in turn
-    use_once: bool = True  # an ACK's entropy is for one packet; off: for all until the next ACK
+    entropies: int = field(default=256, metadata=ENTROPY_COUNT)  # number of entropies to choose from
+    explore_bdp: float = 1.0  # bytes in BDPs that are first sent with entropies in turn
+    use_once: bool = True  # an ACK's entropy is used for one packet; off: for all until the next ACK
 
 
 class Reps(LoadBalancer):
     def __init__(self, parameters: RepsParameters, seed: int, path: Path) -> None:
         self.entropies = parameters.entropies
-        self.first = seed % ENTROPIES  # entropy 0: other queue pairs begin elsewhere
+        self.first = seed % ENTROPIES  # entropy 0; it differs among queue pairs
         bdp_packets = int(parameters.explore_bdp * path.bdp_bytes / float(path.wire_bytes))
         self.exploring = min(bdp_packets, parameters.entropies)  # packets yet to be sent with entropies in turn
         self.use_once = parameters.use_once
@@ -51,7 +52,10 @@ class Reps(LoadBalancer):
         return self._port(entropy)
 
     def control_entropy(self, now_ns: int) -> int:
-        """Return control entropies in turn, since unacknowledged packets neither explore nor confirm a path."""
+        """Return control entropies in turn.
+
+        Control packets are not acknowledged, so they neither explore nor confirm a path.
+        """
         entropy = self.next_control
         self.next_control = (entropy + 1) % self.entropies
         return self._port(entropy)

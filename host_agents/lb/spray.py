@@ -1,4 +1,4 @@
-"""Oblivious packet spraying: every packet takes an entropy at random, whatever comes back."""
+"""Oblivious packet spraying: every packet takes a random entropy, independent of feedback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from host_agents.registry import LoadBalancerInfo, register
 
 @dataclass(frozen=True)
 class SprayParameters:
-    entropies: int = field(default=ENTROPIES, metadata=ENTROPY_COUNT)  # how many different ones a queue pair uses
+    entropies: int = field(default=ENTROPIES, metadata=ENTROPY_COUNT)  # number of entropies of a queue pair
 
 
 class Spray(LoadBalancer):

@@ -1,12 +1,13 @@
-"""REPS as Ultra Ethernet's reference simulator has it: a ring of entropies that came back good; it freezes on failure.
+"""REPS of Ultra Ethernet's reference simulator: a ring of good entropies that freezes on failure.
 
-Each acknowledgement without a mark writes its entropy into a ring, over the oldest, and it is fresh. A packet takes the
-oldest fresh one, which is stale then; when there is none, it takes any. After a time-out a path may be gone: for a
-while packets take the entropies of the ring in turn, fresh or stale, to which good ones are still added. Then the ring
-is emptied, and some packets explore: they take any.
+Each acknowledgement without a mark writes its entropy as a fresh one into a ring, in place of the
+oldest. A packet takes the oldest fresh entropy, which is stale afterwards. If there is none, it
+takes a random one. After a time-out a path may have failed. Then packets take the entropies of the
+ring in turn for a while, fresh or stale, and good ones are still added. Afterwards the ring is
+emptied, and some packets explore with random entropies.
 
-`reps` is REPS as in the paper on SMaRTT. The simulator's older form (`legacy`) has a queue without an end instead of
-the ring, and its first packets take the entropies 1, 2, 3 and so on.
+`reps` is the REPS of the paper on SMaRTT. The simulator's older form (`legacy`) has an unlimited
+queue instead of the ring, and its first packets take the entropies 1, 2, 3 and so on.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from host_agents.registry import LoadBalancerInfo, register
 
 @dataclass(frozen=True)
 class UecRepsParameters:
-    entropies: int = field(default=64, metadata=ENTROPY_COUNT)  # how many a queue pair uses; a power of two
-    ring_entropies: int = field(default=8, metadata=POSITIVE)  # how many the ring has
-    freeze_ns: int = 10_000_000  # how long the ring goes round after a time-out
-    explore_packets: int = 16  # that take any entropy after that
+    # Number of entropies of a queue pair; a power of two.
+    entropies: int = field(default=64, metadata=ENTROPY_COUNT)
+    ring_entropies: int = field(default=8, metadata=POSITIVE)  # number of entropies in the ring
+    freeze_ns: int = 10_000_000  # time for which the ring is used in turn after a time-out
+    explore_packets: int = 16  # number of packets with any entropy after that
     legacy: bool = False  # the simulator's older form
-    legacy_first_bdp: float = 1.5  # in that form: what is sent with entropies in turn at first
+    legacy_first_bdp: float = 1.5  # in that form: data first sent with entropies in turn
 
 
 class UecReps(LoadBalancer):
@@ -39,11 +41,11 @@ class UecReps(LoadBalancer):
         self._freeze_ns = p.freeze_ns
         self._explore_packets = p.explore_packets
         self._ring = [0] * p.ring_entropies
-        self._head = 0  # where the next good one is written
-        self._filled = 0  # places of the ring that have been written
-        self._fresh = 0  # of those, written last and not yet taken
-        self._turn = 0  # while frozen
-        self._exploring = 0  # packets
+        self._head = 0  # slot for the next good entropy
+        self._filled = 0  # number of slots that have been written
+        self._fresh = 0  # number of these that were written last and are unused
+        self._turn = 0  # next slot while frozen
+        self._exploring = 0  # remaining packets
         self.frozen_until_ns = -1  # -1: it is not frozen
 
     def next_entropy(self, now_ns: int) -> int:
@@ -90,7 +92,7 @@ class LegacyReps(LoadBalancer):
         self.rounds = Rounds(parameters.entropies, Draws(seed))
         first = int(parameters.legacy_first_bdp * path.bdp_bytes / float(path.wire_bytes))
         self._first = min(first, parameters.entropies)
-        self._sent = 0  # of those
+        self._sent = 0  # the number of these packets sent so far
         self.good: Fifo[int] = Fifo()
 
     def next_entropy(self, now_ns: int) -> int:
