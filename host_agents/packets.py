@@ -1,12 +1,13 @@
-"""Headers and packets, declared once: fields with widths in bits, units and names of values; opcode; who gets it.
+"""Headers and packets, declared once: fields with widths in bits, units, names of values, and opcodes.
 
     HELLO = Packet("hello", 0xE6, (Header("hello", (Field("kind", 8), Field("rate", 24, unit="kb/s"))),),
                    to=TO_NOTIFICATION_POINT)
     body = HELLO.encode(kind=1, rate=5_000)
     rate = HELLO.get("rate", frame, offset)
 
-The codec is here. `wireformats` makes the P4 include, the tables of `docs/wire-formats.md`, scapy layers and the
-Wireshark dissector from the same declarations. Fields are big-endian, the most significant bit first.
+The codec is here. `wireformats` generates the P4 include, the tables of `docs/wire-formats.md`,
+scapy layers and the Wireshark dissector from the same declarations. Fields are big-endian, the most
+significant bit first.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from mypy_extensions import i64
 
 from host_agents.errors import PacketError
 
-# How a field is shown.
+# Formats in which a field is displayed.
 DECIMAL: Final = "decimal"
 HEXADECIMAL: Final = "hexadecimal"
 MAC: Final = "mac"
 IPV4: Final = "ipv4"
 
-# Who gets a packet.
+# Recipients of a packet.
 TO_TRANSPORT: Final = 0  # the queue pair itself
 TO_REACTION_POINT: Final = 1
 TO_NOTIFICATION_POINT: Final = 2
-TO_SENDER: Final = 3  # an ACK or NAK, its first header an AETH: the reaction point is told, then the queue pair
+TO_SENDER: Final = 3  # an ACK or NAK whose first header is an AETH: first the reaction point, then the queue pair
 SIDES: Final = ("transport", "reaction point", "notification point", "reaction point and transport")
 
 
 class Field:
-    """A field of `bits` bits.
+    """Field of `bits` bits.
 
-    `values` names the values that have a meaning of their own; a name that is an identifier becomes a constant of the
-    P4 include. `initial` is the value of a field that the sender does not give; a packet with less than `least` is
-    malformed. Raises PacketError.
+    `values` has names of values with a special meaning; a name that is an identifier becomes a
+    constant of the P4 include. `initial` is the default value for senders. A packet with a value
+    below `least` is malformed. Raises PacketError.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ def _check_name(kind: str, name: str) -> None:
 
 
 class Place:
-    """A field at its place in a header, or in what follows the BTH: reads it there. `bit` counts from the start."""
+    """Field at its place in a header or after the BTH, where it can be read. `bit` counts from the start."""
 
     def __init__(self, field: Field, bit: int) -> None:
         end_byte = -(-(bit + field.bits) // 8)
@@ -86,7 +87,7 @@ class Place:
         self.shift: Final = 8 * end_byte - bit - field.bits
         self.mask: Final = (1 << field.bits) - 1
         self.least: Final = field.least
-        # Eight bytes that end with the field hold all of it, and its value has no sign bit.
+        # The eight bytes that end with the field contain all of it, and its value has no sign bit.
         self._short: Final = field.bits < 64 and end_byte - bit // 8 <= 8
 
     def get(self, frame: bytes, offset: int) -> int:
@@ -102,7 +103,10 @@ class Place:
 
 
 class Header:
-    """Fields in a row: whole bytes together. `name` names it in P4 (`name_t`), scapy, Wireshark. Raises PacketError."""
+    """Contiguous fields that fill whole bytes.
+
+    `name` is used in P4 (`name_t`), scapy and Wireshark. Raises PacketError.
+    """
 
     def __init__(self, name: str, fields: Sequence[Field], meaning: str = "") -> None:
         self.name: Final = name
@@ -161,15 +165,15 @@ class Header:
 
 
 class Records:
-    """A header that is repeated: `count` times, or as often as the field of that name in an earlier header says.
+    """Repeated header: `count` is a number, or the name of a field in an earlier header.
 
-    Zeros fill the last record up to a multiple of `align_bytes`. `limit` is the largest count, where the field's own
-    range does not say it.
+    Zeros fill the last record up to a multiple of `align_bytes`. `limit` is the largest count, if
+    it is smaller than the field's range.
     """
 
     def __init__(self, header: Header, count: int | str, *, align_bytes: int = 1, limit: int = 0) -> None:
         self.header: Final = header
-        self.fixed: Final = count if isinstance(count, int) else -1  # -1: `counter` says how many
+        self.fixed: Final = count if isinstance(count, int) else -1  # -1: the field `counter` has the number
         self.counter: Final = count if isinstance(count, str) else ""
         self.align_bytes: Final = align_bytes
         self.limit: Final = limit
@@ -183,11 +187,12 @@ class Records:
 class Packet:
     """Declaration of a packet: opcode, contents after the BTH, and recipient.
 
-    `parts` are headers, and records at most once. With `opcodes`, it stands for that many opcodes from `opcode` on; if
-    it `wraps` reliable-connection packets, opcode + n carries, after `parts`, what the packet of opcode n does (an AETH
-    for an acknowledgement, else payload). `payload`: other bytes follow; without `icrc` nothing follows those. The
-    packet goes `to` a side; `reply` names a field of one bit that, when set, sends it to the other point instead.
-    Raises PacketError.
+    `parts` are headers, and records at most once. With `opcodes`, it has that many opcodes from
+    `opcode` on. If it `wraps` reliable-connection packets, opcode + n has, after `parts`, the
+    content of the packet with opcode n (an AETH for an acknowledgement, else payload). With
+    `payload` other bytes follow, and without `icrc` the packet ends after them. The packet is
+    delivered `to` a side; `reply` names a field of one bit that, when set, delivers it to the other
+    point instead. Raises PacketError.
     """
 
     def __init__(
@@ -214,9 +219,9 @@ class Packet:
         self.payload: Final = payload
         self.icrc: Final = icrc
         self.meaning: Final = meaning
-        self.headers: Final[list[Header]] = []  # those that are there once
-        self.records: Final[list[Records]] = []  # one or none
-        # Fields of the headers before records of a variable number: they always have the same place.
+        self.headers: Final[list[Header]] = []  # headers that occur once
+        self.records: Final[list[Records]] = []  # at most one
+        # Fields of the headers before records of variable number, which always have the same place.
         self.places: Final[dict[str, Place]] = {}
         if opcode < 0 or opcodes < 1 or opcode + opcodes > 0x100:
             raise PacketError(f"packet {name}: opcode {opcode:#x} and {opcodes - 1} more; expected 0x00 to 0xFF")
@@ -247,7 +252,7 @@ class Packet:
         self._least: Final = [place for place in self.places.values() if place.field.least > 0]
         self._counted: Final = len(self.records) > 0 and self.records[0].fixed < 0
         self._reply: Final = self.places.get(reply)
-        # Without the records that a field counts.
+        # Size without records whose number is a field.
         self.size_bytes: Final = bit // 8
         if reply and (reply not in self.places or self.places[reply].field.bits != 1):
             raise PacketError(f"packet {name}: no field {reply!r} of one bit says what is a reply")
@@ -257,7 +262,7 @@ class Packet:
     def place(self, name: str) -> Place:
         """Return a field's place after the BTH.
 
-        Raises PacketError if there is none that is always the same.
+        Raises PacketError if there is none, or if it varies.
         """
         place = self.places.get(name)
         if place is None:
@@ -279,7 +284,7 @@ class Packet:
         return place.get(frame, offset) if len(frame) >= offset + place.end_byte else -1
 
     def fits(self, frame: bytes, offset: int) -> bool:
-        """Return whether all headers and records are complete, within their limits, and no field is too small."""
+        """Return whether all headers and records are complete and within limits, and no field is too small."""
         size = self.size_bytes
         if self._counted:
             count = self.count(frame, offset)
@@ -289,7 +294,7 @@ class Packet:
             size += self.records[0].size_bytes(count)
         if len(frame) < offset + size:
             return False
-        # Most packets have none, and data may come in packets of a protocol's own.
+        # Most packets have no records, and a protocol's own packets may carry data.
         for place in self._least:  # noqa: SIM110  # a generator costs more than the rest
             if place.get(frame, offset) < place.least:
                 return False
@@ -317,9 +322,9 @@ class Packet:
         return values
 
     def decode_records(self, frame: bytes, offset: int) -> list[dict[str, int]]:
-        """Return the records, each by field name.
+        """Return the records as dictionaries by field name.
 
-        Raises PacketError if it does not fit.
+        Raises PacketError if the packet does not fit.
         """
         self._check(frame, offset)
         values: list[dict[str, int]] = []
@@ -335,9 +340,10 @@ class Packet:
         return values
 
     def encode(self, records: Sequence[Mapping[str, int]] = (), **values: int) -> bytes:
-        """Return the bytes after the BTH; omitted fields are initial, and a counting one is set.
+        """Return the bytes after the BTH.
 
-        Raises PacketError for a field that there is not, a value or a number of records that does not fit.
+        Omitted fields have their initial values, and the number of records is set. Raises
+        PacketError for an unknown field, and for a value or a number of records out of range.
         """
         given = dict(values)
         if self.records:
@@ -377,10 +383,11 @@ class Packet:
 
 
 class Opcodes:
-    """The packets of one run by opcode. `packets` are by owner: the transport, a protocol.
+    """Packets of one run by opcode; `packets` are by owner: the transport, or a protocol.
 
-    An opcode is unique within the run only. Raises PacketError when two packets want the same. In a `catalog`, of
-    protocols that need not go together in a run, they may; the last of them is then what `find` knows.
+    An opcode is unique within the run only. Raises PacketError if two packets have the same. A
+    `catalog` is for protocols that need not occur in the same run, so they may share opcodes;
+    `find` then returns the last one.
     """
 
     def __init__(self, packets: Mapping[str, Sequence[Packet]], catalog: bool = False) -> None:
@@ -401,7 +408,7 @@ class Opcodes:
                     owners[opcode] = owner
 
     def joined(self, other: Opcodes) -> Opcodes:
-        """Return the packets of both.
+        """Return the packets of both objects.
 
         Raises PacketError if they conflict.
         """
@@ -426,7 +433,7 @@ class Opcodes:
     def headers(self) -> list[Header]:
         """Return each header once.
 
-        Raises PacketError if two that differ have the same name.
+        Raises PacketError if two different headers have the same name.
         """
         headers: dict[str, Header] = {}
         for packet in self.all():
@@ -437,7 +444,10 @@ class Opcodes:
         return list(headers.values())
 
     def side(self, opcode: int, frame: bytes, offset: int) -> int:
-        """Return the side that gets the packet with headers at `frame[offset]`; -1: unknown or too short."""
+        """Return the side that gets the packet with headers at `frame[offset]`.
+
+        -1 if it is unknown or too short.
+        """
         packet = self._by_opcode[opcode]
         if packet is None or not packet.fits(frame, offset):
             return -1

@@ -1,4 +1,4 @@
-"""The sending side of a NIC: whose turn it is, by class, by next-service time, and as far as PFC lets it."""
+"""Sending side of a NIC, which chooses the next frame by class, next-service time and PFC state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES: Final = 8
 class Source(TimerOwner):
     """Sender of frames of one class, which may be paced."""
 
-    timer: Timer  # see Port.wait_for_nst; a subclass makes it last, when all else is there
+    timer: Timer  # see Port.wait_for_nst; a subclass creates it last, when the object is complete
 
     def __init__(self, port: Port, priority: int) -> None:
         self.port = port
@@ -28,7 +28,7 @@ class Source(TimerOwner):
         raise NotImplementedError
 
     def nst_reached(self) -> None:
-        """Handle the end of the wait that `Port.wait_for_nst` began."""
+        """Handle the end of the wait that `Port.wait_for_nst` started."""
         raise NotImplementedError
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -36,38 +36,44 @@ class Source(TimerOwner):
 
 
 class Arbiter(TimerOwner):
-    """A part of the NIC that has queues of several classes, and chooses among them itself."""
+    """Part of the NIC with queues of several classes, among which it chooses itself."""
 
     def due_ns(self, paused_until_ns: Sequence[int]) -> int:
-        """Return the time of the next frame to send, as far as it is known; a past time: at once.
+        """Return the time of the next frame to send, if it is known; a past time means at once.
 
-        `paused_until_ns`: by class.
+        `paused_until_ns` is by class.
         """
         raise NotImplementedError
 
     def transmit(self, now_ns: int, paused: int) -> bytes | None:
-        """Return the next frame of a class outside of the bit mask `paused`; None: there is none to send now."""
+        """Return the next frame of a class outside of the bit mask `paused`; None if there is none to send now."""
         raise NotImplementedError
 
 
 class Port:
-    """Parts of a NIC that its components use: clock, timers, control frames, and a ring of ready sources per class."""
+    """Parts of a NIC that its components share.
+
+    They are the clock, timers, control frames, and a ring of ready sources per class.
+    """
 
     def __init__(self) -> None:
-        # What every frame touches comes first: fewer cache lines.
+        # Attributes that every frame needs come first, to occupy fewer cache lines.
         self.now_ns = 0
         self.timers = TimerQueue()
         self.frames_sent = 0
-        # The source whose next-service time comes next, while it is the only one; others use their timers.
+        # The source with the next next-service time, if it is the only one; others use their
+        # timers.
         self._waiting: Source | None = None
         self._waiting_ns = NEVER
-        self._ready = 0  # bit mask of the classes that have a source ready
-        self._ready_last: list[Source | None] = [None] * CLASSES  # rings: the last one, the first follows it
-        # The control frame whose turn it is unless its class is paused; what came later waits in its class's queue.
+        self._ready = 0  # bit mask of the classes with a ready source
+        # Rings by class: the last source, which the first one follows.
+        self._ready_last: list[Source | None] = [None] * CLASSES
+        # The next control frame, unless its class is paused; later ones wait in the queue of their
+        # class.
         self._first_control: bytes | None = None
         self._control_waiting = 0  # bit mask of the classes whose queue in _control has frames
-        self._arbiter: Arbiter | None = None  # before all sources
-        self._any_pause = False  # a class may be paused: look before sending
+        self._arbiter: Arbiter | None = None  # served before all sources
+        self._any_pause = False  # a class may be paused, so this has to be checked before sending
         self._control: list[Fifo[bytes] | None] = [None] * CLASSES
         self._paused_until_ns = [0] * CLASSES
         self.stats = NicStats()
@@ -84,7 +90,7 @@ class Port:
         self._ready_last[priority] = source
 
     def take_back(self, source: Source) -> bool:
-        """Take a source out of the ring of its class; return whether it was there."""
+        """Remove a source from the ring of its class; return whether it was there."""
         priority = source.priority
         last = self._ready_last[priority]
         before = last
@@ -105,7 +111,10 @@ class Port:
         return True
 
     def wait_for_nst(self, source: Source, at_ns: int) -> None:
-        """Have `source` told at `at_ns`. A NIC with one paced source needs no timer for it."""
+        """Notify `source` at `at_ns`.
+
+        A NIC with one paced source needs no timer for that.
+        """
         if self._waiting is source or (self._waiting is None and not source.timer.is_armed()):
             self._waiting = source
             self._waiting_ns = at_ns
@@ -113,7 +122,10 @@ class Port:
             source.timer.arm(at_ns)
 
     def send_control(self, frame: bytes) -> None:
-        """Queue a control frame: in order within a class, and before all data as far as PFC permits."""
+        """Queue a control frame.
+
+        Frames are sent in order within a class, and before all data if PFC permits.
+        """
         if self._first_control is None:
             self._first_control = frame
         else:
@@ -135,7 +147,7 @@ class Port:
         return first
 
     def _take_waiting_control(self, classes: int) -> bytes | None:
-        """Return a frame of the highest of these classes, which have frames in their queues."""
+        """Return a frame of the highest one of these classes, whose queues are not empty."""
         if classes == 0:
             return None
         priority = CLASSES - 1
@@ -166,7 +178,7 @@ class Port:
         self._any_pause = True
 
     def _take_ready(self, priority: int) -> Source:
-        """Remove and return the source whose turn it is from the ring of its class."""
+        """Remove and return the next source from the ring of its class."""
         last = self._ready_last[priority]
         assert last is not None
         source = last.next_ready

@@ -1,11 +1,11 @@
-"""The pull pacer, a part of a NIC: receivers that draw data by credit take turns, at what its link can carry.
+"""Pull pacer of a NIC: receivers that pull data by credit take turns, at the rate of its link.
 
-A notification point that has credit to send calls `add`; on its turn (`on_turn`) it sends one, and says how many bytes
-of the link that draws. The next turn, of the next notification point, comes when the link has had time for these.
-NDP (Handley et al., SIGCOMM 2017, 3.2) and EQDS (Olteanu et al., NSDI 2022) have one; so would others of their kind.
-
-One that `pulls_ahead` is not let go when it has nothing left to draw: it has a turn for more (`on_idle_turn`), again by
-turns, as long as nobody has credit to send (Ultra Ethernet's idle list).
+A notification point that has credit to send calls `add`. On its turn (`on_turn`) it sends one
+credit and returns the number of bytes that this triggers on the link. The next notification point
+has its turn after the time that the link needs for these. NDP (Handley et al., SIGCOMM 2017, 3.2)
+and EQDS (Olteanu et al., NSDI 2022) have a pull pacer. A point with `pulls_ahead` stays in the
+pacer when it has nothing left to pull. It gets turns for further credit (`on_idle_turn`) as long as
+no point has credit to send (Ultra Ethernet's idle list).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ class PullPacer(TimerOwner):
     def __init__(self, timers: TimerQueue, line_rate_bps: float) -> None:
         self._line_ns_per_byte = 8e9 / line_rate_bps
         self._ns_per_byte = self._line_ns_per_byte
-        self._next_ns = 0.0  # when the link has carried what was drawn so far
+        self._next_ns = 0.0  # time at which the link has carried the data pulled so far
         self._ring: Fifo[NotificationPoint] = Fifo()
-        self._idle: Fifo[NotificationPoint] = Fifo()  # one that has credit to send again leaves it on its turn here
+        # A point that has credit to send again leaves this queue on its next turn here.
+        self._idle: Fifo[NotificationPoint] = Fifo()
         self._timer = Timer(timers, self)
 
     def add(self, now_ns: int, point: NotificationPoint) -> None:
@@ -36,7 +37,7 @@ class PullPacer(TimerOwner):
             self._timer.arm(max(now_ns, math.ceil(self._next_ns)))
 
     def set_rate(self, share: float) -> None:
-        """Draw data at `share` of the link's rate, from the next turn on."""
+        """Set the pull rate to `share` of the link's rate, from the next turn on."""
         self._ns_per_byte = self._line_ns_per_byte / share
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -62,15 +63,15 @@ class PullPacer(TimerOwner):
             point.idling = False
 
     def _wait(self, now_ns: int, drawn_bytes: int) -> None:
-        """Wait for the link to carry the drawn bytes."""
-        # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
+        """Wait for the time that the link needs for the pulled bytes."""
+        # Idle time does not accumulate, and rounding up to a whole ns does not add up.
         started_ns = max(self._next_ns, float(now_ns - 1))
         self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
         self._timer.arm(math.ceil(self._next_ns))
 
 
 def pull_pacer(host: Host, path: Path) -> PullPacer:
-    """Return the pull pacer of a NIC; the first of its receivers that asks makes it."""
+    """Return the pull pacer of a NIC, which the first call makes."""
     pacer = host.part("pull pacer", lambda: PullPacer(host.timers, path.line_rate_bps))
     assert isinstance(pacer, PullPacer)
     return pacer

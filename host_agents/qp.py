@@ -1,4 +1,4 @@
-"""A queue pair: addressing, frame templates, and the two halves of the transport, each made when it is first needed.
+"""Queue pair: addressing, frame templates, and the two halves of the transport, made on demand.
 
 Most queue pairs only send or only receive, and there may be a million of them.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from host_agents.nic import Nic
 
 
-# There is one of each, because nothing keeps it.
+# One shared object each, because nothing keeps a reference to it.
 _feedback: Final = Feedback()
 _nothing_scheduled: Final[Fifo[Message]] = Fifo()
 _trimmed: Final = Trimmed()
@@ -52,15 +52,15 @@ class QueuePair(Connection):
         first_psn: int,
     ) -> None:
         super().__init__(qpn)
-        # What every packet touches comes first: fewer cache lines.
+        # Attributes that every packet needs come first, to occupy fewer cache lines.
         self.nic = nic
         self.peer_address = frames.peer_address
         self._sender: Sender | None = None
         self._receiver: Receiver | None = None
         self._busy = False
         self._retired = False  # it sends no more data
-        self.failed = False  # in error: it sends and takes nothing
-        self._rtt_ns = -1  # the latest; -1: none since it was taken
+        self.failed = False  # in error: it neither sends nor receives
+        self._rtt_ns = -1  # latest RTT; -1: none since the last call of `take_rtt_ns`
         self.telemetry = frames.telemetry
         self.option_bytes = frames.option_bytes
         self.short_bytes = frames.short_bytes
@@ -74,12 +74,12 @@ class QueuePair(Connection):
         self._group: Group | None = sending.shared
         self._balancer_seed: int = nic.host.random.getrandbits(32)
         self._posted = 0
-        self._scheduled: Fifo[Message] = Fifo()  # to start later
-        self._entropy = -1  # of data, while there is no sending half; -1: not asked for yet
-        self._outlet: ReceiverOutlet | None = None  # of the notification point, if that says anything
-        self._start_timer: Timer | None = None  # a receiving end needs none
+        self._scheduled: Fifo[Message] = Fifo()  # messages that start later
+        self._entropy = -1  # entropy of data while there is no sending half; -1: not yet determined
+        self._outlet: ReceiverOutlet | None = None  # of the notification point, if it sends anything
+        self._start_timer: Timer | None = None  # a receiving end needs no timer
         if sending.shared is not None:
-            self._make_sender()  # the shared reaction point may speak through it
+            self._make_sender()  # the shared reaction point may send through it
         if self._notifies:
             outlet = ReceiverOutlet(nic.host, self, frames, nic, sending.data_priority)
             self._outlet = outlet
@@ -96,10 +96,10 @@ class QueuePair(Connection):
             self._group.leave(self._sender)
 
     def retire(self) -> None:
-        """Let go of the sending half: everything is acknowledged, and nothing more will be posted.
+        """Release the sending half, since everything is acknowledged and nothing more will be posted.
 
-        What is answered all the same is counted from now on, and moves nothing. Where others speak through the sending
-        half, it stays.
+        Later answers are counted but have no effect. If the reaction point sends through this
+        sending half for other queue pairs, it is kept.
         """
         sender = self._sender
         group = self._group
@@ -118,11 +118,14 @@ class QueuePair(Connection):
         group.leave(sender)
         sender.dismiss()
 
-    # The halves
+    # Halves
 
     @property
     def sender(self) -> Sender:
-        """The sending half: with it come limiter, load balancer and, unless they are shared, the reaction point."""
+        """The sending half.
+
+        It is made along with limiter, load balancer and, unless it is shared, the reaction point.
+        """
         sender = self._sender
         return self._make_sender() if sender is None else sender
 
@@ -192,13 +195,13 @@ class QueuePair(Connection):
 
     @property
     def sends(self) -> bool:
-        """True if messages that have started are not acknowledged."""
+        """True if messages that have started are not yet acknowledged."""
         sender = self._sender
         return sender is not None and sender.messages.size > 0
 
     @property
     def holds_early(self) -> bool:
-        """True if packets have arrived that wait for an earlier one: any packet may deliver them."""
+        """True if packets have arrived that wait for an earlier one, so that any packet may deliver them."""
         receiver = self._receiver
         return receiver is not None and receiver.holds_early
 
@@ -212,7 +215,7 @@ class QueuePair(Connection):
         return False
 
     def path_of(self, path_id: int, frame: bytes) -> int:
-        """Return a number for the path whose id the answer `frame` has."""
+        """Return a number for the path that the path id in the answer `frame` identifies."""
         return path_id
 
     @property
@@ -230,7 +233,7 @@ class QueuePair(Connection):
         return self.limiter.inflight_bytes
 
     def take_rtt_ns(self) -> int:
-        """Return the latest RTT measured since the last call; -1: none."""
+        """Return the latest RTT measured since the last call; -1 if there is none."""
         rtt_ns = self._rtt_ns
         self._rtt_ns = -1
         return rtt_ns
@@ -240,8 +243,8 @@ class QueuePair(Connection):
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
-        `group` says of which incast the message is a part. Raises HostError for one that cannot be, and when the queue
-        pair is in error.
+        `group` is the incast that the message belongs to. Raises HostError for an invalid incast,
+        and if the queue pair is in error.
         """
         if size_bytes < 0:
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
@@ -318,7 +321,7 @@ class QueuePair(Connection):
         self.nic.stats.retries_exceeded += 1
         sender = self.sender
         if self._group is not None and self._group.shared:
-            self._group.leave(sender)  # nobody would hear the answers to what it says
+            self._group.leave(sender)  # the group would not get the answers to packets sent through it
         left = sender.abandon()
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             left.append(self._scheduled.pop())
@@ -344,7 +347,7 @@ class QueuePair(Connection):
         if callback is not None:
             callback(delivery)
 
-    # Frames in: the NIC has checked addresses and lengths.
+    # Received frames, whose addresses and lengths the NIC has checked
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
@@ -414,7 +417,7 @@ class QueuePair(Connection):
     def on_nack(self, now_ns: int, psn: int, frame: bytes) -> None:
         """Handle a NACK of a trimmed packet.
 
-        The path has no part in a trim at the last hop.
+        A trim at the last hop is no feedback on the path.
         """
         self.stats.nacks_received += 1
         if self._retired:
@@ -445,7 +448,7 @@ class QueuePair(Connection):
             self.stats.marks_heard += 1
 
     def _feed_back(self, now_ns: int, sender: Sender, acked_bytes: int, frame: bytes) -> None:
-        """Tell reaction point and load balancer; the sender has said which packet the ACK is for."""
+        """Pass feedback to reaction point and load balancer; the sender has identified the packet of the ACK."""
         feedback = _feedback
         feedback.now_ns = now_ns
         feedback.acked_bytes = acked_bytes
@@ -457,7 +460,7 @@ class QueuePair(Connection):
         if feedback.resent and feedback.rtt_ns < sender.point.path.base_rtt_over(feedback.hops):
             feedback.rtt_ns = -1
         if feedback.rtt_ns == 0:
-            feedback.rtt_ns = -1  # no frame is answered when it is sent: the answer is forged
+            feedback.rtt_ns = -1  # a frame cannot be answered at the time of its sending, so the answer is forged
         if feedback.rtt_ns >= 0:
             self._rtt_ns = feedback.rtt_ns
         if self.telemetry:
@@ -468,7 +471,8 @@ class QueuePair(Connection):
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
         else:
             feedback.int_hops = 0
-        # Of packets that are answered because they were late a load balancer would learn the slowest paths alone.
+        # From packets that are answered because they were late, a load balancer would learn only
+        # the slowest paths.
         if sender.balanced and not feedback.late:
             sender.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
         sender.point.on_ack(feedback)
@@ -483,10 +487,11 @@ class QueuePair(Connection):
 
 
 class GroupQueuePair(QueuePair):
-    """The sending end of a connection to a multicast group, whose members answer by unicast as ordinary receivers do.
+    """Sending end of a connection to a multicast group, whose members answer by unicast.
 
-    Congestion control sees the ACK with which all members have a packet. What is sent again goes to all, and those who
-    have it discard it. A NAK counts where all others have what is before it; other losses are found by time-out.
+    The members are ordinary receivers. Congestion control gets the ACK after which all members have
+    a packet. Retransmissions are sent to all members, and those that have the packet discard it. A
+    NAK counts if all other members have the packets before it; other losses are found by time-out.
     """
 
     def __init__(
@@ -503,14 +508,14 @@ class GroupQueuePair(QueuePair):
         self._members = members
 
     def may_complete(self, psn: int) -> bool:
-        """Return True, since one member's acknowledgement may be the last that the group owes."""
+        """Return True, since one member's acknowledgement may be the last missing one of the group."""
         return True
 
     def hears(self, address: int) -> bool:
         return self._members.has(address)
 
     def path_of(self, path_id: int, frame: bytes) -> int:
-        """Return a number for the path to one member, whose ids are separate."""
+        """Return a number for the path to one member; each member has its own ids."""
         return self._members.place(frame) << 12 | path_id
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
@@ -526,14 +531,17 @@ class GroupQueuePair(QueuePair):
     def on_sack(
         self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
     ) -> None:
-        """Handle a member's SACK by its first missing packet only; all later packets are sent again to all members."""
+        """Handle only the first missing packet of a member's SACK.
+
+        All later packets are sent again to all members.
+        """
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)
         least = self._members.least_after(first_missing, frame, sender.unacked, sender.fresh)
         self._on_least(now_ns, least, frame, offset)
 
     def _on_least(self, now_ns: int, least: int, frame: bytes, offset: int) -> None:
-        """Handle that all members have every packet before `least`, as the answer `frame` shows."""
+        """Handle that all members have every packet before `least`, according to the answer `frame`."""
         sender = self.sender
         if least > sender.unacked:
             super().on_ack(now_ns, (sender.psn_base + least - 1) & wire.PSN_MASK, wire.SYNDROME_ACK, frame, offset)

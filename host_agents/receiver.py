@@ -1,4 +1,4 @@
-"""The receiving half of a queue pair: what arrives, what is delivered, what is answered."""
+"""Receiving half of a queue pair: arrival, delivery and acknowledgement of packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Receiver(TimerOwner):
 
     Packets are numbered from 0 without bound.
 
-    What has asked for no ACK has one after a base RTT: a sender may have stopped before the packet that would ask.
+    Packets that request no ACK are acknowledged after a base RTT, because a sender may have stopped
+    before the packet that would request one.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -24,22 +25,22 @@ class Receiver(TimerOwner):
         self.stats = transport.connection.stats
         self.psn_base = transport.first_psn
         self.expected = 0  # every packet before it has been delivered
-        self.messages = 0  # delivered, the MSN of ACKs
+        self.messages = 0  # number of delivered messages, the MSN of ACKs
         self._message_bytes = 0
-        self._between = True  # messages
+        self._between = True  # between two messages
         self._frames = transport.frames
         self._port = transport.port
-        self._listener = point if point.listens else None  # of messages
+        self._listener = point if point.listens else None  # receiver of message events
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
-        self._waits = False  # the packet that came last has no ACK yet, nor may others that came before it:
-        self._waiting_marked = False  # they echo this, all alike
+        self._waits = False  # the last packet, and maybe earlier ones, have no ACK yet
+        self._waiting_marked = False  # they all echo this mark
         self._waiting_psn = 0
         self._waiting_frame = b""
-        self._waiting_since_ns = 0  # the first of them
+        self._waiting_since_ns = 0  # arrival of the first of them
         self._most_wait_ns = transport.config.base_rtt_ns
         self._last_hop_dscp = transport.config.last_hop_dscp
-        self._timer: Timer | None = None  # most queue pairs never need one, and there may be hundreds of thousands
+        self._timer: Timer | None = None  # made on demand, because most queue pairs never need one
 
     def close(self) -> None:
         """Stop answering."""
@@ -91,7 +92,7 @@ class Receiver(TimerOwner):
             self._connection.delivered(delivery)
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
-        """Finish a data packet except for its answer; return whether that echoes the ECN mark."""
+        """Finish a data packet except for its answer; return whether the answer echoes the ECN mark."""
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
@@ -119,9 +120,9 @@ class Receiver(TimerOwner):
                 timer.arm(until_ns)
 
     def part(self, marked: bool) -> None:
-        """Answer waiting packets first if they echo another mark: an ACK has one mark for all that it acknowledges.
+        """Answer waiting packets first if they echo another mark, since an ACK has only one.
 
-        So packets that wait and echo another one get their ACK at once, and what they have counts.
+        So waiting packets with another mark get their ACK at once, with their own mark.
         """
         if self._waits and marked != self._waiting_marked:
             self.answer_waiting()
@@ -131,7 +132,7 @@ class Receiver(TimerOwner):
         raise NotImplementedError
 
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
-        """Send an ACK or NAK for the data packet `frame` and those that wait."""
+        """Send an ACK or NAK for the data packet `frame` and the waiting packets."""
         self._waits = False
         self.stats.acks_sent += 1
         answering = self._answering
@@ -141,7 +142,7 @@ class Receiver(TimerOwner):
     def send_sack(
         self, psn: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> None:
-        """Send a selective ACK for the data packet `frame` and those that wait."""
+        """Send a selective ACK for the data packet `frame` and the waiting packets."""
         self._waits = False
         self.stats.acks_sent += 1
         messages = self.messages

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def _none_besides(parameters: object, mechanisms: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return no classes: data of most protocols leaves in the NIC's class for it."""
+    """Return no classes, since data of most protocols uses the NIC's class."""
     return ()
 
 
@@ -48,12 +48,13 @@ def _deaf(parameters: object, path: Path) -> NotificationPoint:
 class ProtocolInfo:
     """Declaration of a protocol in its file.
 
-    `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
-    own, which take opcodes from 0xE0 to 0xFF; protocols that share theirs name who has them (`packets_of`).
-    `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of mechanisms,
-    whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`. Who shares a
-    reaction point is one of `scopes`, `scope` unless a NIC is told (`NicConfig.cc_scope`).
+    `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data
+    packets carry an INT shim. `agrees` names parameters that this program must have, too, with the
+    same values. `packets` are its own, with opcodes from 0xE0 to 0xFF; a protocol that uses those
+    of another one names it (`packets_of`). `parameters` is a dataclass with defaults. `mechanisms`
+    are the names that may follow the protocol's: those of mechanisms, whose parameters
+    `reaction_point` gets, or of other protocols, each of which it gets as a `Protocol`. `scopes`
+    are the possible scopes of a reaction point, and `scope` is the default (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -63,44 +64,48 @@ class ProtocolInfo:
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
-    # Of a protocol for collectives, refused where a workload has none: from parameters and the cycles by which a packet
-    # may be late.
+    # Set for a protocol for collectives, which is refused if a workload has none. Arguments are the
+    # parameters, and the cycles by which a packet may be late.
     injection: Callable[[Any, float], Injection] | None = None
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
-    packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
+    packets_of: str = ""  # owner of the packets, and name of their P4 include; "": this protocol
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
-    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
-    # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
+    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it supports
+    # True: it requests each lost packet by itself, so go-back-N would waste the data after it.
     selective: bool = False
-    # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
+    # True: information on a flow's path has to be valid for its next packets, so no load balancer
+    # may change the path.
     single_path: bool = False
-    # What a receiver sends has to take the links, the other way, of the data that it is for.
+    # True: a receiver's packets have to use the same links as the data that they belong to, in the
+    # other direction.
     symmetric_paths: bool = False
-    max_switches: int = 0  # on a path, that its packets have room for; 0: any number
-    # Packets of its own a data packet, in the mean and roughly: forecasts of a run's work go by it.
+    max_switches: int = 0  # largest number of switches on a path for which its packets have room; 0: unlimited
+    # Approximate mean number of its own packets per data packet, for forecasts of a run's work.
     own_packets: float = 0.0
-    # What holds a sender back whose window is unlimited: grants that come before it sends (credits, rates of switches),
-    # feedback on what it has sent, which waits in the same queues, or nothing. Forecasts of a run's memory go by it.
+    # What limits a sender with an unlimited window: grants before it sends (credits, rates of
+    # switches), feedback on data in the same queues, or nothing. Forecasts of a run's memory use
+    # it.
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
-    # Of a transport that is not the NIC's: from parameters and the NIC's configuration, the one of its queue pairs.
+    # For a transport other than the NIC's: function of the parameters and the NIC's configuration
+    # that returns the configuration of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
-    lengths: Lengths = ROCE  # of its data and of what answers that
-    ecn_capable: bool = True  # switches may mark its data; else it is dropped where there is no room
-    # Classes of data besides the NIC's: below it, and paused by PFC like it.
+    lengths: Lengths = ROCE  # of its data and their answers
+    ecn_capable: bool = True  # switches may mark its data; otherwise they drop it if there is no room
+    # Classes of data besides the NIC's, with lower precedence; PFC pauses them, too.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
 
     def data_bytes(self, payload_bytes: int) -> int:
-        """Return the length of a data packet as it leaves its host, an INT shim included."""
+        """Return the length of a data packet when it leaves its host, including an INT shim."""
         return self.lengths.data_bytes(payload_bytes) + (INT_SHIM_BYTES if self.telemetry else 0)
 
 
 @dataclass(frozen=True)
 class MechanismInfo:
-    """A part that can be added to a protocol (`vai`, `sf`), together with those that it `needs`."""
+    """Part that can be added to a protocol (`vai`, `sf`), together with the mechanisms that it `needs`."""
 
     name: str
     summary: str
@@ -115,8 +120,10 @@ class LoadBalancerInfo:
     summary: str
     source: str
     parameters: type[Any]
-    create: Callable[[Any, int, Path], LoadBalancer]  # parameters, seed of the QP, what is known of its network
-    # True: packets of one QP take several paths, so arrival out of order is normal and go-back-N will not do.
+    # Arguments: parameters, seed of the QP, and knowledge of its network.
+    create: Callable[[Any, int, Path], LoadBalancer]
+    # True: packets of one QP take several paths, so reordering is normal and go-back-N is not
+    # supported.
     per_packet: bool = False
 
 
@@ -145,7 +152,10 @@ class Protocol:
         return self.info.priorities(self.parameters, self.mechanisms)
 
     def usual_reliability(self, per_packet: bool) -> str:
-        """Return the default reliability; `per_packet`: packets of a flow take several paths."""
+        """Return the default reliability.
+
+        `per_packet` means that packets of a flow take several paths.
+        """
         usual = SELECTIVE_REPEAT if per_packet or self.info.selective else GO_BACK_N
         return usual if usual in self.info.reliabilities else self.info.reliabilities[0]
 
@@ -168,7 +178,7 @@ class Protocol:
     def injection(self, slack_cycles: float) -> Injection:
         """Return the injection control of collective operations.
 
-        Raises HostError if the protocol is not for those.
+        Raises HostError if the protocol does not support collectives.
         """
         if self.info.injection is None:
             having = ", ".join(name for name, info in protocols().items() if info.injection is not None)
@@ -177,11 +187,12 @@ class Protocol:
 
     @functools.cached_property
     def opcodes(self) -> Opcodes:
-        """Packets that its NICs know: the transport's, its own, and those of protocols among its mechanisms.
+        """Packets that its NICs know: those of the transport, its own, and those of protocols among its mechanisms.
 
-        Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
+        Raises PacketError if two have the same opcode, or if one has an opcode outside the range
+        for protocols.
         """
-        # Compiled modules, which must not be imported before `use_native`; this one may be.
+        # Compiled modules, which must not be imported before `use_native`; this module may be.
         from host_agents.headers import THE_TRANSPORT, TRANSPORT
         from host_agents.packets import Opcodes
         from host_agents.wire import FIRST_CONTROL
@@ -229,14 +240,15 @@ _mechanisms = Registry[MechanismInfo]("mechanism", group="p4cc.cc", package="hos
 _load_balancers = Registry[LoadBalancerInfo](
     "load balancer", group="p4cc.lb", package="host_agents.lb", base=LoadBalancerInfo
 )
-_models: dict[type[Any], type[pydantic.BaseModel]] = {}  # one takes milliseconds, and a sweep asks for hundreds
-KINDS: dict[str, Registry[Any]] = {"cc": _protocols, "lb": _load_balancers}  # what a scenario's keys name
+# Making one takes milliseconds, and a sweep needs hundreds.
+_models: dict[type[Any], type[pydantic.BaseModel]] = {}
+KINDS: dict[str, Registry[Any]] = {"cc": _protocols, "lb": _load_balancers}  # by key of a scenario
 
 
 def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
     """Register a protocol, mechanism or load balancer; called at the end of its file.
 
-    Raises UserError for another of that name, and for what could not be used.
+    Raises UserError for a name that is taken, and for an invalid declaration.
     """
     _check(info)
     if isinstance(info, ProtocolInfo):
@@ -248,7 +260,7 @@ def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
 
 
 def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
-    """Raise UserError if the parameters are no dataclass, or one without defaults."""
+    """Raise UserError if the parameters are no dataclass, or if one of them has no default."""
     if not isinstance(info, ProtocolInfo | MechanismInfo | LoadBalancerInfo):
         raise UserError(f"register: expected a ProtocolInfo, MechanismInfo or LoadBalancerInfo, got {info!r}")
     model = info.parameters
@@ -270,7 +282,7 @@ def mechanisms() -> dict[str, MechanismInfo]:
 
 
 def mechanism(name: str) -> MechanismInfo | None:
-    """Return a mechanism; None: the name is that of a protocol."""
+    """Return a mechanism; None if the name is that of a protocol."""
     return _mechanisms.get(name)
 
 
@@ -279,13 +291,13 @@ def load_balancers() -> dict[str, LoadBalancerInfo]:
 
 
 def outside(cc: Iterable[str], lb: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (key, name) of protocols and load balancers that do not come with p4cc; without their mechanisms."""
+    """Return (key, name) of protocols and load balancers from outside p4cc, without their mechanisms."""
     used = [*(("cc", name.split("+")[0]) for name in cc), *(("lb", name) for name in lb)]
     return [(key, name) for key, name in dict.fromkeys(used) if KINDS[key].origin(name)]
 
 
 def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return pydantic's checks besides the type: the declared range; never infinity, never NaN."""
+    """Return pydantic's checks besides the type: the declared range, and that values are finite."""
     if hint not in (int, float):
         return {key: limit for key, limit in declared.items() if key != ONE_OF}
     return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
@@ -335,7 +347,7 @@ def _told(owner: str, mistake: Any) -> str:
 
 
 def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
-    """Return the protocol `name` (with its mechanisms) with its parameters; omitted ones have their defaults.
+    """Return the protocol `name`, with its mechanisms and parameters; omitted parameters have defaults.
 
     Raises UnknownNameError, ParameterError.
     """

@@ -1,18 +1,18 @@
-"""Selective repeat: packets are taken in any order and only what is missing is sent again.
+"""Selective repeat: packets are accepted in any order, and only missing ones are sent again.
 
 Each SACK names the packet that caused it, the first missing packet, and by a map of 64 packets
-those that arrived early, as Ultra Ethernet's do. The receiver chooses where the map begins: at the
-first packet that waits for an answer, else so that it ends with the packet that caused the SACK.
-When that is not within 64 of the one answered before, the map ends with the latter: copies of lost
-packets arrive among new ones. So up to 64 SACKs name an early packet, and two at least, however
-many packets the bandwidth-delay product has behind a missing one; the loss of some SACKs does no
-harm.
+those that arrived early, as Ultra Ethernet's do. The receiver chooses the start of the map: the
+first packet that waits for an answer, or else a start for which the map ends with the packet that
+caused the SACK. If that packet is not within 64 of the one answered before, the map ends with the
+latter, because copies of lost packets arrive among new ones. So at least two and up to 64 SACKs
+name an early packet, regardless of the number of packets in the bandwidth-delay product after a
+missing one, and losses of some SACKs do no harm.
 
 A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent
 `loss_packets` later has been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when
-packets take several paths). The ACK of a packet that was sent again may be that of an earlier copy.
-It tells nothing of other packets when it comes sooner after the last copy than the least RTT
-measured (RFC 8985, 6.2, step 2).
+packets take several paths). The ACK of a retransmitted packet may be that of an earlier copy. If it
+arrives sooner after the last copy than the least measured RTT, it is no evidence on other packets
+(RFC 8985, 6.2, step 2).
 """
 
 from __future__ import annotations
@@ -48,33 +48,34 @@ from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SEND_ONLY, wire_bytes
 
-# What is kept of each send: the packet, and which send of all it is.
+# Record of each send: the packet, and the number of the send among all.
 _SEND: Final = 2
 _NUMBER: Final = 0
 _INDEX: Final = 1
 _FEWEST_SENDS: Final = 16
 _NONE: Final = -1
-# Of the 64 bits of a map: all, and all but the sign.
+# All 64 bits of a map, and all except the sign.
 _ALL_BITS: Final = -1
 _LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF
 
 
 class SelectiveRepeatSender(Sender):
-    """Sender with selective repeat, which keeps its sends in order if losses are found by later packets.
+    """Sender with selective repeat, which keeps sends in order if losses are found by later packets.
 
-    When a packet is acknowledged or lost, its send is stale, and stays until it is the oldest. Those behind an old one
-    that is not stale are dropped when there are twice as many sends as were in flight. Time-outs are rare, and looked
-    for among all that is in flight.
+    When a packet is acknowledged or lost, its send becomes stale, and is kept until it is the
+    oldest. Stale sends after an old one that is not stale are dropped when there are twice as many
+    sends as packets in flight. Time-outs are rare, so they are searched for among all packets in
+    flight.
     """
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
         self.loss_packets = transport.config.loss_packets
         self._window_packets = transport.config.receive_window_packets
-        self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
+        self._lost: Fifo[int] = Fifo()  # packets to send again, unless they have been acknowledged meanwhile
         self._sends = RowFifo(_SEND)
         self._most_sends = _FEWEST_SENDS
-        # The index of each packet's last send, by number as the entries.
+        # Index of each packet's last send, by number like the entries.
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._sleek: Sleek | None = None
@@ -82,11 +83,11 @@ class SelectiveRepeatSender(Sender):
         if config.sleek_windows > 0.0:
             path = self.point.path
             self._sleek = Sleek(self, config.sleek_windows, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
-        self._highest_acked = -1  # of the sends that are acknowledged
-        # Of packets sent once; the network's base RTT until there is one.
+        self._highest_acked = -1  # highest order among acknowledged sends
+        # Least RTT of packets that were sent once; initially the network's base RTT.
         self._least_rtt_ns = transport.config.base_rtt_ns
         self._rtt_measured = False
-        # What the newest map said, from this packet on: the next says most of it again.
+        # The newest map and its first packet; the next map mostly repeats it.
         self._mapped: i64 = 0
         self._mapped_from = 0
 
@@ -106,7 +107,10 @@ class SelectiveRepeatSender(Sender):
         return self._sleek is not None and self._sleek.recovering and self.has_lost()
 
     def _is_lost(self, number: int) -> bool:
-        """Return whether a packet is lost; an acknowledged packet's entry may be another one's."""
+        """Return whether a packet is lost.
+
+        The entry of an acknowledged packet may already belong to another one.
+        """
         return number >= self.unacked and self.state_of(number) & LOST != 0
 
     def next_frame(self, now_ns: int) -> bytes:
@@ -124,10 +128,10 @@ class SelectiveRepeatSender(Sender):
         return self._send(now_ns, number)
 
     def _note_send(self, number: int) -> None:
-        """Record packet `number` as the next that is sent."""
+        """Record packet `number` as the next one that is sent."""
         sends = self._sends
         while sends.size > 0 and sends.rows[sends.oldest() + _NUMBER] < self.unacked:
-            sends.drop()  # only to keep what is touched small
+            sends.drop()  # only to keep the used memory small
         if sends.size >= self._most_sends:
             self._drop_stale()
         at = sends.push()
@@ -137,12 +141,15 @@ class SelectiveRepeatSender(Sender):
         self._sent += 1
 
     def _is_in_flight(self, number: i64, index: i64) -> bool:
-        """Return whether this send is its packet's last, and in flight; the entry may be that of a later packet."""
+        """Return whether this send is its packet's last and in flight.
+
+        The entry may already belong to a later packet.
+        """
         place: i64 = number & self._mask
         return self._sent_as[place] == index and self._entries[place * ENTRY + STATE] & INFLIGHT != 0
 
     def _oldest(self) -> int:
-        """Return the packet in flight whose send is the oldest, or NONE; sends before it are dropped."""
+        """Return the packet in flight with the oldest send, or NONE; sends before it are dropped."""
         sends = self._sends
         while sends.size > 0:
             at = sends.oldest()
@@ -172,9 +179,11 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Handle a SACK: packet `number` (unless it is `first_missing`), all before that, and the map `early` arrived.
+        """Handle a SACK: which packets have arrived.
 
-        The map begins with packet `map_from`; its 64 bits are a signed number.
+        They are packet `number` (unless it is `first_missing`), all before `first_missing`, and
+        those in the map `early`. The map begins with packet `map_from`; its 64 bits are a signed
+        number.
         """
         acked_bytes = 0
         if number >= self.unacked and number != first_missing:
@@ -208,9 +217,9 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def resend_if_missing(self, now_ns: int, number: int, order: int) -> bool:
-        """Send packet `number` again if it left before the packet of this order and is missing.
+        """Send packet `number` again if it is missing and left before the packet of this order.
 
-        Return False if it is in flight and left later.
+        Returns False if it is in flight and left later.
         """
         at: i64 = (number & self._mask) * ENTRY
         if self._entries[at + STATE] & INFLIGHT == 0:
@@ -223,7 +232,7 @@ class SelectiveRepeatSender(Sender):
         return True
 
     def send_probe(self, now_ns: int) -> None:
-        """Send a packet that the receiver has already, without payload, through the queues of data."""
+        """Send a packet that the receiver already has, without payload, through the queues of data."""
         self.probe_number = self.unacked - 1
         self.probe_sent_ns = now_ns
         self.probe_order = self.traffic.sent_packets
@@ -238,7 +247,7 @@ class SelectiveRepeatSender(Sender):
         return super().abandon()
 
     def _watch_time(self, now_ns: int) -> None:
-        """Update the deadline after an acknowledgement, which may have named all missing packets."""
+        """Update the deadline after an acknowledgement, which may have covered all missing packets."""
         if self.unacked == self.fresh:
             if self.deadline_ns != NEVER:
                 self._disarm()
@@ -248,7 +257,7 @@ class SelectiveRepeatSender(Sender):
             self.limiter.add(self)  # the receiver may have room again
 
     def on_nak(self, now_ns: int, number: int) -> int:
-        """Handle a go-back-N receiver's NAK: the packet wanted is missing."""
+        """Handle a go-back-N receiver's NAK: the requested packet is missing."""
         acked_bytes = self.on_ack(now_ns, number - 1)
         if self._is_under_way(number):
             self._requeue(number)
@@ -277,9 +286,9 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Handle the time-out of packets in flight that were sent that long ago.
+        """Handle the time-out of packets in flight that were sent long enough ago.
 
-        What SACKs name may be taken back (RFC 2018, section 8).
+        Receivers may take back packets that SACKs named (RFC 2018, section 8).
         """
         point = self.point
         overdue: list[tuple[int, int]] = []
@@ -303,7 +312,7 @@ class SelectiveRepeatSender(Sender):
             self._arm(oldest_ns + self.rto_ns)
         expired = len(overdue) > 0
         if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
-            # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
+            # The receiver lacks a packet that was acknowledged, so a forged answer acknowledged it.
             self._take_back(self.unacked)
             self.early -= 1
             self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
@@ -341,7 +350,7 @@ class SelectiveRepeatSender(Sender):
 
     def _mark(self, now_ns: int, number: int) -> int:
         """Mark a packet as arrived; return its wire bytes if that is new."""
-        if number >= self.fresh:  # forged
+        if number >= self.fresh:  # a forged acknowledgement
             return 0
         at: i64 = (number & self._mask) * ENTRY
         if self._entries[at + STATE] & ACKED != 0:
@@ -367,10 +376,10 @@ class SelectiveRepeatSender(Sender):
 
 
 _LEAST_WINDOW: Final = 1024
-# Of an early packet: flags, then payload bytes.
+# State of an early packet: flags, then payload bytes.
 _ARRIVED: Final = 1
-_ENDS: Final = 2  # its message
-_ASKED: Final = 4  # for an ACK
+_ENDS: Final = 2  # it ends its message
+_ASKED: Final = 4  # it requests an ACK
 _EARLY_SHIFT: Final = 3
 _WORD: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
@@ -379,8 +388,9 @@ _SIGN: Final = 0x80000000
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
     """Return the size of the receive window, from the first missing packet on.
 
-    As many of full size as the link carries in two time-outs and a base RTT. By then the missing one has been
-    sent twice more; what a sender without a window may have sent beyond that, it sends again.
+    It is the number of full packets that the link carries in two time-outs and a base RTT. By then
+    the missing packet has been sent twice more. Packets beyond that, from a sender without a
+    window, are sent again.
     """
     span_ns = 2 * rto_ns + base_rtt_ns
     return min(max(line_rate_bps * span_ns // (8_000_000_000 * wire_bytes), _LEAST_WINDOW), PSN_HALF)
@@ -389,7 +399,7 @@ def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes
 def _bit_of(slot: i64) -> i64:
     """Return the bit of a slot in its word of 32.
 
-    Compiled, a shift of the literal 1 has no more bits than a C int.
+    In compiled code a shift of the literal 1 has only the bits of a C int.
     """
     top: i64 = _SIGN
     return top >> (31 - (slot & 31))
@@ -398,12 +408,12 @@ def _bit_of(slot: i64) -> i64:
 class SelectiveRepeatReceiver(Receiver):
     """Receiver that keeps early packets, up to `window_packets`, and delivers in order.
 
-    A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
+    A packet beyond that is forged, or counts as lost: it is counted, but neither kept nor answered.
 
-    Early packets are answered at once, and so is one that fills a gap: they tell of a loss. Where losses are not found
-    by them they tell nothing, and wait for an ACK as packets in order do, as far as one map can
-    name all that wait. One that asks for an ACK early is answered twice, when it arrives and, for
-    all that waits before it, when it is delivered.
+    Early packets are answered at once, and so is one that fills a gap, because they indicate a
+    loss. If losses are not found by them, they wait for an ACK like packets in order, as long as
+    one map can name all waiting packets. An early packet that requests an ACK is answered twice:
+    when it arrives, and when it is delivered, for all packets that wait before it.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -413,15 +423,17 @@ class SelectiveRepeatReceiver(Receiver):
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
         self._answers_early = config.answers_early
         self._end = 0  # one past the highest packet seen
-        # Early packets by number modulo the length, a power of two: 0 missing, else flags and payload bytes.
+        # Early packets by number modulo the length, a power of two: 0 if missing, else flags and
+        # payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
-        self._early_bits = vec[i64]([0] * 2)  # whether each is there, 32 of them in a number
-        self._first_waiting = NEVER  # of the early packets that no SACK has named
+        self._early_bits = vec[i64]([0] * 2)  # whether each has arrived, 32 packets in a number
+        self._first_waiting = NEVER  # first of the early packets that no SACK has named
         self._last_waiting = _NONE
-        self._answered = 0  # which packet caused the SACK before
-        self._ack_bytes = config.ack_every_bytes  # 0: senders say which packets are answered
-        self._unanswered_bytes = config.ack_every_bytes  # that have come since the last answer; the first has one
+        self._answered = 0  # packet that caused the last SACK
+        self._ack_bytes = config.ack_every_bytes  # 0: senders request ACKs
+        # Bytes since the last answer; initially so many that the first packet is answered.
+        self._unanswered_bytes = config.ack_every_bytes
 
     @property
     def holds_early(self) -> bool:
@@ -513,7 +525,8 @@ class SelectiveRepeatReceiver(Receiver):
         return asked
 
     def answer_waiting(self) -> None:
-        # Where bytes are counted a packet that is named has caused the answer: the first missing one has caused none.
+        # If bytes are counted, a named packet has caused the answer; if it is the first missing
+        # one, no packet has.
         number = self.absolute(self._waiting_psn) if self._ack_bytes == 0 else self.expected
         self._sack(number, self._waiting_marked, self._waiting_frame)
 
@@ -535,7 +548,7 @@ class SelectiveRepeatReceiver(Receiver):
         span: i64 = self._end - map_from
         if span <= 0:
             return 0
-        # What is read beyond the last packet is of an earlier round of the ring, and is cut off.
+        # Bits beyond the last packet belong to an earlier round of the ring, and are cut off.
         words = self._early_bits
         mask: i64 = self._early_mask >> 5
         first: i64 = map_from >> 5

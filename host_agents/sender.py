@@ -1,4 +1,4 @@
-"""The sending half of a queue pair: which packet goes next, and what an ACK, a NAK or a time-out means.
+"""Sending half of a queue pair: the choice of the next packet, and reactions to ACKs, NAKs and time-outs.
 
 Packets are numbered from 0 without bound; the PSN on the wire is the number modulo 2^24.
 """
@@ -20,33 +20,34 @@ from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, STAMP_BYTES
 
-# What the sender keeps of each packet until it is acknowledged, as numbers beside each other in one ring: acknowledged
-# in turn, two packets share a cache line. When it was sent last; its order among all packets of the reaction point, of
-# the last sending (with its entropy below) and, its place, of the first; and its state.
+# Record of each packet until it is acknowledged, as adjacent numbers in one ring. If packets are
+# acknowledged in order, two share a cache line. It has the time of the last sending; its order
+# among all packets of the reaction point (with its entropy in the low bits); its place, which is
+# the order of the first sending; and its state.
 ENTRY: Final = 4
 SENT_NS: Final = 0
 ORDER: Final = 1
 PLACE: Final = 2
 STATE: Final = 3
-ENTROPY_BITS: Final = 16  # the lowest ones of ORDER
+ENTROPY_BITS: Final = 16  # the lowest bits of ORDER
 _ENTROPY_MASK: Final = 0xFFFF
 
-# Of the state: flags, then payload and wire bytes.
+# State: flags, then payload and wire bytes.
 SENT: Final = 1
 AGAIN: Final = 2  # sent more than once
 INFLIGHT: Final = 4
 ACKED: Final = 8
 LOST: Final = 16  # waits to be sent again
 ACK_REQUEST: Final = 32
-FIRST: Final = 64  # of its message
+FIRST: Final = 64  # first packet of its message
 LAST: Final = 128
 ENDS: Final = 192
 PAYLOAD_SHIFT: Final = 8
 PAYLOAD_MASK: Final = 0xFFFF
 WIRE_SHIFT: Final = 24
 
-_FEWEST: Final = 2  # entries
-NO_PROBE: Final = -(1 << 40)  # no packet has this number; a probe may have -1
+_FEWEST: Final = 2  # initial number of entries
+NO_PROBE: Final = -(1 << 40)  # a number that no packet has; a probe may have -1
 
 
 class Sender(Member):
@@ -63,47 +64,48 @@ class Sender(Member):
         self.stats = transport.connection.stats
         self.balanced = load_balancer.balances
         self.load_balancer = load_balancer
-        self.entropy = FIRST_ENTROPY  # of the data packet sent last
+        self.entropy = FIRST_ENTROPY  # of the last data packet
         if not self.balanced:
             self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)
         self.unacked = 0  # every packet before it is acknowledged
         self.fresh = 0  # the first packet never sent
         self.end = 0  # one past the last packet posted
         self.message_end = NEVER  # one past the last packet of the oldest message not acknowledged
-        self.deadline_ns = NEVER  # of the retransmission time-out
+        self.deadline_ns = NEVER  # deadline of the retransmission time-out
         self.rto_ns = config.rto_ns
         self._retry_count = config.retry_count
-        self._retries = 0  # since something was acknowledged
-        self._acked_at_retry = 0  # packets and bytes, the most of all times that it was looked at
-        self._next_retry_ns = 0  # what is sent again within one time-out is one retry
+        self._retries = 0  # retries since the last new acknowledgement
+        self._acked_at_retry = 0  # packets and bytes acknowledged at the last retry, at most
+        self._next_retry_ns = 0  # all retransmissions within one time-out count as one retry
         self._connection = transport.connection
-        # The least payload of data that carries when it was sent.
+        # Least payload of data packets that carry their send time.
         self._stamped_bytes = STAMP_BYTES + frames.inside_bytes if config.stamps else NEVER
         self.ack_every_packets = config.ack_every_packets
         self._answered_early = config.answers_early
-        # Receivers count bytes: whether a packet asks for an ACK is seen when it leaves.
+        # Receivers count bytes, so whether a packet requests an ACK is decided when it leaves.
         self._counted = config.ack_every_bytes > 0
         self.psn_base = transport.first_psn  # PSN of packet 0
-        self.early = 0  # packets acknowledged though one before them is not
-        self.probe_number = NO_PROBE  # whose answer is awaited
+        self.early = 0  # packets acknowledged before an earlier one
+        self.probe_number = NO_PROBE  # number of the probe whose answer is awaited
         self.probe_sent_ns = 0
-        self.probe_order = 0  # packets sent before it
+        self.probe_order = 0  # number of packets sent before it
         self.acked_order = -1  # order of the last packet acknowledged
-        # The message that is being sent: its packets are sending_from <= n < sending_end.
+        # The current message, whose packets are sending_from <= n < sending_end.
         self._sending_from = 0
         self._sending_end = 0
         self._sending_bytes = 0
         self._sending_alone = False
         self._own_headers = self.point.own_headers
         self._alone_bytes = self.point.alone_bytes
-        self.open_end = 0  # one past the last packet that may be sent, as far as messages have to travel alone
-        self._alone: Message | None = None  # sent, or to be sent next: those in `_held` wait until it is acknowledged
+        self.open_end = 0  # one past the last packet that may be sent while messages travel alone
+        # Message that travels alone; those in `_held` wait until it is acknowledged.
+        self._alone: Message | None = None
         self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
-        self._middle = b""  # of full packets in the midst of a message; made for the first message
+        self._middle = b""  # template of full packets in the middle of a message; made for the first message
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
-        self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number; of those sent and not acknowledged
+        self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number, of unacknowledged packets
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
         self.frames = frames
@@ -129,7 +131,10 @@ class Sender(Member):
         self._open()
 
     def truncate(self, message: Message) -> None:
-        """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
+        """End `message`, the last one posted, with the next packet to be sent.
+
+        Nothing happens if all of it is sent already.
+        """
         end = max(self.fresh, message.first_packet) + 1
         if end >= message.end_packet:
             return
@@ -151,7 +156,10 @@ class Sender(Member):
         self.open_end = min(self.open_end, end)
 
     def _open(self) -> None:
-        """Let messages go, up to and with the first that travels alone: a short one with nothing ahead of it."""
+        """Release messages up to and including the first that travels alone.
+
+        That is a short message with nothing ahead of it.
+        """
         while self._alone is None and self._held.size > 0:
             message = self._held.pop()
             self.open_end = message.end_packet
@@ -185,13 +193,14 @@ class Sender(Member):
         return self.unacked + delta
 
     def identify(self, now_ns: int, number: int, first_missing: int, feedback: Feedback) -> None:
-        """Fill in the feedback on packet `number` before it is settled: order, RTT, whether resent, whether late.
+        """Fill in the feedback on packet `number` before it is settled: order, RTT, flags resent and late.
 
         All packets before `first_missing` have arrived.
 
-        Of one that has asked for no ACK there is no RTT unless it arrived out of order where that is answered at once:
-        its answer may have waited. Where that waits, too, and others behind it have arrived, it filled a gap. Where
-        receivers count bytes the packet that is named has caused the answer; none has if it is the first missing one.
+        A packet that requested no ACK has no RTT, because its answer may have waited, unless it
+        arrived out of order and such packets are answered at once. If these also wait, and later
+        packets have arrived, it filled a gap. If receivers count bytes, the named packet has caused
+        the answer, or none if it is the first missing one.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
@@ -215,7 +224,7 @@ class Sender(Member):
             feedback.resent = state & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:
-        """Handle the arrival of all packets up to `number`; return the wire bytes newly acknowledged."""
+        """Handle the arrival of all packets up to `number`; return the newly acknowledged wire bytes."""
         acked_bytes = 0
         if number >= self.fresh:
             return 0
@@ -230,15 +239,21 @@ class Sender(Member):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Handle the arrival of `number` and all before `first_missing`; return the wire bytes newly acknowledged."""
+        """Handle the arrival of `number` and all packets before `first_missing`.
+
+        Returns the newly acknowledged wire bytes.
+        """
         return self.on_ack(now_ns, first_missing - 1)
 
     def send_again(self, place: int) -> None:
-        """Send packets again from this place on, among all of the reaction point."""
+        """Send the packets from this place on again; places count all packets of the reaction point."""
         raise NotImplementedError
 
     def on_nak(self, now_ns: int, number: int) -> int:
-        """Handle a NAK: the receiver wants `number` and has all before it; return the wire bytes newly acknowledged."""
+        """Handle a NAK: the receiver requests `number` and has all packets before it.
+
+        Returns the newly acknowledged wire bytes.
+        """
         raise NotImplementedError
 
     def on_nack(self, number: int, trimmed: Trimmed) -> None:
@@ -260,7 +275,8 @@ class Sender(Member):
     def may_retry(self, now_ns: int) -> bool:
         """Count an unanswered request; return False if the retries are used up and the connection has ended."""
         acked = self.unacked + self.stats.bytes_acked
-        if acked > self._acked_at_retry:  # what was taken back and is acknowledged again is nothing new
+        # Acknowledging packets again after their acknowledgement was taken back is no progress.
+        if acked > self._acked_at_retry:
             self._acked_at_retry = acked
             self._retries = 0
         elif now_ns < self._next_retry_ns:
@@ -318,7 +334,7 @@ class Sender(Member):
         return self._release(number)
 
     def _release(self, number: int) -> int:
-        """Release packet `number`, which is neither in flight nor to be resent; return its wire bytes."""
+        """Release packet `number`, so that it is neither in flight nor to be resent; return its wire bytes."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -337,7 +353,7 @@ class Sender(Member):
         return wire_bytes
 
     def _give_up(self, number: int) -> None:
-        """Queue packet `number` for retransmission: it is no longer in flight, and not acknowledged."""
+        """Queue packet `number` for retransmission: it is no longer in flight, but not acknowledged."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -349,7 +365,7 @@ class Sender(Member):
             self.traffic.waiting_bytes += wire_bytes
 
     def _take_back(self, number: int) -> None:
-        """Take back the acknowledgement of packet `number`, which waits to be sent again."""
+        """Take back the acknowledgement of packet `number`, which will be sent again."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]
@@ -415,7 +431,7 @@ class Sender(Member):
         headers = self._middle if state & ENDS == 0 else self._template_of_end(state)
         if self._own_headers:
             headers = self._make_headers(now_ns, number, headers)
-            state = entries[at + STATE]  # with the length that it has now
+            state = entries[at + STATE]  # with its current length
         wire_bytes: int = state >> WIRE_SHIFT
         stats = self.stats
         traffic = self.traffic
@@ -450,13 +466,13 @@ class Sender(Member):
         return entropy
 
     def _is_last(self, state: i64) -> bool:
-        """Return whether nothing follows the leaving packet for now, or whether it is sent again."""
+        """Return whether the leaving packet is a retransmission, or nothing follows it for now."""
         if state & AGAIN != 0 or self.fresh == self.open_end:
             return True
         return not self.point.may_send(self.limiter.inflight_bytes)
 
     def _make_headers(self, now_ns: int, number: int, usual: bytes) -> bytes:
-        """Return the reaction point's headers; the packet waits with its new length from now on."""
+        """Return the reaction point's headers; from now on the packet waits with its new length."""
         limiter = self.limiter
         if limiter.priority != limiter.data_priority:
             usual = self.frames.in_class(usual, limiter.priority)
@@ -482,7 +498,7 @@ class Sender(Member):
         return headers
 
     def _earlier_message(self, number: int) -> Message:
-        """Return the message of a packet that is sent again, usually one of the oldest."""
+        """Return the message of a retransmitted packet, usually one of the oldest."""
         index = 0
         while self.messages.at(index).end_packet <= number:
             index += 1
@@ -493,7 +509,10 @@ class Sender(Member):
         self._mask = 2 * self._mask + 1
 
     def _grown(self, old: vec[i64], width: int) -> vec[i64]:
-        """Return a ring of `width` numbers a packet, twice as long; call it before `_mask` grows."""
+        """Return a ring of twice the length with `width` numbers per packet.
+
+        It has to be called before `_mask` grows.
+        """
         mask = self._mask
         wider = vec[i64]([0] * (2 * (mask + 1) * width))
         for number in range(self.unacked, self.fresh):

@@ -1,4 +1,4 @@
-"""Parts of the sending halves of a NIC's queue pairs, made when they are first needed."""
+"""Shared parts of the sending halves of a NIC's queue pairs, made on demand."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ class Sending:
         shared: Group | None,
     ) -> None:
         self.path = path
-        self.config = config  # of the NIC, as far as these queue pairs go
+        self.config = config  # of the NIC, adapted to these queue pairs
         self.protocol = protocol
         self.load_balancing = load_balancing
         self.data_priority = data_priority
         self.scope = scope
         self.shared = shared
-        # Whether the sending half is needed only while there is something to send: nobody else speaks through it.
+        # Whether the sending half is needed only while there is something to send, because no
+        # reaction point sends through it for other queue pairs.
         self.retires = shared is None and not protocol.has_packets
         self._host = host
         self._port = port
         self._slack_ns = slack_ns
 
     def group(self) -> Group:
-        """Return the group that a queue pair is to join: the shared one, or a new one."""
+        """Return the group that a queue pair joins: the shared one, or a new one."""
         if self.shared is not None:
             return self.shared
         return Group(self.protocol.reaction_point(self.path), self._host, self._port, False)

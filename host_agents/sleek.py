@@ -1,16 +1,18 @@
-"""SLEEK, Ultra Ethernet's recovery of losses where switches do not trim and packets take several paths.
+"""SLEEK, Ultra Ethernet's loss recovery if switches do not trim and packets take several paths.
 
-Packets that arrive early tell of a loss only when there are many of them. When they are worth more than some windows, a
-recovery begins: what is missing between the first missing packet and the newest one, at most a window of it, is sent
-again, each packet once, whatever the window is. The recovery ends when all that had been sent when it began has
-arrived. The window does not react; only time-outs shrink it.
+Early packets indicate a loss only if there are many. When they amount to more than a number of
+windows, a recovery begins. The missing packets between the first missing one and the newest one, at
+most a window of them, are sent again, each once, regardless of the window. The recovery ends when
+everything that had been sent at its beginning has arrived. The window does not react; only
+time-outs reduce it.
 
-When no acknowledgement comes for some base RTTs, a probe leaves, and then another every few: a packet without payload
-that the receiver has already, so that it is answered at once. It waits in the queues of data. When its answer shows
-hardly any delay, what was sent before it and is missing is lost.
+After some base RTTs without an acknowledgement a probe is sent, and then one every few base RTTs. A
+probe is a packet without payload that the receiver already has, so that it is answered at once. It
+uses the queues of data. If its answer shows hardly any delay, missing packets sent before it are
+lost.
 
-The reference simulator sends again all that is missing, also what has just left; here a packet is taken as lost only if
-it left before the one that is acknowledged.
+The reference simulator resends all missing packets, including those just sent. Here a packet counts
+as lost only if it left before the acknowledged one.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from host_agents.timers import Timer, TimerOwner
 if TYPE_CHECKING:
     from host_agents.selective_repeat import SelectiveRepeatSender
 
-FEWEST_PACKETS: Final = 5  # early ones that begin a recovery
-# In base RTTs: the time without an acknowledgement to the first probe, where nothing waits to be sent and where
-# something does; to each further probe; and the RTT of a probe that has met no congestion.
+FEWEST_PACKETS: Final = 5  # smallest number of early packets that begins a recovery
+# In base RTTs: the time without an acknowledgement until the first probe, if nothing waits to be
+# sent and if something does; the time until each further probe; and the largest RTT of a probe
+# without congestion.
 _QUIET_AT_END: Final = 2
 _QUIET: Final = 3
 _BETWEEN_PROBES: Final = 5
@@ -32,7 +35,7 @@ _CLEAR: Final = 2
 
 
 class Sleek(TimerOwner):
-    """The recovery of one sending half."""
+    """Loss recovery of one sending half."""
 
     def __init__(
         self, sender: SelectiveRepeatSender, windows: float, bdp_bytes: float, packet_bytes: int, base_rtt_ns: int
@@ -44,8 +47,8 @@ class Sleek(TimerOwner):
         self._bdp_bytes = bdp_bytes
         self._packet_bytes = float(packet_bytes)
         self._base_rtt_ns = base_rtt_ns
-        self._until = 0  # the recovery is over when all before this packet has arrived
-        self._resent_to = 0  # all before it that was missing has been sent again in this recovery
+        self._until = 0  # the recovery ends when all packets before this one have arrived
+        self._resent_to = 0  # missing packets before this one have been sent again in this recovery
         self._timer = Timer(sender.limiter.port.timers, self)
 
     def on_ack(self, now_ns: int, order: int) -> None:
@@ -67,7 +70,7 @@ class Sleek(TimerOwner):
             self._timer.cancel()
 
     def on_probe(self, now_ns: int, rtt_ns: int, order: int) -> None:
-        """Handle the answer to a probe, which left when `order` packets had been sent."""
+        """Handle the answer to a probe that was sent after `order` packets."""
         if rtt_ns < _CLEAR * self._base_rtt_ns and self._sender.outstanding():
             self._begin()
             self._send_again(now_ns, order)
@@ -99,7 +102,7 @@ class Sleek(TimerOwner):
             self._sender.limiter.recovering -= 1
 
     def _send_again(self, now_ns: int, order: int) -> None:
-        """Send missing packets again that left before the packet of this order."""
+        """Resend missing packets that left before the packet of this order."""
         sender = self._sender
         packets = max(1, int(self._window_bytes() / self._packet_bytes))
         end = min(self._until, sender.unacked + packets)

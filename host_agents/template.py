@@ -1,6 +1,7 @@
-"""Frames from templates: frames of a queue pair differ in a few bytes, which are patched before a copy is taken.
+"""Frames from templates: frames of a queue pair differ in a few bytes, which are patched before copying.
 
-One writer serves all, so that of a queue pair only its template's bytes are touched (see docs/decisions/).
+All queue pairs share one writer, so that only the template's bytes of a queue pair are accessed
+(see docs/decisions/).
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def data_frame(template: bytes, entropy: int, psn: int, ack_request: bool) -> by
 
 
 def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, body: bytes) -> bytes:
-    """Return the ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
+    """Return the ACK of the frame `data`, with its entropy, ECN mark and INT shim.
+
+    The shim has `hops` records; -1 means no shim.
+    """
     _write_ack(template, psn, aeth, marked, data, hops)
     if body:
         _writer.write(body)
@@ -53,7 +57,8 @@ def sack_frame(
     _write_ack(template, psn, aeth, marked, data, hops)
     both: i64 = first_missing_psn
     both = both << 24 | map_psn
-    # The top bit of each number becomes its sign, so that it is one of its width, interpreted, too.
+    # The top bit of each number becomes its sign, so that it fits its width in the interpreter,
+    # too.
     high = i32(((both >> 16) ^ 0x80000000) - 0x80000000)
     low = i16(((both & 0xFFFF) ^ 0x8000) - 0x8000)
     write_i32_be(_writer, high)
@@ -63,7 +68,7 @@ def sack_frame(
 
 
 def cumulative_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, first_missing_psn: int) -> bytes:
-    """Return the answer to the frame `data` that names the first missing packet alone."""
+    """Return the answer to the frame `data` that has only the first missing packet."""
     _write_ack(template, psn, aeth, marked, data, -1)
     body: i32 = i32(((first_missing_psn << 8) ^ 0x80000000) - 0x80000000)
     write_i32_be(_writer, body)
@@ -109,12 +114,13 @@ class Wrapper:
 
     def __init__(self, packet: Packet) -> None:
         self._opcode = packet.opcode
-        self._starts: dict[bytes, bytes] = {}  # up to the BTH, by the usual headers
+        self._starts: dict[bytes, bytes] = {}  # headers up to the BTH, by the usual headers
 
     def wrap(self, headers: bytes, body: bytes) -> bytes:
-        """Return the usual headers (without INT shim) in the packet's: its opcode, longer by `body`, which follows.
+        """Return the usual headers (without INT shim) converted to those of the packet.
 
-        All bodies have the same length.
+        The opcode is the packet's, and the lengths include `body`, which follows. All bodies have
+        the same length.
         """
         start = self._starts.get(headers)
         if start is None:

@@ -1,7 +1,8 @@
-"""Timers of one NIC: served at their nominal times, in order of time, then of arming.
+"""Timers of one NIC, which expire at their nominal times in order of time, then of arming.
 
-A binary heap that knows where each timer stands, so that a timer moves instead of leaving entries behind: pacing moves
-one for almost every packet. (`heapq` costs six times as much in compiled code; see docs/decisions/.)
+They are in a binary heap that knows the place of each timer. So a timer is moved without leaving an
+old entry, and pacing moves one for almost every packet. (`heapq` costs six times as much in
+compiled code; see docs/decisions/.)
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-NEVER: Final = 1 << 61  # the fabric's, too; 2^62 would not fit into a tagged integer of compiled code
+NEVER: Final = 1 << 61  # also the fabric's value; 2^62 would not fit into a tagged integer of compiled code
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerOwner:
-    """Whoever arms timers and is called when they expire."""
+    """Owner of timers, which is called when they expire."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Handle the timer; `now_ns` is its nominal time, independent of the driver's call."""
 
 
 class Timer:
-    """Timer; arming it again moves it.
+    """Timer that is moved if it is armed again.
 
-    `kind` is its owner's own.
+    `kind` has a meaning for its owner only.
     """
 
     def __init__(self, queue: TimerQueue, owner: TimerOwner, kind: int = 0) -> None:
@@ -32,8 +33,8 @@ class Timer:
         self.owner = owner
         self.kind = kind
         self.deadline_ns = NEVER
-        self.turn = 0  # among timers with the same deadline
-        self.place = -1  # in the heap
+        self.turn = 0  # order among timers with the same deadline
+        self.place = -1  # index in the heap
 
     def arm(self, at_ns: int) -> None:
         self.queue.arm(self, at_ns)
@@ -45,7 +46,7 @@ class Timer:
         return self.place >= 0
 
     def dismiss(self) -> None:
-        """Cancel it for good, and let go of its owner, which nothing else may hold any more."""
+        """Cancel the timer finally, and release its owner, which may then be deleted."""
         self.cancel()
         self.owner = _nobody
 
@@ -55,7 +56,7 @@ _nobody: Final = TimerOwner()
 
 class TimerQueue:
     def __init__(self) -> None:
-        self.first_ns = NEVER  # when the next timer is due; NEVER if none is armed
+        self.first_ns = NEVER  # time of the next timer; NEVER if none is armed
         self._heap: list[Timer] = []
         self._turn = 0
 
@@ -89,12 +90,12 @@ class TimerQueue:
         self.first_ns = heap[0].deadline_ns if heap else NEVER
 
     def serve(self, now_ns: int) -> None:
-        """Expire every timer due at or before `now_ns`, those included that the expired ones arm."""
+        """Expire every timer due at or before `now_ns`, including those that expiring timers arm."""
         while self.first_ns <= now_ns:
             self.serve_first()
 
     def serve_first(self) -> None:
-        """Expire the timer that is due first. There must be one."""
+        """Expire the timer that is due first; there has to be one."""
         timer = self._heap[0]
         at_ns = timer.deadline_ns
         self.cancel(timer)

@@ -10,7 +10,7 @@ from host_agents.port import Port
 
 
 class Transport:
-    """Parts of one queue pair that both halves need; a half keeps those that it needs."""
+    """Parts of one queue pair that both halves need; each half keeps those that it needs."""
 
     def __init__(
         self,

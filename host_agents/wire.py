@@ -1,10 +1,11 @@
 """Frames: RoCEv2 over Ethernet and IPv4, and 802.1Qbb pause frames. `docs/wire-formats.md` has every byte.
 
-The offsets and sizes here are literals, which mypyc inlines; those of `headers` are their declaration, and a test keeps
-both the same.
+The offsets and sizes here are literals, which mypyc inlines. `headers` declares the same values,
+and a test compares them.
 
-A frame is header bytes; its wire length is IPv4's total length plus 14, and what is missing (payload, ICRC) is zeros.
-`materialize` makes the whole frame for a real wire. Sources: IBTA volume 1, annexes A16 and A17; IEEE 802.1Qbb.
+A frame consists of header bytes. Its wire length is IPv4's total length plus 14, and missing bytes
+(payload, ICRC) are zeros. `materialize` makes the whole frame for a real wire. Sources: IBTA volume
+1, annexes A16 and A17; IEEE 802.1Qbb.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ SHIM_BYTES: Final = 2
 INT_RECORD_BYTES: Final = 8
 SACK_BYTES: Final = 14
 CUMULATIVE_BYTES: Final = 4
-SHORT_BYTES: Final = 2  # the payload's length in UDP's shortest data packets
-COUNTER_BYTES: Final = 8  # the body of a control packet that carries one number
-# From the IPv4 header to the ICRC, without payload: what a data packet without shim costs beyond Ethernet.
+SHORT_BYTES: Final = 2  # length field of UDP's shortest data packets
+COUNTER_BYTES: Final = 8  # body of a control packet with one number
+# Bytes from the IPv4 header to the ICRC without payload: the overhead of a data packet without shim
+# beyond Ethernet.
 OVERHEAD_BYTES: Final = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
 
 # Offsets in a frame.
@@ -67,8 +69,8 @@ SEND_LAST: Final = 0x02
 SEND_ONLY: Final = 0x04
 ACKNOWLEDGE: Final = 0x11
 CNP: Final = 0x81
-WITH_INT: Final = 0xC0  # added to a reliable-connection opcode: an INT shim follows the BTH
-FIRST_CONTROL: Final = 0xE0  # control packets of our own, to 0xFF
+WITH_INT: Final = 0xC0  # added to a reliable-connection opcode if an INT shim follows the BTH
+FIRST_CONTROL: Final = 0xE0  # control packets of p4cc, up to 0xFF
 SACK: Final = 0xE0
 SACK_WITH_INT: Final = 0xE1
 TRIMMED: Final = 0xE2
@@ -78,7 +80,7 @@ CUMULATIVE: Final = 0xFF
 # AETH syndromes: an ACK without end-to-end credits, and a NAK for a PSN out of sequence.
 SYNDROME_ACK: Final = 0x1F
 SYNDROME_NAK_SEQUENCE: Final = 0x60
-# SACK: a cumulative PSN, then the PSN at which a map begins, with one bit a packet.
+# SACK: a cumulative PSN, then the PSN at which a map begins, with one bit per packet.
 SACK_BITS: Final = 64
 
 
@@ -146,7 +148,8 @@ def header(
 ) -> bytes:
     """Return the first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
 
-    `after_bth_bytes` is what follows the BTH on the wire (shim, AETH, payload, padding), without the ICRC.
+    `after_bth_bytes` is the number of bytes after the BTH on the wire (shim, AETH, payload,
+    padding), without the ICRC.
     """
     udp_bytes = UDP_BYTES + BTH_BYTES + after_bth_bytes + ICRC_BYTES
     version_tos = 0x45 << 8 | dscp << 2 | ecn
@@ -156,7 +159,7 @@ def header(
     total = version_tos + total_bytes + dont_fragment + ttl_protocol
     total += (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
     checksum = complement(total)
-    # Every queue pair has several of these: numbers are put together, not bytes.
+    # Every queue pair has several of these, so numbers are combined instead of bytes.
     return (
         mac_of(destination) + mac_of(source) + b"\x08\x00"
         + (version_tos << 48 | total_bytes << 32 | dont_fragment).to_bytes(8, "big")
@@ -202,8 +205,9 @@ def psn(frame: bytes) -> int:
 def icrc(frame: bytes) -> bytes:
     """Return the ICRC of a whole RoCEv2 frame, as the four bytes that end it (annex A17.3.3).
 
-    CRC-32 over eight bytes of ones, then the packet from the IPv4 header to before the ICRC, with the fields that
-    switches may change (type of service, TTL, checksums, the byte with FECN and BECN) taken as ones.
+    CRC-32 over eight bytes of ones, then the packet from the IPv4 header to before the ICRC, with
+    the fields that switches may change (type of service, TTL, checksums, the byte with FECN and
+    BECN) set to ones.
     """
     masked = bytearray(frame[IP:-ICRC_BYTES])
     for offset in (TOS, TTL, 24, 25, 40, 41, BECN):
@@ -211,14 +215,14 @@ def icrc(frame: bytes) -> bytes:
     return zlib.crc32(b"\xff" * 8 + bytes(masked)).to_bytes(4, "little")
 
 
-# What a payload begins with where latencies are measured: when the packet was sent, in ns.
+# Beginning of a payload if latencies are measured: the send time in ns.
 STAMP_BYTES: Final = 8
 
 
 def stamp_ns(frame: bytes, payload_bytes: int) -> int:
-    """Return the send time that the payload of a data packet begins with; -1: the payload is too short.
+    """Return the send time at the beginning of a data packet's payload; -1 if the payload is too short.
 
-    `payload_bytes` is what lies between headers and padding.
+    `payload_bytes` is the number of bytes between headers and padding.
     """
     begin = wire_bytes(frame) - ICRC_BYTES - (frame[PAD] >> 4 & 3) - payload_bytes
     if payload_bytes < STAMP_BYTES or begin < AFTER_BTH or len(frame) < begin + STAMP_BYTES:

@@ -5,9 +5,10 @@
     results = p4cc.run("incast", cc=["hpcc", "./aimd.py:aimd"])
     results.table()                     # a DataFrame, one row a run
 
-What this package and its modules name in `__all__` is public and stays as it is; everything else of the distribution
-(`harness`, `host_agents`, `p4switch`, `topologies`) is internal and may change. Extensions import what they stand on
-from `p4cc.cc`, `p4cc.lb`, `p4cc.workloads`, `p4cc.topologies` and `p4cc.programs`. See docs/python-api.md.
+The names in `__all__` of this package and its modules are public and stable. Everything else in the
+distribution (`harness`, `host_agents`, `p4switch`, `topologies`) is internal and may change.
+Extensions import their base classes from `p4cc.cc`, `p4cc.lb`, `p4cc.workloads`, `p4cc.topologies`
+and `p4cc.programs`. See docs/python-api.md.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ __all__ = [
     "topology",
 ]
 
-# Each is imported when it is asked for: a packet test waits for no hosts to be compiled.
+# Each name is imported on its first use, so that a packet test does not wait for the compilation of
+# hosts.
 _PLACES = {
     "p4cc.network": ("Network", "Transfer"),
     "p4cc.results": ("CheckError", "Result", "Results"),

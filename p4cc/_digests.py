@@ -1,4 +1,4 @@
-"""Digests of a switch that is reached over P4Runtime alone."""
+"""Digests of a switch that is only reached over P4Runtime."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 
-_FIRST_S = 5.0  # until the first digest comes, or none does
-_QUIET_S = 0.2  # after the last one
+_FIRST_S = 5.0  # time to wait for the first digest
+_QUIET_S = 0.2  # time to wait after the last one
 
 
 def subscribe(client: GrpcClient, p4info: Message) -> None:
-    """Subscribe to all digests, each sent at once."""
+    """Subscribe to all digests; each is sent at once."""
     for digest in p4info.digests:
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.INSERT)
         entry = update.entity.digest_entry
@@ -22,7 +22,7 @@ def subscribe(client: GrpcClient, p4info: Message) -> None:
 
 
 def taken(client: GrpcClient, p4info: Message) -> Iterator[tuple[str, dict[str, int]]]:
-    """Name and fields of the digests that come until it is quiet; each is acknowledged."""
+    """Return name and fields of the arriving digests until there are no more; each is acknowledged."""
     known = {digest.preamble.id: digest for digest in p4info.digests}
     patience = _FIRST_S
     while (message := client.receive(patience)) is not None:

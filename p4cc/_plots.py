@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from p4cc.results import Result, Results
 
 _TIME = "time_ns"
-_PLACES = {"queues": ("switch", "port"), "rates": ("qp",)}  # what a row is of, beside its time
-_MOST_NAMED = 20  # lines; more make no legend
+_PLACES = {"queues": ("switch", "port"), "rates": ("qp",)}  # columns that identify a row besides its time
+_MOST_NAMED = 20  # largest number of lines with a legend
 
 
 class Plots:
-    """Plots of all runs of one scenario. Each method takes axes to draw into, or makes some, and returns them.
+    """Plots of all runs of one scenario. Each method draws into the given axes, or into new ones, and returns them.
 
     Raises
     ------
@@ -45,14 +45,14 @@ class Plots:
         return self._drawn(WorstQueue(), ax)
 
     def timeseries(self, table: str, column: str, ax: Axes | None = None, **where: object) -> Axes:
-        """Draw a column of a table over time in µs: a line for each run and each place that the table has rows of.
+        """Draw a column of a table over time in µs, with a line for each run and each place in the table.
 
         Parameters
         ----------
         table
             "queues" (places are a switch and its port), "rates" (places are queue pairs), or a probe's name.
         column
-            What to draw, in the column's own unit.
+            Column to draw, in its own unit.
         ax
             Axes to draw into.
         **where
@@ -61,7 +61,7 @@ class Plots:
         Raises
         ------
         UserError
-            For a table or a column that a run does not have, and where no row has these values.
+            For a table or a column that a run does not have, and if no row has these values.
         """
         axes = ax or _new_axes()
         lines = [line for run in self._results for line in _series(run, table, column, where)]
@@ -94,7 +94,7 @@ class Plots:
 
 
 def _series(run: Result, table: str, column: str, where: Mapping[str, object]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Return a label and rows in order of time for each place of a run's table."""
+    """Return a label, and rows in order of time, for each place of a run's table."""
     rows = run.table(table)
     probes = {probe.name: tuple(probe.places) for probe in run._kept.probes}
     places = list({**_PLACES, **probes}.get(table, ()))
@@ -112,7 +112,7 @@ def _series(run: Result, table: str, column: str, where: Mapping[str, object]) -
 
 
 def _new_axes() -> Axes:
-    """Return axes of a new figure of pyplot's, which notebooks show."""
-    from matplotlib import pyplot  # it picks a backend when it is imported
+    """Return axes of a new figure of pyplot, which notebooks show."""
+    from matplotlib import pyplot  # it chooses a backend when it is imported
 
     return pyplot.subplots()[1]

@@ -1,4 +1,4 @@
-"""A switch in a process of its own, on wires of this machine: packets through veth pairs, all else over P4Runtime."""
+"""Switch in a process of its own on this machine: packets over veth pairs, everything else over P4Runtime."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from p4switch.tcp_ports import free_port
 from p4switch.trace import Event, from_json_line
 from p4switch.trace.events import Transmitted
 
-_START_S = 60.0  # on a busy machine
-_FIRST_S = 5.0  # until the first packet leaves, or none does
-_QUIET_S = 0.2  # after the last one
+_START_S = 60.0  # time to start on a busy machine
+_FIRST_S = 5.0  # time to wait for the first packet that leaves
+_QUIET_S = 0.2  # time to wait after the last one
 _SOL_PACKET, _AUXDATA, _IGNORE_OUTGOING = 263, 8, 23
-_TAG = struct.Struct("=I12xHH")  # of tpacket_auxdata: status, tag and its EtherType
+_TAG = struct.Struct("=I12xHH")  # fields of tpacket_auxdata: status, tag and its EtherType
 _VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
 _TURN_S = 0.005
-_TOLD_S = 10.0  # after a packet that left, until its trace is written
-_SILENT_S = 2.0  # after one of which nothing left: the switch writes once a second, and has had `_FIRST_S` to get it
-_MTU_BYTES = 9216  # jumbo frames too
+_TOLD_S = 10.0  # time after a packet leaves until its trace is written
+_SILENT_S = 2.0  # the same if no packet left: the switch writes once a second, and `_FIRST_S` has passed already
+_MTU_BYTES = 9216  # also for jumbo frames
 
 _TRACE = "trace.jsonl"
 
-_made = itertools.count()  # switches of this process: each has interfaces of its own
+_made = itertools.count()  # numbers of this process's switches, for unique names of interfaces
 
 
 class MissingError(UserError):
-    """A missing dependency of such a switch."""
+    """Dependency of such a switch that is missing."""
 
     missing = True
 
 
 class SwitchOnWires:
-    """`kind` is "process" (`p4cc switch`) or "bmv2" (simple_switch_grpc); it has no program yet."""
+    """Switch of a `kind`, without a program: "process" (`p4cc switch`) or "bmv2" (simple_switch_grpc)."""
 
     def __init__(self, kind: str, device_id: int, ports: Sequence[int]) -> None:
         if os.geteuid() or shutil.which("ip") is None:
@@ -57,7 +57,7 @@ class SwitchOnWires:
         self._sockets: dict[int, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-")))
-            own = f"p{os.getpid():06x}{next(_made) & 0xFFF:03x}"  # 15 characters at most, with the port and an "h"
+            own = f"p{os.getpid():06x}{next(_made) & 0xFFF:03x}"  # up to 15 characters, with the port and an "h"
             names = {port: f"{own}{port}" for port in ports}
             for port, name in names.items():
                 self._wire(stack, port, name)
@@ -69,7 +69,7 @@ class SwitchOnWires:
             )
             self.client = self._connect(stack, process, address, device_id)
             self._trace = stack.enter_context((folder / _TRACE).open()) if kind == "process" else None
-            self._begun = ""  # a line of it that is not whole yet
+            self._begun = ""  # incomplete last line of the trace
             self._stack = stack.pop_all()
 
     def _wire(self, stack: contextlib.ExitStack, port: int, name: str) -> None:
@@ -122,7 +122,7 @@ class SwitchOnWires:
         for waiting in self._sockets.values():
             while select.select([waiting], [], [], 0)[0]:
                 waiting.recv(1 << 16)
-        if self._trace is not None:  # of packets before, of which more was written than was waited for
+        if self._trace is not None:  # discards the rest of earlier packets' traces
             self._begun = (self._begun + self._trace.read()).rpartition("\n")[2]
         try:
             self._sockets[port].send(frame)
@@ -136,9 +136,10 @@ class SwitchOnWires:
         return sorted(found, key=lambda output: output[0])
 
     def told(self, frames: int) -> list[Event]:
-        """Return the events of the packet of the last `send`, which made `frames` frames leave; none for BMv2.
+        """Return the events of the packet of the last `send`, which made `frames` frames leave.
 
-        The switch writes it in its own time. Of a packet that it never saw, such as a PFC frame, it writes nothing.
+        There are none for BMv2. The switch writes events asynchronously. It writes none for a
+        packet that its program never got, such as a PFC frame.
         """
         events: list[Event] = []
         line = self._begun

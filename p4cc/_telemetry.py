@@ -1,4 +1,4 @@
-"""The reports of a path's links in a packet's INT records; docs/wire-formats.md specifies the bits."""
+"""Reports of a path's links in a packet's INT records; docs/wire-formats.md specifies the bits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _TIMES_NS = 1 << 24
 class LinkReport(NamedTuple):
     """Report of one link of the path, made when the acknowledged packet left its queue.
 
-    `rate_bps` is the link's rate; 0: not known. `timestamp_ns` counts modulo 2^24, `tx_bytes`, all that the port has
-    transmitted before, in steps of 128 modulo 2^27. `queue_bytes` is what the packet left behind in its queue.
+    `rate_bps` is the link's rate, or 0 if it is unknown. `timestamp_ns` counts modulo 2^24.
+    `tx_bytes` is the total that the port had transmitted before, in steps of 128 and modulo 2^27.
+    `queue_bytes` is the queue behind the packet.
     """
 
     rate_bps: float
@@ -31,8 +32,8 @@ class LinkReport(NamedTuple):
 class LinkSample(NamedTuple):
     """Difference of two reports of one link.
 
-    `throughput_bps` is the mean over the `elapsed_ns` between them; NaN where no time has passed. `queue_bytes` is that
-    of the later report.
+    `throughput_bps` is the mean over the `elapsed_ns` between them, or NaN if no time has passed.
+    `queue_bytes` is that of the later report.
     """
 
     rate_bps: float
@@ -47,14 +48,15 @@ def link_reports(feedback: Feedback, path: Path) -> list[LinkReport]:
     Parameters
     ----------
     feedback
-        What `on_ack` gets. The protocol has registered with `telemetry=True`, and its program appends INT records.
+        Argument of `on_ack`. The protocol has to be registered with `telemetry=True`, and its
+        program has to append INT records.
     path
-        The reaction point's: it knows how many bytes a cell of the switches has.
+        Path of the reaction point, which has the size of a switch's cell.
 
     Returns
     -------
     list of LinkReport
-        One for each switch, the sender's first; empty where the ACK has no telemetry.
+        One for each switch, beginning with the sender's; empty if the ACK has no telemetry.
     """
     first = feedback.int_offset
     ends = range(first + INT_RECORD_BYTES, first + INT_RECORD_BYTES * (feedback.int_hops + 1), INT_RECORD_BYTES)
@@ -71,17 +73,19 @@ def link_reports(feedback: Feedback, path: Path) -> list[LinkReport]:
 
 
 class LinkHistory:
-    """Compares what links report with what they reported before, each path by itself (HPCC, algorithm 1)."""
+    """Comparison of links' reports with their previous ones, separately for each path (HPCC, algorithm 1)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._before: dict[tuple[int, int], tuple[int, list[LinkReport]]] = {}  # and until when it can be compared
+        # Reports, and the time until which they can be compared.
+        self._before: dict[tuple[int, int], tuple[int, list[LinkReport]]] = {}
 
     def samples(self, feedback: Feedback) -> list[LinkSample]:
-        """Return the work of the links on the ACK's path since the last ACK that took it.
+        """Return the samples of the links on the ACK's path since the last ACK of that path.
 
-        Empty where there is nothing to compare with: the path is new, the ACK has no telemetry, its packet was
-        overtaken by the last one, or so much time has passed that a counter may have wrapped.
+        The list is empty if there is nothing to compare with: the path is new, the ACK has no
+        telemetry, its packet was overtaken by the last one, or so much time has passed that a
+        counter may have wrapped.
         """
         now = link_reports(feedback, self._path)
         if not now:
@@ -91,7 +95,7 @@ class LinkHistory:
         elapsed_ns = [(a.timestamp_ns - b.timestamp_ns) % _TIMES_NS for a, b in zip(now, before, strict=True)]
         comparable = feedback.now_ns < until_ns
         if comparable and max(elapsed_ns) >= _TIMES_NS // 2:
-            return []  # sent before the last one that counted
+            return []  # an ACK that was overtaken by a later one
         fastest_bps = max(link.rate_bps or self._path.line_rate_bps for link in now)
         wraps_ns = min(_TIMES_NS, _TX_UNITS * _TX_UNIT_BYTES * 8e9 / fastest_bps)
         self._before[key] = feedback.now_ns + int(wraps_ns / 2), now

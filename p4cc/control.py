@@ -1,4 +1,4 @@
-"""The state of a P4 program that runs, through P4Runtime: on a switch in this process or in another."""
+"""State of a running P4 program through P4Runtime: on a switch in this process or in another."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from p4switch.sources import SOURCE_DIRECTORY
 
 __all__ = ["Control"]
 
-Named = str | PathLike[str] | Compiled  # a P4 file, a program of p4cc's by name, or one that is compiled
+Named = str | PathLike[str] | Compiled  # a P4 file, the name of one of p4cc's programs, or a compiled program
 
 
 def compiled(named: Named) -> Compiled:
     """Return the compiled program of a name, a file or a compilation result.
 
-    Raises UserError, for errors in the program with all of them.
+    Raises UserError with all errors of the program.
     """
     if isinstance(named, Compiled):
         return named
@@ -52,7 +52,7 @@ class Control:
         Raises
         ------
         UserError
-            For entries that do not fit the program, and existing ones.
+            For entries that do not fit the program, and for existing ones.
         """
         controller.write(self._client, self._known, entries)
 

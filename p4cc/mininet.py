@@ -1,4 +1,4 @@
-"""P4 switches and hosts for a Mininet script. They need root, and the distribution's package `mininet`.
+"""P4 switches and hosts for a Mininet script, which need root and the distribution's package `mininet`.
 
     from functools import partial
     from p4cc.mininet import Mininet, P4Host, P4Switch
@@ -54,7 +54,7 @@ Entries = Iterable[Entry] | Callable[[str], Iterable[Entry]]
 
 
 class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
-    """A host with the kernel's own network stack, whose frames have whole checksums; it speaks no IPv6."""
+    """Host with the kernel's own network stack, which computes checksums in software and has no IPv6."""
 
     def __init__(self, name: str, **params: Any) -> None:
         with shells.made_whole(self):
@@ -70,9 +70,9 @@ class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
         return result
 
     def _compute_checksums(self) -> None:
-        """Compute checksums in software, as no network card behind a veth pair does.
+        """Compute checksums in software, since there is no network card behind a veth pair.
 
-        Runs in a thread, because it enters the host's network namespace.
+        This runs in a thread, because it enters the host's network namespace.
         """
         isolation.enter_network(f"/proc/{self.pid}/ns/net")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
@@ -83,11 +83,12 @@ class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
 
 
 class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
-    """A switch process that runs a P4 program; port numbers are those of Mininet's links.
+    """Switch process that runs a P4 program; port numbers are those of Mininet's links.
 
-    `entries` are written when it starts: entries of `p4cc.programs`, or what a function of the switch's name returns.
-    `traffic` has the tables of `p4cc switch --traffic`: rates, delays and limits of queues. `p4` is the running
-    program. Raises UserError for a program or entries that do not fit, and when the process does not start.
+    `entries` are written when it starts. They are entries of `p4cc.programs`, or a function that
+    returns them for the switch's name. `traffic` has the tables of `p4cc switch --traffic`: rates,
+    delays and limits of queues. `p4` is the running program. Raises UserError for a program or
+    entries that do not fit, and when the process does not start.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ def transfer(
     cc_parameters, lb_parameters
         Their parameters.
     line_rate_bps
-        Most that each host sends.
+        Rate limit of each host.
     base_rtt_ns
         Base RTT that the protocol assumes for the network.
     timeout_s
@@ -223,9 +224,9 @@ def transfer(
     Raises
     ------
     UserError
-        For what does not fit, before anything starts.
+        For contradictory arguments, before anything starts.
     CheckError
-        If not all is done after `timeout_s`.
+        If not all transfers are done after `timeout_s`.
     """
     places = {host.name: Place(host.IP(), host.defaultIntf().name, host.pid) for host in net.hosts}
     return carry_out(

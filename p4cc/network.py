@@ -1,4 +1,4 @@
-"""A topology as a Mininet network of P4 switches and Linux hosts, for a script of one's own. It needs root."""
+"""Topology as a Mininet network of P4 switches and Linux hosts, for the user's own script; it needs root."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandError", "Network", "Transfer"]
 
-_MOST_SHAPED_BPS = 1_000_000_000  # what software switches carry
-_BURSTS_A_SECOND = 1000  # of a token bucket
+_MOST_SHAPED_BPS = 1_000_000_000  # largest rate that software switches can carry
+_BURSTS_A_SECOND = 1000  # bursts per second of a token bucket
 _LEAST_BURST_BYTES = 3_100  # two full frames
-_QUEUE_BYTES = 1_500_000  # that wait for tokens, as many as a switch's queue holds
+_QUEUE_BYTES = 1_500_000  # limit of the queue before a token bucket, like that of a switch
 _TC_S = 20.0
-_MOST_TOLD = 1000  # characters of what a command has written
+_MOST_TOLD = 1000  # characters of a command's output in a message
 
 
 class CommandError(subprocess.CalledProcessError):
-    """A command on a host has failed; the text of the error has what it wrote on stderr."""
+    """A command on a host has failed; the error's text contains its output on stderr."""
 
     @property
     def told(self) -> str:
-        """The end of what it wrote on stderr."""
+        """End of its output on stderr."""
         return (self.stderr or "").strip()[-_MOST_TOLD:]
 
     def __str__(self) -> str:
@@ -54,15 +54,16 @@ class CommandError(subprocess.CalledProcessError):
 
 
 class Network:
-    """A network that is up, programmed, for as long as a `with` block lasts.
+    """Programmed network that exists for the duration of a `with` block.
 
-    Hosts have their addresses, and know those of all others, so that whatever speaks IPv4 runs on them; switches run
-    `program`, a name or a P4 file. Its `parameters` say what its entries are, as in a scenario; instead of them,
-    `entries` is a function of what is to be known of a switch, and returns its entries. Links of up to 1 Gb/s have
-    their rate, in both directions; faster ones are as fast as the machine is, which a warning says. Nothing adds a
-    link's delay: what a network does in time is for `p4cc.run`.
+    Hosts have their addresses, and know those of all others, so that IPv4 programs run on them.
+    Switches run `program`, a name or a P4 file. Its `parameters` determine its entries, as in a
+    scenario. Alternatively `entries` is a function that returns the entries for the view of a
+    switch. Links of up to 1 Gb/s have their rate, in both directions. Faster links are as fast as
+    the machine, with a warning. Link delays are not modelled; use `p4cc.run` for timing.
 
-    Raises UserError where Mininet cannot be used, or what does not fit, before anything is started.
+    Raises UserError before anything is started, if Mininet cannot be used or arguments are
+    contradictory.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Network:
         from p4cc.mininet import Mininet, P4Host, P4Switch
 
         stack.enter_context(private_network())
-        Mininet.inited = True  # or it would change limits of the whole system
+        Mininet.inited = True  # otherwise it would change limits of the whole system
         self._net = Mininet(topo=None, host=P4Host, switch=P4Switch, controller=None, build=False, autoStaticArp=True)
         stack.callback(self._net.stop)
         for host in self.topology.hosts:
@@ -237,7 +238,7 @@ class Network:
         Returns
         -------
         str
-            What the command wrote on stdout.
+            Output of the command on stdout.
 
         Raises
         ------
@@ -279,7 +280,7 @@ class Network:
         Returns
         -------
         pd.DataFrame
-            One row a message, in order.
+            One row per message, in order.
 
         Raises
         ------
@@ -305,6 +306,6 @@ class Network:
         return self._net[name]
 
     def _up(self) -> None:
-        """Raise UserError if the network is not up."""
+        """Raise UserError if the network is not running."""
         if self._net is None:
             raise UserError("the network is not up: it is within its `with` block")

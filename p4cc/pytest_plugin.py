@@ -1,4 +1,4 @@
-"""Packet tests with pytest: the fixture `p4_switch`, which switch it is, and what the tests reach of P4 programs.
+"""Packet tests with pytest: the fixture `p4_switch`, the choice of the switch, and coverage of P4 programs.
 
     def test_it_forwards(p4_switch):
         switch = p4_switch("my.p4")
@@ -90,7 +90,7 @@ def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]
 
 
 class _Collector:
-    """Adds up what all tests reach, over the processes of pytest-xdist."""
+    """Collector of the coverage of all tests, over the processes of pytest-xdist."""
 
     def __init__(self, config: pytest.Config) -> None:
         from p4switch.coverage import Coverage, collector

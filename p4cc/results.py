@@ -1,4 +1,4 @@
-"""Results of runs: tables as pandas DataFrames, figures as matplotlib's."""
+"""Results of runs: tables as pandas DataFrames, figures as matplotlib figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from p4switch.errors import UserError, suggest
 
 __all__ = ["CheckError", "Result", "Results"]
 
-_ROWS_SHOWN = 10  # of a run's flows, in a notebook
+_ROWS_SHOWN = 10  # rows of a run's flows in a notebook
 _FIGURES = ("ended", "end_ns", "flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent")
 
 
@@ -40,8 +40,9 @@ class Result:
 
     def __init__(self, kept: stored.Result, values: Mapping[str, Any] | None = None) -> None:
         self._kept = kept
-        self.values = dict(values or {})  # of a sweep's axes, by key
-        self._temporary: TemporaryDirectory[str] | None = None  # with the run's files; removed with the last user
+        self.values = dict(values or {})  # values of a sweep's axes, by key
+        # Folder with the run's files, removed with the last object that refers to it.
+        self._temporary: TemporaryDirectory[str] | None = None
 
     @property
     def folder(self) -> Path:
@@ -60,7 +61,7 @@ class Result:
 
     @property
     def scenario(self) -> str:
-        """The resolved scenario, as TOML: `run` of it gives the same tables."""
+        """Resolved scenario as TOML; running it gives the same tables."""
         return self._kept.scenario_text
 
     @property
@@ -90,12 +91,12 @@ class Result:
 
     @property
     def rates(self) -> pd.DataFrame:
-        """Throughput, and the limits of its reaction point, of each queue pair over time."""
+        """Throughput of each queue pair over time, and the limits of its reaction point."""
         return self._kept.rates
 
     @property
     def tables(self) -> frozenset[str]:
-        """The names of all tables: these three, and those of the scenario's probes."""
+        """Names of all tables: these three, and those of the scenario's probes."""
         return self._kept.tables
 
     def table(self, name: str) -> pd.DataFrame:
@@ -120,7 +121,7 @@ class Result:
 
     @property
     def failed(self) -> list[str]:
-        """The checks that did not hold, one line each."""
+        """Checks that did not hold, one line each."""
         return [f"{check['name']}: {check['detail']}" for check in self.summary["checks"] if not check["holds"]]
 
     @property
@@ -129,7 +130,7 @@ class Result:
         return unfinished(self.summary)
 
     def _repr_html_(self) -> str:
-        """Return the run's name and findings, and the first rows of its flows: how a notebook shows it."""
+        """Return the run's name and findings, and the first rows of its flows, for a notebook."""
         with damage_named([self._kept]):
             found = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
         return f"<p>{escape(self.name)}</p><ul>{found}</ul>{self.flows.to_html(max_rows=_ROWS_SHOWN)}"
@@ -141,10 +142,9 @@ class Result:
 class Results(Sequence[Result]):
     """Runs that were made together, in the order of the scenario: by protocol, load balancer and seed.
 
-    They are in `folder`. Unless it was named, it is removed when neither these results, nor a selection or a run of
-    them, are in use any more.
-    `results[0]` is a run, `results[:2]` and `results["hpcc"]`, those of a protocol, are Results, too. A notebook shows
-    them as a table.
+    Their files are in `folder`. Unless the user named it, it is removed when these results and all
+    selections and runs of them are no longer in use. `results[0]` is a run. `results[:2]` and
+    `results["hpcc"]`, the runs of a protocol, are Results. A notebook shows them as a table.
     """
 
     def __init__(self, runs: Sequence[Result], folder: Path, temporary: TemporaryDirectory[str] | None = None) -> None:
@@ -152,7 +152,7 @@ class Results(Sequence[Result]):
         self._temporary = temporary  # removed with the last object that refers to it
         for run in self._runs:
             run._temporary = temporary
-        self._selected = False  # from others, which are in the same folder
+        self._selected = False  # from others in the same folder
         self.folder = folder
 
     def __len__(self) -> int:
@@ -182,7 +182,7 @@ class Results(Sequence[Result]):
         Raises
         ------
         UserError
-            For a name that runs do not have, and where no run has these values.
+            For a name that runs do not have, and if no run has these values.
         """
         known = list(dict.fromkeys(name for run in self._runs for name in _told_apart_by(run)))
         for name in wanted:
@@ -248,22 +248,22 @@ class Results(Sequence[Result]):
 
     @property
     def flows(self) -> pd.DataFrame:
-        """Table `flows` of all runs, as `table("flows")`."""
+        """Table `flows` of all runs, like `table("flows")`."""
         return self._together("flows")
 
     @property
     def queues(self) -> pd.DataFrame:
-        """Table `queues` of all runs, as `table("queues")`."""
+        """Table `queues` of all runs, like `table("queues")`."""
         return self._together("queues")
 
     @property
     def rates(self) -> pd.DataFrame:
-        """Table `rates` of all runs, as `table("rates")`."""
+        """Table `rates` of all runs, like `table("rates")`."""
         return self._together("rates")
 
     @property
     def failed(self) -> list[str]:
-        """The checks that did not hold, one line each."""
+        """Checks that did not hold, one line each."""
         return [f"{run.name}: {line}" for run in self._runs for line in run.failed]
 
     def findings(self) -> list[str]:
@@ -320,7 +320,7 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """Copy all files, or those of a selection's runs, to a folder, which is complete or absent in the end.
+        """Copy all files, or those of a selection's runs, to a folder, which is either complete or not created.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Results(Sequence[Result]):
         return f"<Results of {len(self)} runs in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """Return the findings of the runs and their table, as a notebook shows them."""
+        """Return the findings of the runs and their table, for a notebook."""
         html: str = self.table().to_html()
         return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in self.findings())}</ul>{html}"
 

@@ -1,4 +1,4 @@
-"""Runs, from Python as from the command line."""
+"""Runs from Python with the options of the command line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(
         Name, .toml file, or tables of the scenario. Paths in these and other arguments are relative to the
         working directory.
     cc, lb, seeds
-        Values in place of the scenario's; seeds as 1, [1, 2] or "1-100".
+        Values that replace the scenario's; seeds as 1, [1, 2] or "1-100".
     set
         Values of any keys of the scenario, dotted or as tables.
     out
@@ -101,7 +101,7 @@ def run(
     Raises
     ------
     UserError
-        For what cannot be run, before anything starts.
+        For runs that are not possible, before anything starts.
     CheckError
         For failures with `strict`.
     """
@@ -201,7 +201,7 @@ def sweep(
     Raises
     ------
     UserError
-        For what cannot be run, before anything starts.
+        For runs that are not possible, before anything starts.
     CheckError
         For failures with `strict`.
     """
@@ -222,7 +222,7 @@ def sweep(
 
 
 def _tables(scenario: Scenario) -> tuple[str, dict[str, Any], Path]:
-    """Name, tables, and the folder that relative paths in them start from."""
+    """Return name and tables, and the base folder of relative paths in them."""
     if isinstance(scenario, Mapping):
         return "scenario", dict(scenario), Path.cwd()
     path = find(str(scenario))
@@ -302,7 +302,7 @@ def _check_shared(world: str, workers: int | str | None, where: Cluster | int | 
 
 @contextmanager
 def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDirectory[str] | None]]:
-    """Yield a folder to write to, which is complete or absent in the end."""
+    """Yield a folder to write to, which is either complete or removed in the end."""
     if out is None:
         temporary = TemporaryDirectory(prefix="p4cc-")
         yield Path(temporary.name), temporary

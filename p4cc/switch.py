@@ -45,7 +45,7 @@ class _Output(NamedTuple):
 
 
 class Output(_Output):
-    """A frame that left the switch: `port`, `frame`."""
+    """Frame that left the switch: `port`, `frame`."""
 
     layout: Layout = Layout(())
 
@@ -148,12 +148,13 @@ def compile(
 
 
 class Switch(Control):
-    """A switch that runs a program, to send packets through.
+    """Switch that runs a program, for packet tests.
 
-    `program` is a P4 file, what `compile` returned, or the name of a program of p4cc's (`"ecn"`). Entries are those of
-    `p4cc.programs`; names are those of the P4 source. `switch` is "builtin", in this process, with a clock that each
-    packet brings; "process", `p4cc switch` over P4Runtime, or "bmv2", simple_switch_grpc: those need root, run in real
-    time on `ports`, tell no coverage, and end with the `with` block, or `close`. BMv2 tells no traces either.
+    `program` is a P4 file, what `compile` returned, or the name of a program of p4cc's (`"ecn"`).
+    Entries are those of `p4cc.programs`; names are those of the P4 source. `switch` is "builtin",
+    in this process, with a clock that is set by each packet; "process", `p4cc switch` over
+    P4Runtime; or "bmv2", simple_switch_grpc. The last two need root, run in real time on `ports`,
+    report no coverage, and end with the `with` block, or `close`. BMv2 reports no traces either.
 
     Raises UserError for entries that do not fit the program.
     """
@@ -217,7 +218,7 @@ class Switch(Control):
     def send(self, *packet: Any, now: int = 0, **named: Any) -> Packets:
         """Return the packets that leave after a packet enters a port at tick `now`, in order.
 
-        The packet is bytes or of scapy.
+        The packet is bytes or a scapy packet.
 
         Raises CheckError when an assert of the program does not hold.
         """

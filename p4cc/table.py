@@ -1,4 +1,4 @@
-"""Tables of a switch by name, with keys and parameters as they are written: addresses, prefixes, masks, ranges."""
+"""Tables of a switch by name, with keys and parameters in usual notation, such as prefixes and ranges."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Table:
             For a missing entry.
         """
         keys = self._matches({**(match or {}), **values})
-        anything = Action(next(iter(self._actions)), {})  # its key is what says which
+        anything = Action(next(iter(self._actions)), {})  # a deletion only needs the key, so any action will do
         (update,) = self._updates(p4runtime_pb2.Update.DELETE, TableEntry(self.name, keys, anything, priority))
         update.entity.table_entry.ClearField("action")
         self._send([update])
@@ -256,7 +256,7 @@ def number(value: Any) -> int:
 
 
 def _match(field: Message, value: Any, where: str) -> Match | None:
-    """Return the match of a value; None matches anything."""
+    """Return the match of a value; None if it matches anything."""
     kind, width = field.match_type, field.bitwidth
     if value is None:
         if kind in (_EXACT,):

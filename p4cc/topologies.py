@@ -1,4 +1,4 @@
-"""Networks by name, and what a topology of one's own stands on.
+"""Networks by name, and the base classes for the user's own topologies.
 
     from p4cc.topologies import Builder, Topology, TopologyParameters, register
 

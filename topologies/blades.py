@@ -22,14 +22,15 @@ Count = Annotated[int, Field(ge=1, le=250)]
 class Blades(TopologyParameters):
     """Node n of group g of blade b is the host 10.b.g.(n + 2) with a switch n<b>-<g>-<n> beside it.
 
-    All links between two blades join the same two nodes. With links from several groups shortest paths would make a
-    cycle of buffers that wait for each other (in at one group, back at another), on which PFC can deadlock.
+    All links between two blades join the same two nodes. With links from several groups shortest
+    paths would cause a cycle of buffers that wait for each other (into a blade at one group, back
+    at another one), which can deadlock with PFC.
     """
 
-    blades: Count = 2  # how many
-    groups_per_blade: Count = 4  # of nodes
-    nodes_per_group: Count = 4  # each a host with a switch
-    links_between_blades: Count = 2  # between each two of them
+    blades: Count = 2  # number of blades
+    groups_per_blade: Count = 4  # number of groups in each blade
+    nodes_per_group: Count = 4  # number of nodes in each group, each a host with a switch
+    links_between_blades: Count = 2  # number of links between each two blades
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

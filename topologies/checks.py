@@ -11,7 +11,10 @@ from topologies.model import HOST_PORT, Topology
 
 
 def check(topology: Topology) -> Topology:
-    """Return the network, if hosts and P4 switches can be linked so. Raises UserError, which names the node."""
+    """Return the network if it is valid.
+
+    Raises UserError that names the node if hosts and P4 switches cannot be linked in this way.
+    """
     where = f"topology {topology.name!r}"
     nodes = [*(host.name for host in topology.hosts), *(switch.name for switch in topology.switches)]
     if twice := _twice(nodes):

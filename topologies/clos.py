@@ -1,7 +1,8 @@
 """Three-tier Clos networks. The defaults are HPCC's 320 hosts (SIGCOMM 2019), used by the VAI/SF paper (fig. 7).
 
-Five pods of 4 ToR and 4 aggregation switches, fully connected at 400 Gb/s; 16 hosts a ToR at 100 Gb/s; 16 spines:
-the first aggregation switch of each pod has links to the first four, the second to the next four, and so on.
+There are five pods of 4 ToR and 4 aggregation switches, fully connected at 400 Gb/s, 16 hosts per
+ToR at 100 Gb/s, and 16 spines. The first aggregation switch of each pod has links to the first four
+spines, the second to the next four, and so on.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Count = Annotated[int, Field(ge=1, le=250)]
 
 @register("clos")
 class Clos(TopologyParameters):
-    """`link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of the links between switches."""
+    """Clos network: `link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of links between switches."""
 
-    pods: Count = 5  # how many
+    pods: Count = 5  # number of pods
     tors_per_pod: Count = 4  # top-of-rack switches, to which hosts are connected
     aggs_per_pod: Count = 4  # aggregation switches, each connected to all ToRs of its pod
     spines_per_agg: Count = 4  # spines above each aggregation switch of a pod; those of other pods share them
-    hosts_per_tor: Count = 16  # in each rack
-    fabric_rate_bps: Rate = 400_000_000_000  # of each link between two switches
+    hosts_per_tor: Count = 16  # number of hosts in each rack
+    fabric_rate_bps: Rate = 400_000_000_000  # rate of each link between two switches
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

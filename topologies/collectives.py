@@ -14,9 +14,9 @@ from topologies.model import Topology
 from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree, tree
 
-MAX_TREES = 255  # of a group; they count from 1
+MAX_TREES = 255  # largest number of trees of a group; they count from 1
 MAX_GROUPS = 0xFFFF
-MAX_CHILDREN = 63  # of a switch in a tree
+MAX_CHILDREN = 63  # largest number of children of a switch in a tree
 
 
 def address(number: int, group: int) -> IPv4Address:
@@ -39,12 +39,13 @@ def address(number: int, group: int) -> IPv4Address:
 
 @dataclass(frozen=True)
 class CollectiveGroup:
-    """Hosts that write to all of them, and read from all of them, at once.
+    """Group of hosts that write to all members, and read from all members, in one operation.
 
-    `number` counts from 1. `members` are hosts by index, and a member's place is its rank. Each rank has `window`
-    slots in every switch of the trees: it sends an operation only when the one `window` before it is answered. In a
-    `push` group members send their contributions unasked, and share 2 x `window` slots. Sequence numbers start at
-    `first_sequence`; slots that others have used before want a higher one.
+    `number` counts from 1. `members` are hosts by index, and a member's place is its rank. Each
+    rank has `window` slots in every switch of the trees: it sends an operation only when the one
+    with a sequence number lower by `window` is answered. In a `push` group members send their
+    contributions unrequested, and share 2 x `window` slots. Sequence numbers start at
+    `first_sequence`; it has to be higher if the slots were used before.
     """
 
     number: int
@@ -106,8 +107,8 @@ class CollectiveGroup:
 def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -> tuple[Tree, ...]:
     """Return the trees that a group's operations take in turn.
 
-    Their roots are the switches nearest to the member that is farthest from each; where switches are joined by several
-    links, each link is a tree's.
+    Their roots are the switches with the smallest distance to their most distant member. If
+    switches are connected by parallel links, each link belongs to a tree.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str
 
 
 def _centres(topology: Topology, leaves: list[str]) -> list[str]:
-    """Return the switches whose farthest leaf is nearest, in the topology's order."""
+    """Return the switches with the smallest distance to their most distant leaf, in the topology's order."""
     paths = shortest_paths(topology)
     distance = paths.distance[:, [paths.column[leaf] for leaf in leaves]]
     farthest = distance.max(axis=1)
@@ -178,9 +179,10 @@ def _centres(topology: Topology, leaves: list[str]) -> list[str]:
 
 
 def _beside(switches: nx.MultiGraph[str], root: str, leaves: list[str]) -> int:
-    """Return the largest number of parallel links on the paths from a root to leaves; 0 if one has several paths.
+    """Return the largest number of parallel links on the paths from a root to leaves.
 
-    Combined packets go from the root to their initiator by the routes, which have to be the tree's.
+    0 if a leaf has several paths. Combined packets use the routes from the root to their initiator,
+    which have to be those of the tree.
     """
     distance = nx.single_source_shortest_path_length(switches, root)
     most = 1

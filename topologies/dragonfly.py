@@ -1,8 +1,8 @@
 """Dragonflies (Kim et al., ISCA 2008): groups of fully connected switches, each group joined to every other one.
 
 Routes are shortest paths, some of which have two links between groups, or the paper's minimal or
-Valiant's (`topologies.group_paths`). From group to group and back they make circles, so with PFC
-packets can wait for each other: lossless runs may come to a deadlock, which ends them.
+Valiant's (`topologies.group_paths`). They contain cycles between groups, so with PFC packets can
+wait for each other. Lossless runs may therefore deadlock, which ends them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from topologies.registry import Delay, Rate, TopologyParameters, register
 
 @register("dragonfly")
 class Dragonfly(TopologyParameters):
-    """Switch n of group g is `s<g>-<n>`. A group's global links go to all other groups, as many to each.
+    """Dragonfly whose switch n of group g is `s<g>-<n>`.
 
-    The largest has `switches_per_group` x `global_links` + 1 groups, with one link between each two.
+    A group's global links go to all other groups, the same number to each. The largest network has
+    `switches_per_group` x `global_links` + 1 groups, with one link between each two.
     """
 
-    groups: Annotated[int, Field(ge=2, le=250)] = 9  # how many: g
-    switches_per_group: Annotated[int, Field(ge=1, le=250)] = 4  # fully connected: a
-    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # p
-    global_links: Annotated[int, Field(ge=1, le=250)] = 2  # of each switch to other groups: h
+    groups: Annotated[int, Field(ge=2, le=250)] = 9  # number of groups: g
+    switches_per_group: Annotated[int, Field(ge=1, le=250)] = 4  # fully connected switches of a group: a
+    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # number of hosts of a switch: p
+    global_links: Annotated[int, Field(ge=1, le=250)] = 2  # links of each switch to other groups: h
     fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
-    global_delay_ns: Delay | None = None  # of links between groups; none: as of all others
-    # `shortest`: whatever groups are on the way; `minimal`: by one link between groups; `valiant`: by a third group at
-    # random, as switch.load_balancing = "valiant" does.
+    global_delay_ns: Delay | None = None  # delay of links between groups; none: that of all others
+    # `shortest`: regardless of groups on the path; `minimal`: over one link between groups;
+    # `valiant`: through a random third group, like switch.load_balancing = "valiant".
     routing: Literal["shortest", "minimal", "valiant"] = "shortest"
 
     @model_validator(mode="after")
@@ -55,7 +56,8 @@ class Dragonfly(TopologyParameters):
             for one, other in combinations(members, 2):
                 builder.link(one, other, self.fabric_rate_bps, self.link_delay_ns)
         delay_ns = self.link_delay_ns if self.global_delay_ns is None else self.global_delay_ns
-        # Ends of a group are numbered; those of distance d, in groups, follow those of distance d - 1.
+        # Ends of a group's links are numbered. Those to groups at distance d follow those at
+        # distance d - 1.
         each = self.switches_per_group * self.global_links // (self.groups - 1)
         for g, there_g in combinations(range(self.groups), 2):
             distance = there_g - g

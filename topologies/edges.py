@@ -9,8 +9,8 @@ or, in TOML,
     links = [{ a = "leaf0", b = "h0", rate_bps = "25 Gb/s" }]
     nodes = [{ name = "h0", kind = "host" }]        # optional, and may say `tier` and `group` of a switch
 
-Which nodes are hosts is said by `nodes` of the file, or by patterns of names; else those with one
-link are. Where none is, each switch can be given some (`hosts_per_switch`).
+Hosts are declared by `nodes` of the file or by patterns of names; otherwise nodes with one link are
+hosts. If there are no hosts, each switch can get some (`hosts_per_switch`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HOST = "host"
 
 
 class Attributes(Table):
-    """Properties of a link in a list, beyond its ends; None takes the topology's value."""
+    """Properties of a link in a list, besides its ends; None stands for the topology's value."""
 
     rate_bps: Rate | None = None
     delay_ns: Delay | None = None
@@ -65,7 +65,7 @@ class NodeEntry(Table):
 
 @dataclass(frozen=True)
 class ListedLink:
-    """A link as a file has it, and where that is."""
+    """Link as listed in a file, and its position there."""
 
     a: str
     b: str
@@ -85,9 +85,10 @@ class ListedTopology(FileTopology):
     """A network as a list of links."""
 
     hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # patterns of the names of hosts
-    # Where the file has no hosts: as many on each node, called by its name and a number. 0: none.
+    # If the file has no hosts: number of hosts added to each node, named after the node with a
+    # number. 0: none.
     hosts_per_switch: Annotated[int, Field(ge=0, le=500)] = 0
-    # As of a dragonfly; all but `shortest` need a `group` of each switch in the file.
+    # Routing, as for a dragonfly; all but `shortest` need a `group` of each switch in the file.
     routing: Literal["shortest", "minimal", "valiant"] = "shortest"
 
     def assembled(self, kind: str, listed: Listed) -> Topology:
@@ -166,7 +167,7 @@ class ListedTopology(FileTopology):
 
 @register("edges")
 class Edges(ListedTopology):
-    """`link_rate_bps` and `link_delay_ns` are those of links of which the file says nothing else."""
+    """Network from a list of links; `link_rate_bps` and `link_delay_ns` are defaults for the links."""
 
     def build(self) -> Topology:
         """Return the network of these parameters."""
@@ -305,7 +306,7 @@ def written(topology: Topology) -> str:
 
 
 def written_csv(topology: Topology) -> str:
-    """Return the links of a network as CSV. Which nodes are hosts, and tiers, are not in it."""
+    """Return the links of a network as CSV, which does not include kinds and tiers of nodes."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     framings = any(link.framing_bytes is not None for link in topology.links)

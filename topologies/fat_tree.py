@@ -1,7 +1,7 @@
 """k-ary fat-trees (Al-Fares et al., SIGCOMM 2008): k pods, k^3/4 hosts, every link at the same rate.
 
-Over-subscription is at the ToRs' uplinks: with `oversubscription` o a ToR has k/2 hosts and k/(2 o) uplinks, and a pod
-as many aggregation switches; above them the tree is not over-subscribed.
+The ToRs' uplinks may be over-subscribed: with `oversubscription` o a ToR has k/2 hosts and k/(2 o)
+uplinks, and a pod has k/(2 o) aggregation switches. Above them the tree is not over-subscribed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FatTree(TopologyParameters):
     """Fat-tree of k-port switches: k pods, each with k/2 ToR and k/2 aggregation switches."""
 
     k: Annotated[int, Field(ge=2, le=64)] = 4  # ports of a switch; the tree has k pods and k^3 / 4 hosts
-    oversubscription: Annotated[int, Field(ge=1)] = 1  # what a ToR gets from its hosts over what its uplinks carry
+    oversubscription: Annotated[int, Field(ge=1)] = 1  # rate of a ToR's hosts divided by that of its uplinks
 
     @field_validator("k")
     @classmethod

@@ -1,11 +1,10 @@
 """Networks that files describe: from nodes and links by name to hosts with addresses, and switches with tiers.
 
-Hosts are numbered, and get their addresses, in the order of the file. Hosts that follow each other
-on one switch share 24 bits of their addresses. Ports of switches are numbered in the order of the
-links. A switch's tier is how many links it is away from the nearest one that has hosts.
-
-A host with several links is a server with as many NICs, each with an address of its own; or its
-links are a bond behind one NIC, which a switch in front of it shares flows out to.
+Hosts are numbered, and get their addresses, in the order of the file. Consecutive hosts on one
+switch share 24 bits of their addresses. Ports of switches are numbered in the order of the links. A
+switch's tier is its distance in links from the nearest switch with hosts. A host with several links
+is a server with one NIC per link, each with its own address. Alternatively its links are a bond
+behind one NIC, with a switch in front of it that distributes flows among them.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from topologies.nic_switches import ON_BOARD_DELAY_NS
 from topologies.registry import TopologyParameters
 
 MOST_NODES = 1 << 18
-_FIRST_HOST, _MOST_HOSTS = 2, 250  # of 24 bits of address
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")  # also that of a file and of a Linux interface
+_FIRST_HOST, _MOST_HOSTS = 2, 250  # per 24-bit prefix of an address
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")  # also valid as the name of a file and of a Linux interface
 
 
 class FileTopology(TopologyParameters):
     """A network in a file."""
 
     file: str  # relative to the scenario
-    # What a host with several links is: a server with as many NICs, or one NIC behind a switch that bonds them.
+    # Kind of a host with several links: a server with one NIC per link, or one NIC behind a switch
+    # that bonds the links.
     several_links: Literal["nics", "bond"] = "nics"
 
     def files(self) -> tuple[Path, ...]:
@@ -41,7 +41,7 @@ class FileTopology(TopologyParameters):
 
 @dataclass(frozen=True)
 class FileLink:
-    """A line of a file: the link's ends by name; `where` begins what is said of it."""
+    """Link in a file, with its ends by name; `where` is the beginning of error messages."""
 
     a: str
     b: str
@@ -63,7 +63,7 @@ class FileNetwork:
     switches: Sequence[str]
     links: Sequence[FileLink]
     numbers: Mapping[str, int] = field(default_factory=dict)
-    tiers: Mapping[str, int] = field(default_factory=dict)  # of switches, where the file says them
+    tiers: Mapping[str, int] = field(default_factory=dict)  # tiers of switches, if the file has them
 
 
 def checked_name(where: str, name: str) -> str:
@@ -131,7 +131,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
     several = [name for name in network.hosts if len(uplinks[name]) > 1]
     bonds = {name: builder.switch(f"nic-{name}", 0) for name in several if parameters.several_links == "bond"}
     servers = {} if bonds or not several else {name: _nics(name, len(uplinks[name])) for name in network.hosts}
-    # First the first NICs of all servers: those that follow each other are on one switch.
+    # First the first NICs of all servers, since consecutive ones are on the same switch.
     most = max(map(len, servers.values()), default=0)
     nics = [(server[k], name, k) for k in range(most) for name, server in servers.items() if k < len(server)]
     placed = {nic: uplinks[name][k] for nic, name, k in nics or [(name, name, 0) for name in network.hosts]}
@@ -151,7 +151,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
 
 
 def _nics(name: str, count: int) -> list[str]:
-    """Return the names of a server's NICs: its own, where there is one."""
+    """Return the names of a server's NICs, or its own name if it has one NIC."""
     return [f"{name}.{number}" for number in range(count)] if count > 1 else [name]
 
 

@@ -1,8 +1,8 @@
 """GraphML files, as graph tools and the Internet Topology Zoo write them, read through networkx.
 
-Nodes have their ids as names. An attribute `kind` of a node says `host` or `switch`; attributes of
-edges are those of `edges` (`rate_bps`, `delay_ns`, `loss`, `framing_bytes`), or others that `attributes` names:
-`attributes = { rate_bps = "LinkSpeedRaw" }`.
+The ids of nodes are their names. The attribute `kind` of a node is `host` or `switch`. Attributes
+of edges are those of `edges` (`rate_bps`, `delay_ns`, `loss`, `framing_bytes`), or others that
+`attributes` names: `attributes = { rate_bps = "LinkSpeedRaw" }`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from topologies.edges import Listed, ListedLink, ListedTopology, NodeEntry, attr
 from topologies.model import MAX_LINKS, Topology
 from topologies.registry import register
 
-_MOST_BYTES = 64 << 20  # a tree of XML takes many times its text
+_MOST_BYTES = 64 << 20  # a tree of XML takes many times the size of its text
 _ATTRIBUTES = ("rate_bps", "delay_ns", "loss", "framing_bytes")
 
 
 @register("graphml")
 class GraphMl(ListedTopology):
-    """`link_rate_bps` and `link_delay_ns` are those of links of which the file says nothing else."""
+    """Network from a GraphML file; `link_rate_bps` and `link_delay_ns` are defaults for the links."""
 
-    attributes: dict[str, str] = {}  # by ours, as rate_bps: those of the file's edges
+    attributes: dict[str, str] = {}  # the file's names of edge attributes by p4cc's names, such as rate_bps
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

@@ -1,13 +1,13 @@
-"""Routes by groups of switches, as dragonflies have them: directly to another group, or by way of a third one.
+"""Routes by groups of switches, as in dragonflies: directly to another group, or through a third one.
 
-These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. Minimal routes have one
-link between groups, to the destination's. With detours a packet that is still in the group where it
-began takes one of the links that lead out of it to a third group, each with the same probability, and
-goes on directly from there. Within a group paths are the shortest ones that do not leave it, so a
-packet is in each group at most once.
+These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. Minimal routes have
+one link between groups, to the destination's. With detours a packet in its first group takes one of
+the group's links to third groups, each with the same probability, and a direct path from there.
+Paths within a group are the shortest ones that do not leave it, so a packet visits each group at
+most once.
 
-The links that a detour may begin with have numbers that are the same for all switches of a group: each
-of them knows by a packet's number which link it is on its way to.
+The first links of detours have numbers that are the same for all switches of a group, so each of
+them can tell from a packet's number which link it goes to.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NO_PATH = -1
 
 
 class Ways(NamedTuple):
-    """Ports on from a switch: those that lead on directly, and by number those of the detours from its group."""
+    """Next ports of a switch: those of direct paths, and by number those of detours from its group."""
 
     direct: Ports
     detours: Ports = ()
 
 
 class _Exit(NamedTuple):
-    """A link out of a group."""
+    """Link out of a group."""
 
     switch: str
     port: int
@@ -67,16 +67,16 @@ class GroupPaths:
         self._distances = {name: self._search(name) for name in self._group}
 
     def apart(self, group: int) -> tuple[str, str] | None:
-        """Return two switches of a group that no path within it joins; None if all are joined."""
+        """Return two switches of a group without a path within it; None if all are connected."""
         first, *others = self._members[group]
         return next(((first, other) for other in others if other not in self._distances[first]), None)
 
     def are_linked(self, one: int, other: int) -> bool:
-        """Return whether a link joins two groups."""
+        """Return whether there is a link between two groups."""
         return (one, other) in self._leads_to
 
     def _search(self, start: str) -> dict[str, int]:
-        """Return the links from each switch of a group to one of them."""
+        """Return the distance in links from each switch of a group to one of them."""
         found, here = {start: 0}, [start]
         while here:
             reached = {there.node: found[name] + 1 for name in here for _, there in self._inner[name]}
@@ -85,14 +85,14 @@ class GroupPaths:
         return found
 
     def _towards(self, switch: str, target: str) -> Ports:
-        """Return the ports that begin shortest paths to another switch of the group."""
+        """Return the ports of the first links on shortest paths to another switch of the group."""
         distance = self._distances[target]
         if switch not in distance:
             return ()
         return tuple(port for port, there in self._inner[switch] if distance[there.node] == distance[switch] - 1)
 
     def _nearest(self, switch: str, group: int) -> list[_Exit]:
-        """Return the links to another group that are the fewest links away from a switch."""
+        """Return the links to another group that are nearest to a switch."""
         exits = [one for one in self._leads_to.get((self._group[switch], group), ()) if self._joined(switch, one)]
         away = min((self._distances[one.switch][switch] for one in exits), default=0)
         return [one for one in exits if self._distances[one.switch][switch] == away]
@@ -101,7 +101,7 @@ class GroupPaths:
         return switch in self._distances[one.switch]
 
     def first_ports(self, switch: str) -> tuple[Cells, list[Ways]]:
-        """Return for each destination an index into the returned ways on from a switch.
+        """Return for each destination an index into the returned next ports of a switch.
 
         There are none for the switch itself and for unreachable destinations.
         """
@@ -127,7 +127,7 @@ class GroupPaths:
         return tuple(self._ports(switch, one)[0] for one in self._begins(switch, group))
 
     def _begins(self, switch: str, group: int) -> list[_Exit]:
-        """Return the links that detours to a group may begin with."""
+        """Return the links with which detours to a group may begin."""
         through = (
             one
             for one in (self._exits[self._group[switch]] if self._topology.detours else ())
@@ -191,7 +191,8 @@ class GroupPaths:
             longer = np.where(onward >= 0, onward + more, _NO_PATH)[: most - switches]
             np.maximum(into[switches:], longer, out=into[switches:])
 
-        # From each switch to destinations in its own group, and then directly to those in others.
+        # From each switch to destinations in its own group, and then directly to those in other
+        # groups.
         within: dict[str, Cells] = {}
         for name, costs in own.items():
             within[name] = none()
@@ -205,7 +206,7 @@ class GroupPaths:
                 for one in self._nearest(name, group) if group != self._group[name] else ():
                     links, before = own[name][one.switch]
                     extend(direct[name], within[one.there.node], links + 1, before + cost(one.there))
-        # From a switch by any of its own links out of the group, and on directly.
+        # From a switch over any of its own links out of the group, and directly from there.
         leaving: dict[str, Cells] = {}
         for group, exits in self._exits.items() if self._topology.detours else ():
             for one in exits:
@@ -283,5 +284,5 @@ def in_groups(topology: Topology, groups: Mapping[str, int | None], detours: boo
 
 @lru_cache(maxsize=8)
 def group_paths(topology: Topology) -> GroupPaths | None:
-    """Return the paths of a network whose routes are by groups; None: they are shortest paths."""
+    """Return the paths of a network that routes by groups; None if it uses shortest paths."""
     return GroupPaths(topology) if topology.route_groups else None

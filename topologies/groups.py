@@ -1,4 +1,4 @@
-"""Multicast groups: one host that sends, the hosts that receive, and the address that stands for them."""
+"""Multicast groups: a sending host, the receiving hosts, and their common address."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from topologies.model import Topology
 from topologies.trees import Tree, tree
 
 ADDRESSES = IPv4Network("239.0.0.0/8")  # administratively scoped: RFC 2365
-MAX_GROUPS = 0xFFFF  # what 16 bits can name, as a packet's metadata have them
+MAX_GROUPS = 0xFFFF  # range of the 16-bit group number in a packet's metadata
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group of its own for each sender. `number` counts from 1, `source` and `members` are hosts by index."""
+    """Multicast group of one sender.
+
+    `number` counts from 1; `source` and `members` are hosts by index.
+    """
 
     number: int
     source: int

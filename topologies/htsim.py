@@ -11,8 +11,8 @@
     Oversubscribed 1
     Bundle 1                 parallel links down to each switch
 
-Keys are not case-sensitive. What does not go together is refused, as the simulator refuses it.
-Hosts are `h0` and so on by their numbers, switches `tor0`, `agg0` and `core0`.
+Keys are not case-sensitive. Contradictory values are refused, as by the simulator. Hosts are named
+`h0` and so on by their numbers, switches `tor0`, `agg0` and `core0`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _MOST = {_SPEED: 100_001, _DELAY: 10**10, _DOWN: 511, _UP: 511, _OVER: 1 << 16, 
 
 @register("htsim")
 class Htsim(FileTopology):
-    """`link_rate_bps` and `link_delay_ns` are not used: the file says them for each tier."""
+    """Network from htsim's file, which has rates and delays of each tier.
+
+    `link_rate_bps` and `link_delay_ns` are not used.
+    """
 
     def build(self) -> Topology:
         """Return the network of these parameters."""
@@ -48,7 +51,7 @@ class Htsim(FileTopology):
 
 @dataclass
 class _Tree:
-    """Numbers as the file has them, by tier."""
+    """Numbers of the file by tier."""
 
     where: str
     hosts: int
@@ -57,7 +60,7 @@ class _Tree:
     values: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def build(self, parameters: dict[str, object]) -> Topology:
-        """Return the network. Raises UserError for numbers that do not go together."""
+        """Return the network. Raises UserError for contradictory numbers."""
         down, up = self._by_tier(_DOWN), self._by_tier(_UP)
         bundle = self._by_tier(_BUNDLE, 1)
         over = self._by_tier(_OVER, 1)
@@ -126,7 +129,7 @@ class _Tree:
         return found
 
     def _links(self, below: int, rate: int, above: int, tier: str) -> int:
-        """Return the number of uplinks that carry `below` downlinks, over-subscribed."""
+        """Return the number of uplinks for `below` downlinks with the given over-subscription."""
         self._expect(below * rate % above == 0, f"{tier}: its uplinks do not carry a whole share of its downlinks")
         return below * rate // above
 
@@ -136,9 +139,9 @@ class _Tree:
 
 
 def _rack_prefixes(pods: int, pod_tors: int) -> list[list[str]]:
-    """Return the first three bytes of each rack's host addresses, by the hundreds, increasing with the host numbers.
+    """Return three 24-bit address prefixes for the hosts of each rack, increasing with the host numbers.
 
-    By pod and rack, where there are few enough of both.
+    They consist of pod and rack if both are few enough. Otherwise they are numbered consecutively.
     """
     if pods <= 250 and 3 * pod_tors <= 250:
         return [[f"10.{pod}.{3 * rack + part}" for part in range(3)] for pod in range(pods) for rack in range(pod_tors)]

@@ -1,4 +1,4 @@
-"""Two tiers: leaves with the hosts, spines above, every leaf linked to every spine.
+"""Two tiers: leaves with the hosts, and spines, each of which is linked to every leaf.
 
 The defaults are the testbed of SMaRTT-REPS (section 4.1.1): 16 hosts at 100 Gb/s, two leaves and two spines, 400 Gb/s
 between them.
@@ -18,13 +18,13 @@ Count = Annotated[int, Field(ge=1, le=250)]
 
 @register("leaf-spine")
 class LeafSpine(TopologyParameters):
-    """`link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of each of the links between a leaf and a spine."""
+    """Leaf-spine: `link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of each leaf-spine link."""
 
     leaves: Count = 2  # switches with hosts
     spines: Count = 2  # switches that join the leaves
-    hosts_per_leaf: Count = 8  # on each leaf switch
-    links_per_spine: Count = 1  # from each leaf to each spine
-    fabric_rate_bps: Rate = 400_000_000_000  # of each link between a leaf and a spine
+    hosts_per_leaf: Count = 8  # number of hosts on each leaf
+    links_per_spine: Count = 1  # number of links from each leaf to each spine
+    fabric_rate_bps: Rate = 400_000_000_000  # rate of each link between a leaf and a spine
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

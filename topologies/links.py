@@ -1,7 +1,7 @@
-"""Links with a rate, a delay or a loss of their own, whatever topology they are in.
+"""Links with a rate, delay or loss of their own, in any topology.
 
-A rule says which links it is for, by their tiers, by patterns of the names at their ends, or one by
-one, and what they have instead of what the topology gives them.
+A rule selects links by their tiers, by patterns of the names at their ends, or individually, and
+has values that replace those of the topology.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ _ATTRIBUTES = ("rate_bps", "delay_ns", "loss", "framing_bytes")
 
 
 class LinkRule(Table):
-    """Properties of some links; of several rules for one link the last one holds.
+    """Properties of some links; if several rules apply to a link, the last one counts.
 
-    Without `between`, `nodes` and `tiers` a rule is for all links.
+    Without `between`, `nodes` and `tiers` a rule applies to all links.
     """
 
-    # Patterns (`*`, `?`, `[...]`) of the names at the two ends, whichever way round.
+    # Patterns (`*`, `?`, `[...]`) of the names at the two ends, in any order.
     between: tuple[Pattern, Pattern] | None = Field(default=None, strict=False)
-    # Patterns of names, of which one end has to match at least one.
+    # Patterns of names; at least one of them has to match at least one end.
     nodes: tuple[Pattern, ...] | None = Field(default=None, strict=False, min_length=1)
     # The tiers of the two ends: `"hosts"`, or a tier of switches, from 0 next to the hosts.
     tiers: tuple[Tier, Tier] | None = Field(default=None, strict=False)
-    parallel: Annotated[int, Field(ge=0)] | None = None  # which one of several links between two nodes
+    parallel: Annotated[int, Field(ge=0)] | None = None  # number among several links between two nodes
     rate_bps: Rate | None = None  # of each direction
     delay_ns: Delay | None = None  # propagation, one way
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
-    framing_bytes: Framing | None = None  # charged for a frame beyond its own bytes, instead of what `framing` says
+    # Charged for a frame beyond its own bytes, instead of the value of `framing`.
+    framing_bytes: Framing | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -56,7 +57,7 @@ class LinkRule(Table):
         return self
 
     def is_for(self, link: Link, tiers: tuple[str | int, str | int], place: int) -> bool:
-        """Return whether the rule is for a link.
+        """Return whether the rule applies to a link.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class LinkRule(Table):
         )
 
     def changed(self, link: Link) -> Link:
-        """Return a link with what this rule says of it."""
+        """Return a link with this rule's properties."""
         said = {name: getattr(self, name) for name in _ATTRIBUTES}
         return replace(link, **{name: value for name, value in said.items() if value is not None})
 
@@ -103,7 +104,7 @@ def with_rules(topology: Topology, rules: Sequence[LinkRule]) -> Topology:
     Raises
     ------
     UserError
-        For a rule that is for no link.
+        For a rule that applies to no link.
     """
     if not rules:
         return topology

@@ -16,7 +16,10 @@ HOST_PORT = 1
 
 @dataclass(frozen=True)
 class Host:
-    """A host with one link. `index` counts hosts from 0 in the order of their addresses."""
+    """Host with one link.
+
+    `index` counts hosts from 0 in the order of their addresses.
+    """
 
     name: str
     index: int
@@ -30,7 +33,10 @@ class Host:
 
 @dataclass(frozen=True)
 class Switch:
-    """A switch. `tier` is 0 next to the hosts; `device_id` is its P4Runtime id, from 1."""
+    """Switch.
+
+    `tier` is 0 next to the hosts; `device_id` is its P4Runtime id, from 1.
+    """
 
     name: str
     device_id: int
@@ -39,10 +45,10 @@ class Switch:
 
 @dataclass(frozen=True)
 class Link:
-    """A full-duplex link; each direction has the whole rate and the same propagation delay.
+    """Full-duplex link; each direction has the full rate and the same propagation delay.
 
-    Of the frames in each direction it loses the share `loss` at random. `framing_bytes` is what it charges for a frame
-    beyond its own bytes; None: as `Topology.framing_bytes`.
+    It loses the share `loss` of the frames in each direction at random. `framing_bytes` is its
+    charge for a frame beyond the frame's bytes; None stands for `Topology.framing_bytes`.
     """
 
     a: str
@@ -57,7 +63,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Far end of a port's link, which charges `extra_bytes` for a frame beyond what the network's links do."""
+    """Far end of a port's link, with the link's properties.
+
+    The link charges `extra_bytes` for a frame beyond the network's other links.
+    """
 
     node: str
     port: int
@@ -69,13 +78,14 @@ class Neighbour:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A network; `topologies.checks` says what it has to be.
+    """Network with hosts, switches and links; `topologies.checks` has its requirements.
 
-    `name` and `parameters` say how it was made. Where hosts are NICs of servers that have several, `servers` has the
-    indices of each server's, by name and in their order. `host_numbers` has the indices of servers, or of hosts where
-    each is one, by the numbers that a file gives its nodes, where it does. Where routes are by groups of switches
-    (`topologies.group_paths`), `route_groups` has the group of each switch, and `detours` says whether packets go by
-    way of third groups. Compared by identity.
+    `name` and `parameters` are those from which it was built. If servers have several NICs, each
+    NIC is a host, and `servers` has the indices of each server's NICs, by name and in their order.
+    If a file numbers its nodes, `host_numbers` has the indices of servers (or of hosts, if each is
+    a server) by these numbers. If routes are by groups of switches (`topologies.group_paths`),
+    `route_groups` has the group of each switch, and `detours` says whether packets go through third
+    groups. Networks are compared by identity.
     """
 
     name: str
@@ -87,7 +97,7 @@ class Topology:
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     route_groups: Mapping[str, int] = field(default_factory=dict)
     detours: bool = False
-    framing_bytes: int = 0  # of links that have none of their own
+    framing_bytes: int = 0  # of links without a value of their own
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:
@@ -121,7 +131,7 @@ class Topology:
 
 
 def framed(topology: Topology, framing_bytes: int) -> Topology:
-    """Return the network whose links charge so many bytes for a frame, where they have no framing of their own."""
+    """Return the network with this charge for a frame on links that have no value of their own."""
     own = any(link.framing_bytes is not None for link in topology.links)
     return _framed(topology, framing_bytes) if own else topology
 
@@ -132,14 +142,14 @@ def _framed(topology: Topology, framing_bytes: int) -> Topology:
 
 
 def renumbered(topology: Topology, panel: FrontPanel | None) -> Topology:
-    """Return the network with the ports of its switches numbered as a chip's front panel is.
+    """Return the network with switch ports numbered like a chip's front panel.
 
     Raises UserError for a switch with more ports than the chip.
     """
     return topology if panel is None else _renumbered(topology, panel)
 
 
-@lru_cache(maxsize=8)  # runs share what is worked out about a network
+@lru_cache(maxsize=8)  # runs share derived values of a network
 def _renumbered(topology: Topology, panel: FrontPanel) -> Topology:
     hosts = topology.host_by_name
 
@@ -162,9 +172,9 @@ MAX_LINKS = 1_000_000  # of a network; a fat-tree of k = 64 has 196,608
 
 
 class Builder:
-    """Collects nodes and links, and numbers ports from 1 in the order in which links are made.
+    """Builder of a network, which numbers ports from 1 in the order in which links are added.
 
-    Raises UserError for more links than a network may have, as soon as there are.
+    Raises UserError as soon as there are too many links.
     """
 
     def __init__(self, name: str) -> None:
@@ -251,7 +261,7 @@ class Builder:
         loss
             Share of frames that each direction loses at random.
         framing_bytes
-            Bytes that the link charges for a frame beyond its own; none: as all links.
+            Bytes that the link charges for a frame beyond its own; None: the value of all links.
 
         Raises
         ------

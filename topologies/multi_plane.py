@@ -1,7 +1,7 @@
-"""Several planes: copies of one network side by side, and each server has a NIC in every one of them.
+"""Several planes: copies of one network, in each of which every server has a NIC.
 
-Planes meet in servers only. A server's flows take its planes in turn (`harness.workloads.mixed`), and
-stay in one.
+Planes are connected by servers only. A server's flows use its planes in turn
+(`harness.workloads.mixed`), and each flow stays in one plane.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from topologies import registry
 from topologies.model import Topology
 from topologies.registry import TopologyParameters, register
 
-_PLANE_BITS = 24  # of an address: a plane's hosts follow those of the one before
+_PLANE_BITS = 24  # bits of an address within a plane; each plane has a range of its own
 
 
 @register("multi-plane")
 class MultiPlane(TopologyParameters):
-    """Plane n of node x is `p<n>-x`; its hosts have the addresses of that network, n x 2^24 further."""
+    """Planes whose node x in plane n is `p<n>-x`.
 
-    planes: Annotated[int, Field(ge=1, le=16)] = 2  # how many
-    of: dict[str, Any] = {"name": "fat-tree"}  # a plane's network: `name`, and what that takes
+    The addresses of hosts are those of the original network plus n x 2^24.
+    """
+
+    planes: Annotated[int, Field(ge=1, le=16)] = 2  # number of planes
+    of: dict[str, Any] = {"name": "fat-tree"}  # network of a plane: `name` and the topology's keys
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

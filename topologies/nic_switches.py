@@ -1,6 +1,7 @@
-"""A switch in each NIC: the host's link begins at a P4 pipeline.
+"""Switch in each NIC, so that the host's link begins at a P4 pipeline.
 
-ACCurate needs it: its contention points lie in front of every network link, those of the hosts included (section II).
+ACCurate needs it, because it has a contention point in front of every network link, including those
+of the hosts (section II).
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from dataclasses import replace
 from topologies.model import HOST_PORT, Link, Switch, Topology
 
 NETWORK_PORT = 2
-# Between the NIC's engine and its pipeline: not nothing, because the fabric's clock needs a shortest link.
+# Delay between the NIC's engine and its pipeline, which cannot be 0 because the fabric's clock
+# needs a shortest link.
 ON_BOARD_DELAY_NS = 10
 
 
 def with_nic_switches(topology: Topology) -> Topology:
-    """Return the network with a switch `nic-<host>` in each host's link: port 1 to the host, port 2 to the network."""
+    """Return the network with a switch `nic-<host>` in each host's link.
+
+    Port 1 leads to the host, port 2 to the network.
+    """
     hosts = topology.host_by_name
     switches = list(topology.switches)
     links: list[Link] = []

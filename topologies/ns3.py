@@ -4,9 +4,9 @@
     SWITCH ...
     A B RATE DELAY LOSS      of each link: 0 320 100Gbps 1000ns 0.000000
 
-Nodes are numbered from 0, and what is no switch is a host. Host n is called `h<n>` here and switch n
-`s<n>`; flow files name hosts by these numbers. As in the simulator, words may be on any lines, and
-what follows the last link is not read.
+Nodes are numbered from 0, and nodes that are no switches are hosts. Host n is called `h<n>` here
+and switch n `s<n>`; flow files name hosts by these numbers. As in the simulator, words may be on
+any lines, and anything after the last link is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from topologies.registry import register
 
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-# Of ns-3's DataRate and Time; without a unit they are bits a second, and seconds.
+# Units of ns-3's DataRate and Time; numbers without a unit are bits per second, and seconds.
 _BITS_A_SECOND = {
     "": 1,
     **{f"{prefix}{unit}": factor for prefix, factor in _DECIMAL.items() for unit in ("bps", "b/s")},
@@ -42,7 +42,10 @@ _MOST_BPS, _MOST_NS = 10**14, 10**10
 
 @register("ns3")
 class Ns3(FileTopology):
-    """`link_rate_bps` and `link_delay_ns` are not used: the file says them for each link."""
+    """Network from HPCC's file, which has rate and delay of each link.
+
+    `link_rate_bps` and `link_delay_ns` are not used.
+    """
 
     def build(self) -> Topology:
         """Return the network of these parameters."""
@@ -79,7 +82,7 @@ class Ns3(FileTopology):
 
 
 class _Words:
-    """The words of a file, one after the other; `where` is the line of the last one."""
+    """Words of a file in order; `where` is the line of the last one."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._name = name

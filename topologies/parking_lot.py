@@ -1,4 +1,4 @@
-"""A chain of switches, each with hosts: long flows share every hop with local ones."""
+"""Chain of switches with hosts, where long flows share every hop with local ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from topologies.registry import Rate, TopologyParameters, register
 class ParkingLot(TopologyParameters):
     """`switches` in a row with `hosts_per_switch` hosts each; host h of switch s is 10.0.s.(h + 2)."""
 
-    switches: Annotated[int, Field(ge=2, le=250)] = 3  # in the row
-    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # on each of them
-    bottleneck_rate_bps: Rate = 100_000_000_000  # of each link between two switches
+    switches: Annotated[int, Field(ge=2, le=250)] = 3  # number of switches in the row
+    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # number of hosts on each switch
+    bottleneck_rate_bps: Rate = 100_000_000_000  # rate of each link between two switches
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

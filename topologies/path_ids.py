@@ -1,15 +1,16 @@
-"""Ids of links, so that the XOR over a path tells it from the other shortest paths between its ends.
+"""Ids of links whose XOR over a path distinguishes the shortest paths between two ends.
 
 Telemetry has 12 bits for a path's id (`INT_SHIM`), and switches XOR into it the id of the link that
-they send a packet on. In networks of layers (fat-trees, Clos networks, leaves and spines, with
-parallel links, too) ids are made so that no two shortest paths between two switches share one. A
-switch of such a network has a choice on the way up, or of parallel links on the way down. On a
+they send a packet on. In layered networks (fat-trees, Clos networks, leaf-spine, also with parallel
+links) the ids are such that no two shortest paths between two switches have the same path id. A
+switch of such a network has a choice on the way up, or among parallel links on the way down. On a
 shortest path each layer is passed at most once in each direction. So the links of one layer and
 direction number the choices in bits of their own: where two paths part, they differ in these bits,
 and nothing else on either path changes them.
 
-Elsewhere, ids are drawn, and drawn again while two paths share one. Where that does not help, or
-there are too many paths to see, or routes by groups, `shared` names two switches.
+In other networks ids are drawn at random, and drawn again if two paths have the same path id. If
+that fails, or there are too many paths to check, or routes are by groups, `shared` names two
+switches.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from topologies.shortest_paths import ShortestPaths, shortest_paths
 
 PATH_ID_BITS = 12
 _DRAWS = 64
-_MOST_STEPS = 2_000_000  # of paths, switch by switch
+_MOST_STEPS = 2_000_000  # limit of the checked paths, counted switch by switch
 
 LinkIds = Mapping[str, Mapping[int, int]]  # by switch and egress port
 
 
 class PathIds(NamedTuple):
-    """The ids of a topology's links, and two switches that paths of one id may lead between."""
+    """Ids of a topology's links, and two switches between which paths may have the same id."""
 
     links: LinkIds
     shared: tuple[str, str] | None
@@ -56,7 +57,7 @@ def path_ids(topology: Topology) -> PathIds:
         if shared is None:
             break
     if topology.route_groups and shared is None and len(paths.destinations) > 1:
-        shared = paths.destinations[0], paths.destinations[1]  # only shortest paths are looked at
+        shared = paths.destinations[0], paths.destinations[1]  # only shortest paths are checked
     return PathIds(links, shared)
 
 
@@ -70,7 +71,7 @@ def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
     port
         Port.
     draw
-        Number of the attempt, where earlier ids collided.
+        Number of the attempt, after earlier ids collided.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
 
 
 def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, int]]:
-    """Return a number of each switch's ports to other switches; alternative ports have different numbers."""
+    """Return a number for each switch's ports to other switches; alternative ports have different numbers."""
     found: dict[str, dict[int, int]] = {}
     for switch in topology.switches:
         numbers: dict[int, int] = {}
@@ -101,12 +102,12 @@ def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, in
 def _layered(
     topology: Topology, paths: ShortestPaths, choices: Mapping[str, Mapping[int, int]]
 ) -> LinkIds | None:
-    """Return the ids of a network of layers; None for another, or where 12 bits are too few."""
+    """Return the ids of a layered network; None for another network, or if 12 bits are too few."""
     distance = paths.distance.astype(np.int64)
     if (distance < 0).any():
         return None
     height = distance.min(axis=1)
-    # By switch and port: the height, and whether the link leads up.
+    # By switch and port: the height of the link, and whether it leads up.
     layers: dict[tuple[str, int], tuple[int, bool]] = {}
     bits: dict[tuple[int, bool], int] = {}
     for name, numbers in choices.items():
@@ -115,7 +116,7 @@ def _layered(
             other = paths.row[topology.ports[name][port].node]
             up = bool(height[other] > height[row])
             leads_to = distance[other] == distance[row] - 1
-            # A path that goes up again after a link down might pass a layer twice.
+            # A path that goes up again after a link down might use a layer twice.
             if abs(int(height[other] - height[row])) != 1 or (
                 not up and (leads_to & (distance[row] != height[row])).any()
             ):
@@ -136,7 +137,7 @@ def _layered(
 
 
 def _shared(topology: Topology, paths: ShortestPaths, links: LinkIds) -> tuple[str, str] | None:
-    """Return the ends of paths of one id, or of more than are looked at; None: all ids differ."""
+    """Return the ends of paths with the same id, or of paths beyond the limit; None if all ids differ."""
     names = [switch.name for switch in topology.switches]
     steps = 0
     for destination, column in paths.column.items():

@@ -1,8 +1,8 @@
 """Rail-optimised networks: the NICs at one place of each server share a switch, a rail.
 
-A server has as many NICs as GPUs, and each is a host of its own here, so rank r of a workload is
-GPU r mod `gpus_per_server` of server r div `gpus_per_server`. Flows between GPUs of one place stay
-on their rail; others cross a spine. What servers have inside (NVLink and the like) is not modelled.
+A server has one NIC per GPU, and each NIC is a host here, so rank r of a workload is GPU r mod
+`gpus_per_server` of server r div `gpus_per_server`. Flows between GPUs at the same place stay on
+their rail; others cross a spine. Links within servers (such as NVLink) are not modelled.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ Count = Annotated[int, Field(ge=1, le=500)]
 
 @register("rails")
 class Rails(TopologyParameters):
-    """NIC n of server s is the host 10.(s div 256).(s mod 256).(n + 2), on switch `rail<unit>-<n>`."""
+    """Rails: NIC n of server s is the host 10.(s div 256).(s mod 256).(n + 2), on switch `rail<unit>-<n>`."""
 
-    servers: Annotated[int, Field(ge=1, le=4096)] = 16  # how many
-    gpus_per_server: Annotated[int, Field(ge=1, le=16)] = 8  # each with a NIC, on a rail of its own
-    servers_per_unit: Count = 16  # that share rail switches; each unit has a switch a rail
-    spines: Count = 8  # above the rail switches of all units
-    links_per_spine: Count = 1  # from each rail switch to each spine
-    fabric_rate_bps: Rate = 100_000_000_000  # of each link between a rail switch and a spine
+    servers: Annotated[int, Field(ge=1, le=4096)] = 16  # number of servers
+    # Number of GPUs of a server, each with a NIC on its own rail.
+    gpus_per_server: Annotated[int, Field(ge=1, le=16)] = 8
+    servers_per_unit: Count = 16  # number of servers that share rail switches; each unit has a switch per rail
+    spines: Count = 8  # number of spines above the rail switches of all units
+    links_per_spine: Count = 1  # number of links from each rail switch to each spine
+    fabric_rate_bps: Rate = 100_000_000_000  # rate of each link between a rail switch and a spine
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

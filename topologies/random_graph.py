@@ -1,4 +1,4 @@
-"""A connected network drawn at random: for properties that have to hold on any network."""
+"""Connected random network, for properties that have to hold in any network."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from topologies.registry import Rate, TopologyParameters, register
 
 @register("random")
 class RandomGraph(TopologyParameters):
-    """A random tree of switches, `extra_links` more between any two of them, and hosts at random switches.
+    """Random tree of switches with `extra_links` more links, and hosts at random switches.
 
     Every link has one of `rates_bps`, or `link_rate_bps` if there are none. Host h of switch s is 10.0.s.(h + 2).
     """
 
-    switches: Annotated[int, Field(ge=1, le=250)] = 5  # how many
-    extra_links: Annotated[int, Field(ge=0, le=1000)] = 2  # between switches, beyond the tree
-    hosts: Annotated[int, Field(ge=2, le=250)] = 10  # how many
-    rates_bps: list[Rate] = []  # of which each link has one, at random
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1  # of the network; the run's seed does not change it
+    switches: Annotated[int, Field(ge=1, le=250)] = 5  # number of switches
+    extra_links: Annotated[int, Field(ge=0, le=1000)] = 2  # number of links between switches beyond the tree
+    hosts: Annotated[int, Field(ge=2, le=250)] = 10  # number of hosts
+    rates_bps: list[Rate] = []  # rates from which that of each link is drawn
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1  # seed of the network, which is independent of the run's seed
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

@@ -18,13 +18,15 @@ from topologies.nic_switches import with_nic_switches
 
 
 class TopologyParameters(Table):
-    """Parameters of a topology; a subclass adds its own."""
+    """Parameters of a topology, to which a subclass adds its own."""
 
-    link_rate_bps: Rate = 100_000_000_000  # of each link, or of the hosts' links where others have a rate of their own
-    link_delay_ns: Delay = 1000  # propagation, one way, of each link
-    # A P4 switch in each NIC, for what must happen in front of the hosts' own links, too (topologies/nic_switches.py).
+    # Of each link, or of the hosts' links if others have a rate of their own.
+    link_rate_bps: Rate = 100_000_000_000
+    link_delay_ns: Delay = 1000  # propagation delay of each link, one way
+    # Add a P4 switch to each NIC, for functions that are also needed in front of the hosts' links
+    # (topologies/nic_switches.py).
     nic_switches: bool = False
-    # What some links have of their own, whatever the topology gives them (topologies/links.py).
+    # Properties of some links that replace those of the topology (topologies/links.py).
     links: list[LinkRule] = []
 
     @abstractmethod
@@ -80,7 +82,7 @@ def _built(checked: TopologyParameters) -> Topology:
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:
-    """Return a value that changes when a file does."""
+    """Return a value that changes when a file changes."""
     try:
         now = file.stat()
     except (OSError, ValueError):

@@ -1,6 +1,7 @@
-"""Shortest-path routes with equal-cost next hops, aggregated to prefixes; and what a path costs when it is empty.
+"""Shortest-path routes with equal-cost next hops, aggregated to prefixes, and delays of empty paths.
 
-Addresses are hierarchical (10.pod.rack.host), so a switch needs one route a rack or pod instead of one a host.
+Addresses are hierarchical (10.pod.rack.host), so a switch needs one route per rack or pod instead
+of one per host.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from topologies.group_paths import Ways, group_paths
 from topologies.model import Host, Neighbour, Topology
 from topologies.shortest_paths import Cells, Ports, shortest_paths
 
-_UNREACHED = -1  # in the place of a set of ports
+_UNREACHED = -1  # stands for an empty set of ports
 
 
 @dataclass(frozen=True)
 class Route:
-    """A longest-prefix-match entry: the ports among which ECMP chooses, in increasing order.
+    """Longest-prefix-match entry with the ports among which ECMP chooses, in increasing order.
 
-    With detours a packet that begins in the switch's group takes one of `detours` instead, if there are any.
+    With detours a packet that starts in the switch's group takes one of `detours` instead, if there
+    are any.
     """
 
     prefix: IPv4Network
@@ -36,7 +38,7 @@ class Route:
 
 @dataclass(frozen=True)
 class _Rack:
-    """Hosts whose addresses share their first 24 bits, and where each is attached; the switch, if that is one."""
+    """Hosts whose addresses share their first 24 bits, and the switch of each, or of all of them."""
 
     prefix: int
     hosts: list[Host]
@@ -56,7 +58,7 @@ class _Routes:
         racks: dict[int, list[Host]] = {}
         for host in topology.hosts:
             racks.setdefault(int(host.address) >> 8, []).append(host)
-        self._whole: list[_Rack] = []  # behind one switch each
+        self._whole: list[_Rack] = []  # racks behind one switch each
         self._others: list[_Rack] = []
         self._own: dict[str, list[_Rack]] = {}
         for prefix, hosts in racks.items():
@@ -94,7 +96,7 @@ class _Routes:
             for host, end in zip(rack.hosts, rack.ends, strict=True)
             if any(ways := Ways((end.port,)) if end.node == switch else sets[kinds[column[end.node]]])
         ]
-        # By number: a set of many ports is not compared with each prefix.
+        # By number, so that sets of many ports need not be compared with each prefix.
         level = {
             rack.prefix: kinds[there] if any(sets[kinds[there]]) or rack.switch == switch else _UNREACHED
             for rack, there in zip(self._whole, self._columns.tolist(), strict=True)
@@ -146,7 +148,7 @@ def _departures(topology: Topology) -> Mapping[int, tuple[IPv4Network, ...]]:
 
 
 def departures(topology: Topology, switch: str) -> tuple[IPv4Network, ...]:
-    """Return the prefixes of the hosts whose packets begin detours in a switch's group."""
+    """Return the prefixes of the hosts whose packets start detours in a switch's group."""
     return _departures(topology).get(topology.route_groups.get(switch, -1), ())
 
 
@@ -163,10 +165,11 @@ def _route(prefix: int, length: int, ways: Ways) -> Route:
 
 
 def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """Merge prefixes with equal routes into covers one byte shorter; return the exceptions and the covers.
+    """Merge prefixes with equal routes into covers one byte shorter; return exceptions and covers.
 
-    A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist. Nothing
-    covers a prefix that cannot be reached: what is for it would go round between switches.
+    A prefix without an equal one is not merged, since a cover would attract addresses that do not
+    exist. An unreachable prefix is never covered, since packets to it would circulate between
+    switches.
     """
     children: dict[int, list[int]] = {}
     for prefix in level:
@@ -188,9 +191,10 @@ def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, 
 
 
 def apart(topology: Topology) -> tuple[Host, Host] | None:
-    """Return two hosts that no path joins; None if all are joined.
+    """Return two hosts without a path between them; None if all are connected.
 
-    Of servers with several NICs, those of one number have to be joined: each number may have a network of its own.
+    If servers have several NICs, only NICs with the same number have to be connected, because each
+    number may have a network of its own.
     """
     paths = shortest_paths(topology)
     planes = zip_longest(*topology.servers.values()) if topology.servers else [range(len(topology.hosts))]
@@ -207,20 +211,7 @@ def apart(topology: Topology) -> tuple[Host, Host] | None:
 
 
 def joins(topology: Topology, one: Host, other: Host) -> bool:
-    """Return whether a path joins two hosts.
-
-    Parameters
-    ----------
-    topology
-        Network.
-    one, other
-        Hosts.
-
-    Returns
-    -------
-    bool
-        Whether there is a path.
-    """
+    """Return whether there is a path between two hosts."""
     paths = shortest_paths(topology)
     row, column = paths.row[topology.uplink(one).node], paths.column[topology.uplink(other).node]
     return bool(paths.distance[row, column] >= 0)
@@ -316,11 +307,12 @@ def base_rtt_ns(
 
 @dataclass(frozen=True, eq=False)
 class BaseRtts:
-    """The largest base RTTs between hosts, whose links are of some kinds: each has a rate, a delay and a framing.
+    """Largest base RTTs between hosts, by kinds of links.
 
-    `kinds` has the kind of each host's link, by index, and `rates_bps` is by kind. `between` has, of two kinds, the
-    largest base RTT through so many switches, by their number from 0; 0: no two such hosts are so far apart. It has no
-    two kinds of which there are no two hosts.
+    A kind of link has a rate, a delay and a framing. `kinds` has the kind of each host's link, by
+    index, and `rates_bps` is by kind. `between` has, for two kinds, the largest base RTT by the
+    number of switches on the path, from 0; it is 0 if no two such hosts have that distance. Pairs
+    of kinds without two such hosts are left out.
     """
 
     kinds: tuple[int, ...]
@@ -329,9 +321,10 @@ class BaseRtts:
 
     @cached_property
     def filling(self) -> Mapping[int | None, int]:
-        """The largest base RTT between hosts that fill a link, by its kind; None: a link between switches.
+        """Largest base RTT between hosts that fill a link, by its kind; None is a link between switches.
 
-        Those are the pairs of hosts, one of them on the link, whose slower end is the fastest that there is.
+        These are the pairs with one host on the link for which the rate of the slower end is the
+        largest.
         """
         best: dict[int | None, tuple[int, int]] = {}
         for pair, rtts_ns in self.between.items():
@@ -342,7 +335,7 @@ class BaseRtts:
 
     @cached_property
     def by_switches(self) -> Mapping[int, int]:
-        """The largest between any two hosts, by the number of switches between them."""
+        """Largest base RTT between any two hosts, by the number of switches between them."""
         found: dict[int, int] = {}
         for rtts_ns in self.between.values():
             for switches, rtt_ns in enumerate(rtts_ns):
@@ -354,9 +347,10 @@ class BaseRtts:
 def _between(
     topology: Topology, there: Callable[[Neighbour], int], back: Callable[[Neighbour], int], latency_ns: int
 ) -> Iterator[tuple[Cells, Cells]]:
-    """Yield the switches on the paths between destinations (0: none), and the costs of switches and links both ways.
+    """Yield the number of switches on the paths between destinations, and the round-trip costs.
 
-    With detours there is more than one path, and what goes back takes the longest.
+    The number is 0 if there is no path. Costs include switches and links in both directions. With
+    detours there are several paths, and the way back is the longest one.
     """
     grouped = group_paths(topology)
     if grouped is None:
@@ -388,7 +382,8 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
     BaseRtts
         The largest base RTTs by kinds of hosts' links and numbers of switches, in ns.
     """
-    # Hosts on one switch with equal links are alike: what counts is how many there are of each kind.
+    # Hosts on one switch with equal links are equivalent, so only the number of hosts of each kind
+    # counts.
     ups = [topology.uplink(host) for host in topology.hosts]
     kinds = Counter((up.node, _kind(up)) for up in ups)
     firsts = {(up.node, _kind(up)): up for up in ups}

@@ -19,7 +19,7 @@ Ports = tuple[int, ...]
 Cells = npt.NDArray[np.int64]
 
 _WORD_BYTES = 8
-_COLUMNS_AT_ONCE = 256  # of what is needed for a while only
+_COLUMNS_AT_ONCE = 256  # columns of temporary arrays
 
 
 class ShortestPaths:
@@ -33,7 +33,7 @@ class ShortestPaths:
         self.row = {switch.name: row for row, switch in enumerate(topology.switches)}
         self.destinations = sorted({topology.uplink(host).node for host in topology.hosts})
         self.column = {name: column for column, name in enumerate(self.destinations)}
-        self._sets: dict[Ports, Ports] = {}  # equal ones are one
+        self._sets: dict[Ports, Ports] = {}  # equal sets share one object
 
     @cached_property
     def _between(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
@@ -80,7 +80,7 @@ class ShortestPaths:
         return self.distance.data
 
     def first_ports(self, switch: str) -> tuple[npt.NDArray[np.int64], list[Ports]]:
-        """Return for each destination an index into the returned sets of ports that begin its shortest paths.
+        """Return for each destination an index into the returned sets of first ports of shortest paths.
 
         The set is empty for the switch itself and for unreachable destinations.
         """
@@ -123,7 +123,7 @@ class ShortestPaths:
         raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
 
     def _nearer(self, row: int, columns: slice) -> npt.NDArray[np.bool_]:
-        """Return whether a port leads nearer to a destination, by port and destination."""
+        """Return whether a port leads closer to a destination, by port and destination."""
         own = self.distance[row, columns]
         nearer: npt.NDArray[np.bool_] = (self.distance[self._between[row][1], columns] == own - 1) & (own > 0)
         return nearer
@@ -157,7 +157,7 @@ class ShortestPaths:
         return made
 
     def _first_of_equals(self) -> Iterator[tuple[slice, Cells, Cells]]:
-        """Yield for some destinations at a time the first port that leads nearer, as an index, and its row."""
+        """Yield, for some destinations at a time, the first port that leads closer, as an index, and its row."""
         for begin in range(0, len(self.destinations), _COLUMNS_AT_ONCE):
             columns = slice(begin, min(begin + _COLUMNS_AT_ONCE, len(self.destinations)))
             taken = np.zeros((len(self.row), columns.stop - begin), np.int64)

@@ -14,7 +14,7 @@ from topologies.registry import TopologyParameters, register
 class SingleSwitch(TopologyParameters):
     """One switch with all hosts."""
 
-    hosts: Annotated[int, Field(ge=2, le=250)] = 17  # how many, all on one switch
+    hosts: Annotated[int, Field(ge=2, le=250)] = 17  # number of hosts
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

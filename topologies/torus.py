@@ -1,7 +1,7 @@
 """Tori: switches in a grid of any number of dimensions, each joined to its two neighbours in each of them.
 
-Routes are shortest paths. They use the ring of a dimension both ways, so with PFC packets can wait
-for each other in a circle: lossless runs may come to a deadlock, which ends them.
+Routes are shortest paths. They use the ring of a dimension in both directions, so with PFC packets
+can wait for each other in a cycle. Lossless runs may therefore deadlock, which ends them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ _MOST_SWITCHES = 1 << 16
 
 @register("torus")
 class Torus(TopologyParameters):
-    """Switch `s1-0-3` is at 1, 0, 3. `link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of other links."""
+    """Torus, whose switch `s1-0-3` is at 1, 0, 3.
 
-    # Switches in each dimension; two that are neighbours on both sides have one link.
+    `link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of other links.
+    """
+
+    # Number of switches in each dimension; two switches that are neighbours in both directions have
+    # one link.
     sizes: Annotated[list[Annotated[int, Field(ge=1, le=1024)]], Field(min_length=1, max_length=6)] = [4, 4]
-    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 1  # on each of them
+    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 1  # number of hosts on each switch
     fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
 
     @field_validator("sizes")

@@ -15,10 +15,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Tree:
-    """Tree of nodes joined by ports.
+    """Tree of nodes connected by ports.
 
-    `up` has each node's port towards the root, which itself has none; `down` has each node's ports away from
-    it, in increasing order.
+    `up` has each node's port towards the root, which has none itself. `down` has each node's ports
+    away from the root, in increasing order.
     """
 
     root: str
