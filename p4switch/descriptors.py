@@ -1,4 +1,4 @@
-"""Reserves of descriptors and memory, for cleaning up when there is nothing else."""
+"""Reserves of descriptors and memory, for cleaning up after others have run out."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import mmap
 import os
 from types import TracebackType
 
-_KEPT = 8  # a folder's removal has one open for each level
+_KEPT = 8  # removing a folder needs one open descriptor for each level
 _KEPT_BYTES = 16 << 20  # of addresses: it is not touched
 
 
 class Reserve:
     """Reserve of file descriptors and memory until the block ends, which frees them for its clean-up.
 
-    Make it after what is to be removed, and before what may use up all others.
+    Create it after the objects to be removed, and before anything that may use up all other descriptors.
     """
 
     def __init__(self) -> None:
         self._kept: list[int] = []
-        with contextlib.suppress(OSError):  # there are hardly any left by now
+        with contextlib.suppress(OSError):  # hardly any are left now
             self._kept += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_KEPT))
         self._memory: mmap.mmap | None = None
         with contextlib.suppress(OSError):
             self._memory = mmap.mmap(-1, _KEPT_BYTES)
 
     def free(self) -> None:
-        """Give them back."""
+        """Release the reserve."""
         if self._memory is not None:
             self._memory.close()
             self._memory = None

@@ -43,7 +43,7 @@ class Compiled:
         self._p4info_bytes = p4info_bytes
         self._bf_rt_text = bf_rt_text
         self.named_warnings = tuple((name, text) for name, text in warnings)
-        """Each with its name (`warnings.NAMES`): `file:line:col: warning: text [name]`, and the source line."""
+        """Warnings with their names (`warnings.NAMES`): `file:line:col: warning: text [name]`, and the source line."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class Compiled:
 
     @functools.cached_property
     def program(self) -> ir.Program:
-        """The program, as the engine takes it: what was compiled here, or else what the JSON says."""
+        """The program in the form that the engine takes: the compiled one, or one read from the JSON."""
         if self._program is not None:
             return self._program
         from p4switch.bmv2 import read
@@ -74,7 +74,7 @@ class Compiled:
 
     @functools.cached_property
     def bf_rt(self) -> dict[str, Any]:
-        """Content of `bf-rt.json`. Raises UserError for an architecture that BfRuntime does not know."""
+        """Return the content of `bf-rt.json`. Raises UserError for an architecture that BfRuntime does not know."""
         result: dict[str, Any] | None = json.loads(self._bf_rt_text)
         if result is None:
             raise UserError(
@@ -84,7 +84,7 @@ class Compiled:
 
     @property
     def json_bytes(self) -> bytes:
-        """The BMv2 JSON as a file has it."""
+        """Return the BMv2 JSON as the bytes of a file."""
         return (json.dumps(self.json, indent=1) + "\n").encode()
 
     def write(
@@ -115,7 +115,7 @@ class Compiled:
         if p4info_path is not None:
             info = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
             path = Path(p4info_path)
-            contents[path] = contents.get(path, b"") + info  # of a device or a pipe, which takes both
+            contents[path] = contents.get(path, b"") + info  # the root of a device or a pipe, which takes both
         if bf_rt_path is not None:
             path = Path(bf_rt_path)
             contents[path] = contents.get(path, b"") + (json.dumps(self.bf_rt, indent=2) + "\n").encode()
@@ -131,7 +131,7 @@ class Compiled:
 
 @functools.cache
 def _compiler_digest() -> str:
-    """Return a digest of the compiler's own source, and of what it compiles with."""
+    """Return a digest of the compiler's own source, and of the tools that it compiles with."""
     files = sorted(f for folder in _SOURCES for kind in ("*.py", "*.p4") for f in (_HERE.parent / folder).rglob(kind))
     return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE.parent)), f.read_bytes())))
 
@@ -196,7 +196,7 @@ def compile_program(
     UserError
         If a file cannot be read, or there is no such architecture.
     """
-    # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
+    # Only the preprocessor is loaded unless something has to be compiled, because loading takes most of the time.
     source = preprocess(path, include_dirs, defines, arch)
     externs = [file.read_bytes() for file in extern_files()]
     key = cache.digest(_compiler_digest(), *externs, str(path), arch or "", source.text, _positions(source))
@@ -221,7 +221,7 @@ def compile_program(
 
 
 def _positions(source: SourceMap) -> str:
-    """Return the origins of the pieces of the text, which become source information in the result."""
+    """Return the origins of the pieces of the text, from which the source information of the result is made."""
     pieces = [f"{p.start} {p.file.path} {p.offset}" for p in source.pieces]
     files = {id(p.file): p.file for p in source.pieces}
     return "\n".join([*pieces, *(str(file.line_starts) for file in files.values())])

@@ -1,4 +1,4 @@
-"""Annotations of a program's controls, found without parsing it: what is asked before it is compiled."""
+"""Annotations of a program's controls, found without parsing the program, for questions before its compilation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOSING = {"(": ")", "[": "]"}
 def of_controls(
     path: Path, include_dirs: Sequence[Path] = (), defines: Mapping[str, str] | None = None
 ) -> dict[str, frozenset[str]]:
-    """Return the names of the annotations of each control of a program, or of a part of one.
+    """Return the names of the annotations of each control of a program, or of a part of a program.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
 
 
 def _behind_arguments(kinds: Sequence[str], i: int) -> int:
-    """Return where an annotation ends whose arguments begin at token `i`, if it has any."""
+    """Return the position where an annotation ends whose arguments begin at token `i`, if it has any."""
     if kinds[i] not in _CLOSING:
         return i
     opening, closing, depth = kinds[i], _CLOSING[kinds[i]], 0

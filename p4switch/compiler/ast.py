@@ -1,7 +1,7 @@
 """The syntax tree of a P4-16 program, before and after checking.
 
-What things mean is in `facts`: the tree has what is written. The checker replaces expressions in it by what they
-become, so that after `frontend.parse_and_check`
+The tree represents the text; the meaning of names is in `facts`. The checker replaces expressions in the tree, so that
+after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
 - compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Node:
-    """`pos` is where the node starts."""
+    """Base of nodes. `pos` is the position where the node starts."""
 
     pos: int
 
@@ -86,7 +86,7 @@ class Annotation(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Declaration(Node):
-    """Anything with a name. `pos` is where the name stands."""
+    """Anything with a name. `pos` is the position of the name."""
 
     name: str
     annotations: list[Annotation] = field(default_factory=list, kw_only=True)
@@ -105,7 +105,7 @@ class TypeParam(Declaration):
 class Parameter(Declaration):
     """A parameter of anything: action, function, method, parser, control, constructor, package.
 
-    Directionless parameters of actions are the ones the control plane (action data) or the action list binds.
+    Parameters of actions without a direction are bound by the control plane (action data) or in the action list.
     """
 
     direction: Direction
@@ -802,15 +802,15 @@ class ListTypeExpr(TypeExpr):
     element: TypeExpr
 
 
-# What nodes consist of
+# Parts of nodes
 
 
 _ATTRIBUTES: dict[type[Node], tuple[str, ...]] = {}
-"""Attributes by kind of node, but for those that refer to a declaration elsewhere."""
+"""Attributes by kind of node, except those that refer to a declaration elsewhere."""
 
 
 def parts(node: Node) -> list[Node]:
-    """Return the nodes directly below `node`, as they are written, in the order of its attributes."""
+    """Return the nodes directly below `node`, in the order of its attributes, which is that of the text."""
     result: list[Node] = []
     names = _ATTRIBUTES.get(type(node))
     if names is None:
@@ -825,16 +825,16 @@ def parts(node: Node) -> list[Node]:
     return result
 
 
-# The whole
+# Programs
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Program:
     """A program, checked when it comes from `frontend.parse_and_check`.
 
-    `facts` are what its nodes mean. `declarations` is everything at top level in source order, included files first
-    come first. `errors` are all error codes in order of declaration. `main` is the instantiation of that name, if any.
-    `architecture` is the one that was asked for, or else the one with the package of `main`.
+    `facts` holds the meaning of its nodes. `declarations` is everything at top level in source order, included files
+    first come first. `errors` are all error codes in order of declaration. `main` is the instantiation of that name, if
+    any. `architecture` is the requested one, or else the one that has the package of `main`.
     """
 
     path: str

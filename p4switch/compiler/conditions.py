@@ -1,4 +1,4 @@
-"""The expressions of `#if`."""
+"""Expressions of `#if`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ MAX_ERRORS = 20
 class Diagnostic:
     """Diagnostic message.
 
-    `line_text` is the source line it is about.
+    `line_text` is the source line that it refers to.
     """
 
     severity: str
@@ -24,7 +24,7 @@ class Diagnostic:
     message: str
     line_text: str = ""
     name: str = ""
-    """Name of a warning, by which it is silenced (`warnings.NAMES`)."""
+    """Name of a warning, which can be silenced by it (`warnings.NAMES`)."""
 
     def __str__(self) -> str:
         file, line, column = self.location
@@ -33,7 +33,7 @@ class Diagnostic:
             head += f" [{self.name}]"
         if not self.line_text.strip():
             return head
-        # Tabs stay tabs under tabs, so that the caret stands right whatever their width.
+        # Tabs are kept, so that the caret is in the right place whatever the width of a tab.
         indent = "".join("\t" if c == "\t" else " " for c in self.line_text[: column - 1])
         return f"{head}\n  {self.line_text}\n  {indent}^"
 
@@ -41,7 +41,7 @@ class Diagnostic:
 class UnsupportedError(Exception):
     """Feature that the target lacks.
 
-    A caller that knows the source adds the place, unless `span` is one.
+    A caller that knows the source adds the position, unless `span` gives it.
     """
 
     def __init__(self, message: str, span: int | None = None) -> None:
@@ -50,13 +50,13 @@ class UnsupportedError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the addition to "no such name": the nearest known one, if one is near."""
+    """Return the text that is added to "no such name": the most similar known name, if there is one."""
     near = nearest(name, set(known) - {name})
     return f" (did you mean {near!r}?)" if near is not None else ""
 
 
 class CompileError(UserError):
-    """A program was refused. `diagnostics` are its errors."""
+    """Refusal of a program. `diagnostics` are the errors in it."""
 
     starts_with_place = True
 
@@ -65,11 +65,12 @@ class CompileError(UserError):
         super().__init__("\n".join(map(str, self.diagnostics)))
 
     def __reduce__(self) -> tuple[type[CompileError], tuple[tuple[Diagnostic, ...]]]:
-        return CompileError, (self.diagnostics,)  # as it is made: programs are compiled in processes of sweeps, too
+        # Arguments of the constructor, because errors are sent between the processes of a sweep.
+        return CompileError, (self.diagnostics,)
 
 
 class Reporter:
-    """Collects what is wrong with one program."""
+    """Collector of the errors and warnings about one program."""
 
     def __init__(self, source: SourceMap) -> None:
         self.source = source
@@ -81,7 +82,7 @@ class Reporter:
         return Diagnostic(severity, self.source.locate(pos), message, self.source.line_at(pos))
 
     def error(self, pos: int, message: str) -> None:
-        """Note an error (the same one at the same place only once). Raises CompileError after MAX_ERRORS."""
+        """Record an error (only once if repeated at the same position). Raises CompileError after MAX_ERRORS."""
         if (pos, message) in self._seen:
             return
         self._seen.add((pos, message))
@@ -95,7 +96,7 @@ class Reporter:
         return bool(self._errors)
 
     def warn(self, pos: int, message: str, name: str = "other") -> None:
-        """Note a warning; `name` is one of `warnings.NAMES`."""
+        """Record a warning; `name` is one of `warnings.NAMES`."""
         self.warnings.append(replace(self._diagnostic("warning", pos, message), name=name))
 
     def stop_on_errors(self) -> None:

@@ -1,7 +1,7 @@
-"""Warnings about what BMv2, and so the built-in switch, does differently from P4-16.
+"""Warnings about differences of BMv2, and so of the built-in switch, from P4-16.
 
-They are for what the JSON has no way to say; docs/limitations.md has the table. What it can say is compiled as the
-specification has it. What a target does differently from its architecture, the architecture tells (`Package.warn`).
+They concern features that the JSON cannot express; docs/limitations.md lists them. Features that it can express are
+compiled as specified. Differences of a target from its architecture are reported by the architecture (`Package.warn`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Place = tuple[object, ...]
 
 
 def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-    """Tell where the parsers and controls of a program come to what the target does differently."""
+    """Warn where the parsers and controls of a program use features in which the target differs."""
     differences = _Differences(facts, tell)
     for block in blocks:
         if isinstance(block, ast.ParserDecl):
@@ -29,15 +29,15 @@ def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell:
 
 
 class _Differences:
-    """Differences of the target in one program: `last` of stacks that may be empty."""
+    """Differences of the target in one program: uses of `last` of stacks that may be empty."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
         self._tell = tell
 
     def last(self, parser: ast.ParserDecl) -> None:
-        """Tell of `last` of stacks to which nothing has been extracted on some path."""
-        # What an `inout` parameter has in it is the caller's affair.
+        """Warn about `last` of stacks to which nothing has been extracted on some path."""
+        # The caller is responsible for the content of an `inout` parameter.
         given: set[_Place] = {(id(p),) for p in parser.params if p.direction is ast.Direction.INOUT}
         before: dict[ast.ParserState, set[_Place] | None] = dict.fromkeys(parser.states)  # None: not reached yet
         before[parser.start] = given
@@ -68,7 +68,7 @@ class _Differences:
         return [self._facts.states[case] for case in state.transition.cases] if state.transition is not None else []
 
     def _unfilled(self, state: ast.ParserState, filled: set[_Place]) -> Iterator[ast.Member]:
-        """Yield the fields of `last` that are read of stacks not in `filled`, to which the state adds what it fills."""
+        """Yield the reads of `last` of stacks not in `filled`; stacks that the state fills are added to it."""
         for top in [*state.statements, state.transition]:
             for node in walk(top, self._facts) if top is not None else ():
                 stack = node.base if isinstance(node, ast.Member) else node
@@ -85,7 +85,7 @@ class _Differences:
         return node.name == name and isinstance(self._facts.types[node.base], types.Stack)
 
     def _fills(self, call: ast.Call) -> Iterator[_Place]:
-        """Yield the places in which a call may extract to stacks, or put something in front."""
+        """Yield the arguments of a call that may extract to a stack or push elements to its front."""
         binding = self._facts.bindings[call]
         for node in [binding.receiver, *binding.bound]:
             if node is None:

@@ -5,8 +5,7 @@ After `frontend.parse_and_check`:
 - Every expression has a type, free of inference variables. (Bodies of generic functions keep `types.TypeVar`; the
   `type_args` of a call say what they stand for.) Integer literals have the width their context gives; a literal of type
   `int` remains only where the language wants an `int`: shift amounts, indexes, slices, `int` constants and parameters.
-- Every name, label of a switch over actions, and transition has a declaration; every field that is read has its
-  `Field`.
+- Every name, label of a switch over actions, and transition has a declaration; every accessed field has its `Field`.
 - Every call, instance and reference to an action has a binding.
 """
 
@@ -39,9 +38,9 @@ class CallKind(enum.Enum):
 
 
 class Types(dict[ast.Node, Type]):
-    """The types of expressions, of what is declared, and of types as written; UNKNOWN without one.
+    """Types of expressions, of declared objects, and of written types; UNKNOWN for nodes without one.
 
-    Of the declaration of a type it is that type, applied to its own type parameters.
+    The type of a type's declaration is that type, applied to its own type parameters.
     """
 
     __slots__ = ()
@@ -52,7 +51,7 @@ class Types(dict[ast.Node, Type]):
 
 @dataclass(eq=False, slots=True)
 class Binding:
-    """Binding of a call, an instance or a reference to an action: what is passed, and to what.
+    """Binding of a call, an instance or a reference to an action: the callee and its arguments.
 
     `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `bound` has named
     arguments sorted and default values filled in; it is None for an omitted `@optional` parameter, and for a
@@ -74,29 +73,29 @@ class Facts:
     """The tables."""
 
     names: Names = field(default_factory=Names)
-    """What is declared under each name that is used, whatever its use means."""
+    """Declarations of each name that is used, whatever the use means."""
     types: Types = field(default_factory=Types)
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
-    """The declaration that each name and `this` means, of overloaded functions the one that is called."""
+    """Declaration that each name and `this` refers to; for overloaded functions, the one that is called."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
-    """Fields that members of structs, headers and unions name."""
+    """Fields that member expressions of structs, headers and unions refer to."""
     bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))
     """Bindings of calls, constructor calls, instances and references to actions."""
     actions: dict[ast.ActionRef | ast.SwitchCase, ast.ActionDecl] = field(default_factory=dict)
-    """Actions of references, and of the cases of a switch over `action_run` (except `default`)."""
+    """Actions that references and the cases of a switch over `action_run` (except `default`) refer to."""
     switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)
     """Next states of parsers."""
     values: dict[ast.EnumMember, int] = field(default_factory=dict)
-    """The representation in a serializable enum, elsewhere the index, from 0, in order of declaration."""
+    """Value of each member: its representation in a serializable enum, otherwise its index, counted from 0."""
 
     def package(self, main: ast.Instantiation | None) -> ast.PackageDecl | None:
-        """Return the declaration of the package that `main` is an instance of."""
+        """Return the declaration of the package that `main` instantiates."""
         t = None if main is None else self.types[main]
         return t.decl if isinstance(t, Package) else None
 
     def typed(self, node: Node, t: Type) -> Node:
-        """Return `node`, which is of type `t`."""
+        """Return `node` after recording its type `t`."""
         self.types[node] = t
         return node

@@ -22,7 +22,7 @@ from p4switch.interpreter import deep_recursion
 
 @dataclass(frozen=True)
 class Step:
-    """Step of the front end after parsing. `help` is a line about it."""
+    """Step of the front end after parsing. `help` is a line that describes it."""
 
     name: str
     help: str
@@ -37,7 +37,7 @@ STEPS = (
 
 
 def listed() -> list[tuple[str, str]]:
-    """Return the names of all steps, and a line about each, in their order."""
+    """Return the names of all steps in order, each with a line that describes it."""
     return [("parse", "the text becomes a syntax tree"), *((step.name, step.help) for step in STEPS)]
 
 
@@ -47,7 +47,10 @@ def parse(
     defines: Mapping[str, str],
     architecture: Architecture | None = None,
 ) -> tuple[Program, Reporter]:
-    """Read, preprocess and parse; errors are in the reporter. Raises as `parse_and_check` for what stops it earlier."""
+    """Read, preprocess and parse a file; errors go to the reporter.
+
+    Raises the exceptions of `parse_and_check` for errors before parsing.
+    """
     reading = preprocessor(include_dirs, defines, architecture)
     source = reading.run(path)
     reporter = Reporter(source)
@@ -60,7 +63,7 @@ def parse(
 def declared_architecture(
     path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]
 ) -> Architecture | None:
-    """Return the architecture that has the package of `main`; None where the program is not to be parsed.
+    """Return the architecture that has the package of `main`; None for a program that cannot be parsed.
 
     Raises UserError for a file that cannot be read.
     """
@@ -73,7 +76,7 @@ def declared_architecture(
 
 
 def _architecture(program: Program) -> Architecture | None:
-    """Return the architecture that has the package of `main`, which has to be no more than parsed."""
+    """Return the architecture that has the package of `main`, which needs only to be parsed."""
     main = next((d for d in program.declarations if isinstance(d, ast.Instantiation) and d.name == "main"), None)
     decls = {d.name: d for d in program.declarations if isinstance(d, ast.PackageDecl | ast.TypedefDecl)}
     written = None if main is None else main.type_expr

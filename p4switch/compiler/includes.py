@@ -1,4 +1,4 @@
-"""Include files of architectures that a program reads, and the macros that they define."""
+"""Include files of architectures that a program reads, and the macros that the files define."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CORE = Path(__file__).parent / "include" / "core.p4"
 def preprocessor(
     include_dirs: Sequence[Path], defines: Mapping[str, str], architecture: Architecture | None
 ) -> Preprocessor:
-    """Return a preprocessor that finds the includes of all architectures behind those in `include_dirs`.
+    """Return a preprocessor that searches `include_dirs` before the include folders of all architectures.
 
-    `architecture`: the one that was asked for, whose macros are predefined.
+    `architecture` is the requested one, whose macros are predefined.
     """
     given = {} if architecture is None else architecture.defines
     return Preprocessor([*include_dirs, CORE.parent, *include_folders()], {**given, **defines})

@@ -1,4 +1,4 @@
-"""Preprocessed text to tokens."""
+"""Lexer: from preprocessed text to tokens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KEYWORDS = frozenset(
 )
 
 _BLANKS = " \t\r\n\f\v"
-# Alternatives in the order of how often they occur; blanks before a token are of its match. `>` is always a token of
-# its own (so that types can nest): the parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations
-# by the parser.
+# Alternatives are ordered by frequency, and a match includes the blanks before the token. `>` is always a token of its
+# own (so that types can nest): the parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations by
+# the parser.
 _TOKEN = re.compile(
     r"""
     [ \t\r\n\f\v]*
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 LOOKAHEAD = 2
-"""How many tokens the parser looks ahead; that many are added after the end."""
+"""Number of tokens that the parser looks ahead; as many are added after the end."""
 _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 
 
@@ -54,7 +54,7 @@ class Tokens:
 
 
 def tokenize(text: str) -> Tokens:
-    """Split `text`. Characters that no token has are tokens too (annotations may contain anything)."""
+    """Split `text`. Characters that start no token become tokens, too, as annotations may contain anything."""
     kinds: list[str] = []
     texts: list[str] = []
     positions: list[int] = []

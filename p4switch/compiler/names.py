@@ -1,8 +1,8 @@
-"""Names: what each use of one stands for, by the scopes of the program alone.
+"""Name resolution: the declaration that each use of a name refers to, by scopes alone.
 
-This pass comes between parsing and checking. It reports nothing: whether a name has to stand for something is known
-later (the text of an annotation is free; a label of a switch over actions is an action of its table). The checker reads
-the tables, and reports what is wrong where it comes to it.
+This pass runs between parsing and checking. It reports no errors, because only the checker knows whether a name has to
+refer to something: the text of an annotation is free, and a label of a switch over actions is an action of its table.
+The checker reads the tables and reports errors when it reaches them.
 """
 
 from __future__ import annotations
@@ -17,36 +17,38 @@ from p4switch.compiler import ast
 from p4switch.compiler.source import SourceMap
 
 Scope = dict[str, tuple[ast.Declaration, ...]]
-"""Declarations by name; several only where functions are overloaded."""
+"""Declarations by name; there are several only for overloaded functions."""
 Node = TypeVar("Node", bound=ast.Node)
 _OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
 
 
 @dataclass(eq=False, slots=True)
 class Names:
-    """What names stand for: tables keyed by the nodes of the tree."""
+    """Results of name resolution, in tables keyed by the nodes of the tree."""
 
     decls: dict[ast.Node, tuple[ast.Declaration, ...]] = field(default_factory=dict)
-    """Declarations of each use of a name, empty where there is none. Several are overloaded functions. Of a table it
-    is the action `NoAction`, of a table key its match kind, of a transition its state."""
+    """Declarations for each use of a name; empty if there is none, several for overloaded functions.
+
+    A table refers to the action `NoAction`, a table key to its match kind, and a transition to its state.
+    """
     wrong: dict[ast.Node, str] = field(default_factory=dict)
-    """Messages about declarations of names that are taken, or that hide a parameter."""
+    """Messages about declarations whose name is taken or that hide a parameter."""
     _known: dict[ast.Node, list[tuple[Scope, int]]] = field(default_factory=dict)
-    """For names that stand for nothing: the scopes around them, and how many names each had there."""
+    """Scopes around each unresolved name, and how many declarations each name had in them."""
 
     def found(self, node: ast.Node, declared: tuple[ast.Declaration, ...], scopes: Iterable[Scope]) -> None:
-        """Note what is `declared` in the `scopes` around `node` for its name."""
+        """Record the declarations of `node`'s name, which `scopes` surround."""
         self.decls[node] = declared
         if not declared:
             self._known[node] = [(scope, len(scope)) for scope in scopes]
 
     def known(self, node: ast.Node) -> Iterator[str]:
-        """Yield the names that are known where the one of `node`, which stands for nothing, is used."""
+        """Yield the names that are known at the use of the unresolved name in `node`."""
         for scope, count in self._known[node]:
             yield from itertools.islice(scope, count)
 
     def share(self, node: ast.Node, made: Node) -> Node:
-        """Return `made`, whose name stands for what that of `node` does, if that has one."""
+        """Return `made`, whose name now refers to the declarations of `node`'s name, if that has any."""
         if node in self.decls:
             self.decls[made] = self.decls[node]
         if node in self._known:
@@ -54,7 +56,7 @@ class Names:
         return made
 
     def copy(self, node: Node) -> Node:
-        """Return a copy of `node`, in which names stand for the same."""
+        """Return a copy of `node` whose names refer to the same declarations."""
         copies: dict[int, Any] = {}
         result = copy.deepcopy(node, copies)
         todo: list[ast.Node] = [node]
@@ -71,7 +73,7 @@ def resolve(program: ast.Program) -> None:
 
 
 class _Resolver:
-    """Goes through the program in the order of its text; a declaration is known behind its end."""
+    """Walk through the program in the order of its text; a declaration is known after its end."""
 
     def __init__(self, source: SourceMap, names: Names) -> None:
         self._names = names
@@ -202,12 +204,12 @@ class _Resolver:
         self._declare(decl)
 
     def _signature(self, decl: ast.Declaration) -> None:
-        """Resolve what is in `decl`, which has a scope of its own; its annotations stand outside."""
+        """Resolve the names in `decl`, which has a scope of its own; its annotations are outside of it."""
         self.visit(decl.annotations)
         self._scoped(ast.parts(decl)[len(decl.annotations) :])
 
     def _part(self, decl: ast.Parameter | ast.EnumMember) -> None:
-        """Resolve what is in `decl` and declare it; the checker says which are given twice."""
+        """Resolve the names in `decl` and declare it; the checker reports duplicates."""
         self._below(decl)
         if decl.name not in self._scopes[-1]:
             self._declare(decl)
@@ -274,5 +276,5 @@ class _Resolver:
 
 
 def _taken(signature: list[str], others: Sequence[ast.Declaration]) -> bool:
-    """Return whether a function with parameters of these names cannot stand beside the `others`."""
+    """Return whether a function with parameters of these names cannot coexist with the `others`."""
     return any(not isinstance(o, _OVERLOADABLE) or [p.name for p in o.params] == signature for o in others)

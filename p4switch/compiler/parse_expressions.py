@@ -14,14 +14,14 @@ from p4switch.compiler.types import Bits
 T = TypeVar("T")
 
 MAX_NESTING = 150
-"""How deeply expressions, types and statements may nest."""
+"""Maximum nesting of expressions, types and statements."""
 MAX_CHAIN = 1500
-"""How many operators or selectors one expression may chain."""
+"""Maximum number of operators or selectors in a chain."""
 MAX_DIGITS = 4000
 MAX_DIMENSIONS = 8
 
 NAMES = frozenset(("identifier", "actions", "apply", "entries", "key", "priority", "state", "type", "list"))
-"""Kinds of tokens that may be names."""
+"""Kinds of tokens that can be names."""
 
 _BASE_TYPES = frozenset(("bit", "int", "varbit", "bool", "string", "error", "match_kind", "tuple", "void"))
 _SIMPLE_TYPES = frozenset(("bool", "string", "error", "match_kind", "void"))
@@ -35,7 +35,7 @@ _ESCAPE = re.compile(r'\\(["\\])')
 
 
 class ParseError(Exception):
-    """Syntax error at `pos`; caught where the parser can continue."""
+    """Syntax error at `pos`; it is caught where the parser can continue."""
 
     def __init__(self, pos: int, message: str) -> None:
         super().__init__(message)
@@ -44,11 +44,11 @@ class ParseError(Exception):
 
 
 class NestingError(ParseError):
-    """Nested too deeply: no use in trying to parse it as something else."""
+    """Error of too deep nesting, after which no other interpretation is tried."""
 
 
 class ExpressionParser:
-    """Keeps the place in the token list, and which names are types (P4's grammar depends on it)."""
+    """Parser state: the position in the token list, and the names that are types, as P4's grammar depends on them."""
 
     def __init__(self, text: str, tokens: Tokens, report: Callable[[int, str], None]) -> None:
         self.text = text
@@ -71,7 +71,7 @@ class ExpressionParser:
         return self.positions[self.at]
 
     def fail(self, message: str, pos: int | None = None) -> ParseError:
-        """Return the error to raise; `pos` defaults to here."""
+        """Return the error to raise; `pos` defaults to the present position."""
         return ParseError(self.pos if pos is None else pos, message)
 
     def unexpected(self, wanted: str) -> ParseError:
@@ -92,7 +92,7 @@ class ExpressionParser:
         return False
 
     def expect(self, kind: str) -> int:
-        """Take a token of that kind; its position."""
+        """Consume a token of that kind and return its position."""
         if self.kinds[self.at] != kind:
             raise self.unexpected(f"{kind!r}")
         self.at += 1
@@ -105,7 +105,7 @@ class ExpressionParser:
         return self.texts[self.at - 1]
 
     def attempt(self, parse: Callable[[], T]) -> T | None:
-        """Return `parse()`, or None without taking a step if it fails."""
+        """Return `parse()`, or None without consuming tokens if it fails."""
         start, nesting = self.at, self.nesting
         try:
             result = parse()
@@ -118,7 +118,7 @@ class ExpressionParser:
         return result
 
     def enter(self) -> None:
-        """Go one level deeper; the caller lowers `nesting` afterwards (after an error, recovery does)."""
+        """Enter a nesting level; the caller lowers `nesting` afterwards (after an error, the recovery does)."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise NestingError(self.pos, f"nested too deeply (more than {MAX_NESTING} levels)")
@@ -127,7 +127,7 @@ class ExpressionParser:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Open a scope for names, which is closed after errors too."""
+        """Open a scope for names, which is also closed after errors."""
         depth = len(self.scopes)
         self.scopes.append({})
         try:
@@ -145,7 +145,7 @@ class ExpressionParser:
         return False
 
     def starts_type(self) -> bool:
-        """Return whether what comes can only be a type, by its first token."""
+        """Return whether the next tokens can only be a type, judged by the first one."""
         kind = self.kind
         if kind in _BASE_TYPES:
             return not (kind == "error" and self.kinds[self.at + 1] == ".")
@@ -158,7 +158,7 @@ class ExpressionParser:
     # Types
 
     def type_ref(self) -> ast.TypeExpr:
-        """Return a type, stack sizes included."""
+        """Parse a type, including stack sizes."""
         self.enter()
         result = self._type_without_size()
         dimensions = 0
@@ -171,7 +171,7 @@ class ExpressionParser:
         return result
 
     def declarator(self, type_expr: ast.TypeExpr) -> tuple[int, str, ast.TypeExpr]:
-        """Return position, name and full type of `name` or `name[size]`."""
+        """Parse `name` or `name[size]`; return position, name and complete type."""
         pos = self.pos
         name = self.name()
         sizes: list[tuple[int, ast.Expr]] = []
@@ -417,7 +417,7 @@ class ExpressionParser:
         return result if self.kind == "." else None
 
     def _braces(self, pos: int) -> ast.Expr:
-        """Return a list or struct initialiser, after its `{`."""
+        """Parse a list or struct initialiser after its `{`."""
         if self.kind in NAMES and self.kinds[self.at + 1] == "=":
             fields: list[ast.NamedExpr] = []
             rest = False
@@ -504,7 +504,7 @@ class ExpressionParser:
         return ast.Annotation(pos, name, False, self._raw(start, end), args)
 
     def _annotation_args(self, start: int, end: int) -> list[ast.Expr] | None:
-        """Return tokens `start` to `end` as a list of expressions, if they are one."""
+        """Parse tokens `start` to `end` as a list of expressions; return None if they are not one."""
         after, nesting = self.at, self.nesting
         self.at = start
         args: list[ast.Expr] | None = []
@@ -546,7 +546,7 @@ class ExpressionParser:
         return ast.Annotation(pos, name, True, self._raw(start, self.at - 1), args, pairs)
 
     def _pragma(self, pos: int) -> ast.Annotation:
-        """Return `@pragma name tokens`, up to the end of the line."""
+        """Parse `@pragma name tokens`, up to the end of the line."""
         name = self.texts[self.at]
         if self.kind != "identifier" and self.kind not in KEYWORDS:
             raise self.unexpected("the name of an annotation")

@@ -1,4 +1,4 @@
-"""Parsing of statements and of the declarations that may stand among them."""
+"""Parsing of statements and of the declarations that may occur among them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StatementParser(ExpressionParser):
     # Recovery
 
     def recover(self, error: ParseError, nesting: int) -> None:
-        """Report the error and skip to after the next `;`, or to before the `}` that closes the current block."""
+        """Report the error and skip past the next `;`, or to the `}` that closes the current block."""
         self.report(error.pos, error.message)
         self.nesting = nesting
         depth = 0
@@ -41,7 +41,7 @@ class StatementParser(ExpressionParser):
         return ast.Block(pos, statements, annotations or [])
 
     def statements(self) -> list[ast.Statement]:
-        """Return the statements up to the closing brace; errors are reported and skipped."""
+        """Parse the statements up to the closing brace; those with errors are reported and skipped."""
         result: list[ast.Statement] = []
         nesting = self.nesting
         while self.kind not in ("}", "end of file"):
@@ -113,7 +113,7 @@ class StatementParser(ExpressionParser):
         raise self.unexpected("'=' or a call")
 
     def _if(self) -> ast.If:
-        """Return an `if`; chains of `else if` are built without nesting."""
+        """Parse an `if`; chains of `else if` do not nest."""
         first: ast.If | None = None
         last: ast.If | None = None
         for _ in range(MAX_CHAIN):
@@ -196,7 +196,7 @@ class StatementParser(ExpressionParser):
     # Declarations
 
     def starts_declaration(self) -> bool:
-        """Return whether `type name` or `type(args) name` comes, rather than an assignment or a call."""
+        """Return whether `type name` or `type(args) name` follows, rather than an assignment or a call."""
         kind = self.kind
         if kind not in NAMES and kind != ".":
             return self.starts_type()
@@ -242,7 +242,7 @@ class StatementParser(ExpressionParser):
         return ast.VarDecl(pos, name, type_expr, init, annotations=annotations)
 
     def instantiation(self, annotations: list[ast.Annotation], type_expr: ast.TypeExpr) -> ast.Instantiation:
-        """Return an instantiation, from the `(` on."""
+        """Parse an instantiation from its `(` on."""
         args = self.arguments()
         pos = self.pos
         name = self.name()
@@ -275,7 +275,7 @@ class StatementParser(ExpressionParser):
         return ast.FunctionDecl(pos, name, type_params, returns, params, body, annotations=annotations)
 
     def type_params(self) -> list[ast.TypeParam]:
-        """Return `<T, U>` if there, each declared as a type."""
+        """Parse `<T, U>`, if present; each name is declared as a type."""
         result: list[ast.TypeParam] = []
         if not self.accept("<"):
             return result

@@ -1,4 +1,4 @@
-"""Tokens to syntax tree: declarations, parsers, controls and tables."""
+"""Parser: from tokens to the syntax tree of declarations, parsers, controls and tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STARTS = frozenset(
         *("package", "parser", "struct", "typedef"),
     )
 )
-"""Keywords that start a declaration at top level: where to go on after an error."""
+"""Keywords that start a top-level declaration, at which parsing resumes after an error."""
 
 _INLINE_TYPES = frozenset(("struct", "header", "header_union", "enum"))
 """Declarations that `typedef` may contain."""
@@ -42,7 +42,7 @@ class Parser(StatementParser):
         }
 
     def program(self) -> list[TopLevel]:
-        """Return all declarations; errors are reported and skipped."""
+        """Parse all declarations; those with errors are reported and skipped."""
         result = self._result
         while self.kind != "end of file":
             start = self.at
@@ -58,7 +58,7 @@ class Parser(StatementParser):
         return result
 
     def _recover_declaration(self, error: ParseError, start: int) -> None:
-        """Report, and skip to what looks like the next declaration."""
+        """Report the error, and skip to what looks like the next declaration."""
         self.report(error.pos, error.message)
         self.nesting = 0
         if self.at == start:
@@ -275,7 +275,7 @@ class Parser(StatementParser):
     # Parsers
 
     def _header(self) -> tuple[int, str, list[ast.TypeParam], list[ast.Parameter]]:
-        """Return `parser name<T>(params)`, in the scope that the caller opened."""
+        """Parse `parser name<T>(params)` in the scope that the caller opened."""
         self.at += 1
         pos = self.pos
         name = self.name()
@@ -506,7 +506,7 @@ class Parser(StatementParser):
             table.properties[name] = ast.TableProperty(pos, name, value, const, annotations)
 
     def _key_follows(self) -> bool:
-        """Return whether the rest of this table has a property `key`."""
+        """Return whether a property `key` follows in this table."""
         depth, at = 0, self.at
         while depth >= 0 and self.kinds[at] != "end of file":
             kind = self.kinds[at]

@@ -1,4 +1,4 @@
-"""A C-like preprocessor that remembers where everything came from.
+"""C-like preprocessor that records the origin of all text.
 
 Supported: `#include`, `#define` (object- and function-like, `#` and `##`, variadic), `#undef`, `#if`, `#ifdef`,
 `#ifndef`, `#elif`, `#else`, `#endif`, `#error`, `#warning`; `#pragma`, `#line` and `# 1 "file"` are ignored. Macros
@@ -22,12 +22,14 @@ MAX_INCLUDE_DEPTH = 64
 MAX_CONDITIONALS = 200
 MAX_INCLUDES = 10_000
 MAX_SOURCE_CHARACTERS = 64_000_000
-"""Most characters of all included files, each as often as it is included."""
+"""Maximum number of characters of all included files, counted once per inclusion."""
 MAX_EXPANSION = 100_000
 MAX_ARGUMENTS = 1_000_000
 MAX_EXPANDED_CHARACTERS = 2_000_000
-"""Tokens that macros may expand to in one program, tokens looked through for their arguments, and characters of all
-that; more is a macro bomb."""
+"""Limit of macro expansion in one program, beyond which it is taken for a macro bomb.
+
+It counts tokens that macros expand to, tokens searched for their arguments, and the characters of both.
+"""
 
 _SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -70,7 +72,7 @@ def _strip(tokens: list[_Token]) -> list[_Token]:
 
 @dataclass(slots=True)
 class _Conditional:
-    """Open `#if`: is its current branch live, has any branch been, and is the outside live."""
+    """Open `#if`: whether its current branch is active, whether any was, and whether the enclosing text is."""
 
     offset: int
     live: bool
@@ -80,7 +82,7 @@ class _Conditional:
 
 
 class Preprocessor:
-    """Turns a file into one text and the map back to the files it came from."""
+    """Preprocessor that turns a file into one text and a map back to the source files."""
 
     def __init__(self, include_dirs: Sequence[Path], defines: Mapping[str, str]) -> None:
         self._include_dirs = list(include_dirs)
@@ -97,7 +99,7 @@ class Preprocessor:
         self.warnings: list[Diagnostic] = []
 
     def run(self, path: Path) -> SourceMap:
-        """Preprocess the file. Raises UserError if it cannot be read, CompileError for what is wrong in it."""
+        """Preprocess the file. Raises UserError if it cannot be read, CompileError for errors in it."""
         self._process(_read(path))
         self._emit("\n", self._file, len(self._file.text), True)
         return SourceMap("".join(self._parts), self._pieces)
@@ -170,13 +172,13 @@ class Preprocessor:
         self._emit(text[done:end], self._file, done, True)
 
     def _emit_blank_lines(self, text: str, start: int, end: int) -> None:
-        """Emit blank lines in place of omitted ones, which is visible in strings of several lines in annotations."""
+        """Emit blank lines in place of omitted ones; they are visible in multi-line strings of annotations."""
         self._emit("\n" * text.count("\n", start, end), self._file, start, False)
 
     # Directives
 
     def _directive(self, line: str, offset: int, conditionals: list[_Conditional], live: bool) -> bool:
-        """Carry out one directive; returns whether the text after it is live."""
+        """Execute one directive; return whether the text after it is active."""
         parts = _DIRECTIVE_PARTS.match(line)
         assert parts is not None
         name, rest = parts.group(1), parts.group(2).strip()
@@ -288,7 +290,10 @@ class Preprocessor:
     # Macros
 
     def _expand_use(self, text: str, match: re.Match[str], end: int) -> tuple[str, int] | None:
-        """Expand the macro named at `match`: its text, and where the source goes on; None if it is not used as one."""
+        """Expand the macro named at `match`.
+
+        Return its text and the position where the source continues, or None if it is not used as a macro.
+        """
         macro = self._macros[match.group()]
         after = match.end()
         if macro.params is not None:
@@ -298,7 +303,7 @@ class Preprocessor:
             after = close
         tokens = self._expand(_tokens(text[match.start() : after]), match.start())
         expansion = "".join(t.text for t in tokens)
-        # A function-like macro's name may end the expansion and find its arguments after it.
+        # The expansion may end in the name of a function-like macro whose arguments follow the expansion.
         last = next((t for t in reversed(tokens) if not t.text.isspace()), None)
         if last is not None and last.text not in last.hidden:
             pending = self._macros.get(last.text)
@@ -380,7 +385,7 @@ class Preprocessor:
             self._fail(offset, f"macro {macro.name} needs {wanted} arguments, not {len(args)}")
 
     def _body(self, macro: Macro, args: list[list[_Token]], offset: int) -> list[_Token]:
-        """Return the macro's body with its arguments put in."""
+        """Return the macro's body with its arguments substituted."""
         if macro.name == "__LINE__":
             return [_Token(str(self._file.locate(offset).line))]
         if macro.name == "__FILE__":
@@ -428,7 +433,10 @@ def _read(path: Path) -> SourceFile:
 
 
 def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
-    """Take `( a, b )` off the end of `todo` (which runs backwards); None, and nothing taken, if it is not there."""
+    """Pop `( a, b )` from the end of `todo`, which is in reverse order.
+
+    Return None, and pop nothing, if it is not there.
+    """
     at = len(todo) - 1
     while at >= 0 and todo[at].text.isspace():
         at -= 1
@@ -455,7 +463,7 @@ def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
 
 
 def _unclosed(todo: list[_Token]) -> int:
-    """Return how many tokens `_take_arguments` looked at in vain."""
+    """Return how many tokens `_take_arguments` has read without finding a closing parenthesis."""
     following = next((t.text for t in reversed(todo) if not t.text.isspace()), "")
     return len(todo) if following == "(" else 0
 

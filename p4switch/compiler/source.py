@@ -1,4 +1,4 @@
-"""Source files, and the way back from preprocessed text to them."""
+"""Source files, and the mapping of preprocessed text back to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Location(NamedTuple):
-    """A place in a source file; line and column count from 1."""
+    """Position in a source file; line and column count from 1."""
 
     file: str
     line: int
@@ -17,14 +17,14 @@ class Location(NamedTuple):
 
 
 _LINE_END = re.compile(r"(\\[ \t\f\v]*)?\r?\n")
-"""The end of a line; group 1 is there where a backslash splices it with the next one (as compilers of C take it)."""
+"""End of a line. Group 1 matches if a backslash joins it with the next line, as C compilers do."""
 
 
 class SourceFile:
-    """A file as read. `path` is how messages name it.
+    """Source file. `path` is its name in messages.
 
-    `text` is what it says after lines were spliced, before anything else looks at it; offsets are offsets in `text`.
-    Lines are counted as they stand in the file. `line_starts` are their offsets.
+    `text` is the content after lines were joined and before any other processing; offsets refer to it. Lines are
+    counted as in the file; `line_starts` are their offsets.
     """
 
     __slots__ = ("line_starts", "path", "text")
@@ -62,9 +62,9 @@ class SourceFile:
 
 
 class Piece(NamedTuple):
-    """A stretch of preprocessed text that came from one place of a file.
+    """Section of preprocessed text that came from one position of a file.
 
-    Verbatim pieces map character by character; the text of an expanded macro maps to where the macro's name stands.
+    Verbatim pieces map character by character; the text of an expanded macro maps to the position of the macro's name.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Names of P4-14 and of earlier architectures, and what is written in their place today."""
+"""Names of P4-14 and of earlier architectures, and their present replacements."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ P4_14 = {
     "push": "STACK.push_front(COUNT)",
     "pop": "STACK.pop_front(COUNT)",
 }
-"""Primitive actions that the language has become."""
+"""Primitive actions that have become part of the language."""
 
 
 def instead(name: str, architecture: Architecture | None) -> str:
-    """Return the addition to "there is no such thing" that names what is there for `name`; empty without it."""
+    """Return the text for "there is no such thing" that names the replacement of `name`; empty if there is none."""
     known = P4_14 if architecture is None else {**P4_14, **architecture.superseded}
     return f": write {known[name]}" if name in known else ""

@@ -130,7 +130,7 @@ class List(Type):
 
 @dataclass(frozen=True, slots=True)
 class Set(Type):
-    """`set<element>`: what keyset expressions and value sets have."""
+    """`set<element>`: the type of keyset expressions and value sets."""
 
     element: Type
 
@@ -157,7 +157,7 @@ class Record(Type):
     decl: ast.RecordDecl
     args: tuple[Type, ...]
     declared: list[Field] = field(compare=False, repr=False)
-    """The fields of the declaration, its own type parameters in their types."""
+    """Fields of the declaration, with its own type parameters in their types."""
     _fields: list[tuple[Field, ...]] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -300,7 +300,10 @@ class ActionRun(Type):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Type):
-    """The type of what has an error already reported: compatible with everything, so that one mistake is told once."""
+    """Type of an expression with a reported error.
+
+    It is compatible with every type, so that no error follows from it.
+    """
 
     def __str__(self) -> str:
         return "unknown"

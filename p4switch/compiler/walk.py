@@ -1,4 +1,4 @@
-"""Walking the checked syntax tree: expressions and statements in it, by what is evaluated."""
+"""Traversal of the checked syntax tree: the expressions and statements that are evaluated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from p4switch.compiler import ast
 from p4switch.compiler.facts import Facts
 
-# The attributes of each kind of node that hold what is evaluated with it (not declarations referred to).
+# Attributes of each kind of node with the parts that are evaluated, without declarations that are referred to.
 _PARTS: dict[type, tuple[str, ...]] = {
     ast.Member: ("base",),
     ast.Index: ("base", "index"),
@@ -43,11 +43,11 @@ _PARTS: dict[type, tuple[str, ...]] = {
 
 
 _CALLS = (ast.Call, ast.ConstructorCall)
-_INNER = {*_PARTS, *_CALLS}  # kinds of nodes that have others below them
+_INNER = {*_PARTS, *_CALLS}  # kinds of nodes that have child nodes
 
 
 def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
-    """Return the nodes directly below `node`; of a call the arguments as they are bound."""
+    """Return the nodes directly below `node`; for a call these are the bound arguments."""
     result: list[ast.Node] = []
     for name in _PARTS.get(type(node), ()):
         value = getattr(node, name)
@@ -62,7 +62,7 @@ def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
 
 
 def place_text(node: ast.Expr, facts: Facts) -> tuple[object, ...] | None:
-    """Return a key that two spellings of one place share; None for other expressions."""
+    """Return a key that is equal for two spellings of the same place; None for other expressions."""
     if isinstance(node, ast.Name) and isinstance(facts.decls[node], ast.Parameter | ast.VarDecl):
         return (id(facts.decls[node]),)
     if isinstance(node, ast.Member):

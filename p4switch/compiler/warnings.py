@@ -1,8 +1,9 @@
-"""Warnings about a checked program, each by a name: what is allowed and probably not meant.
+"""Warnings about a checked program, each with a name: code that is allowed and probably unintended.
 
-Only what holds on every path is told, so that a warning is worth reading: a variable that nothing has set where it is
-read, a header that nothing in the program makes valid, what is declared and never used. `@noWarn("unused")` at a
-declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` do so for a program.
+Warnings concern only facts that hold on every path, so that each is worth reading: a variable that is read before
+anything sets it, a header that nothing in the program makes valid, a declaration that is never used.
+`@noWarn("unused")` at a declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` apply to
+the whole program.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
 
 
 def _is_own(node: ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl, program: ast.Program) -> bool:
-    """Return whether it is not of the include file of an architecture."""
+    """Return whether a declaration is not from the include file of an architecture."""
     return Path(program.source.locate(node.pos).file).name not in (CORE.name, *include_files())
 
 
@@ -75,7 +76,7 @@ def _is_silenced(node: ast.Node, name: str) -> bool:
 
 
 class _Unset:
-    """Walks a body in the order it runs; a variable counts as not set while no path has set it."""
+    """Walk through a body in the order of execution; a variable is unset while no path has set it."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
@@ -115,7 +116,7 @@ class _Unset:
                 self._read(part)
 
     def _any_order(self, node: ast.Node) -> None:
-        """Treat what is set anywhere in a node as set from its beginning on."""
+        """Treat variables that are set anywhere in a node as set from its start."""
         for inner in walk(node, self._facts):
             if isinstance(inner, ast.Assign):
                 self._write(inner.target)
@@ -132,7 +133,7 @@ class _Unset:
     def _read(self, node: ast.Node) -> None:
         if isinstance(node, ast.Name) and id(self._facts.decls[node]) in self._unset:
             self._tell(node, f"'{node.name}' is read before anything sets it", "uninitialized")
-            self._unset.discard(id(self._facts.decls[node]))  # once is enough
+            self._unset.discard(id(self._facts.decls[node]))  # it is reported once
         if isinstance(node, ast.Call):
             binding = self._facts.bindings[node]
             for param, value in zip(binding.params, binding.bound, strict=False):
@@ -153,7 +154,7 @@ class _Unset:
 
 
 class _Warnings:
-    """The warnings about one program."""
+    """Warnings about one program."""
 
     def __init__(self, facts: Facts, architecture: Architecture | None, tell: Tell) -> None:
         self._architecture = architecture
@@ -162,7 +163,7 @@ class _Warnings:
         self._walked: dict[ast.Node, list[ast.Node]] = {}
 
     def _walk(self, node: ast.Node) -> list[ast.Node]:
-        """Return `node` and everything below it; several warnings go through a whole block."""
+        """Return `node` and everything below it; the result is shared by several warnings about the same block."""
         if node not in self._walked:
             self._walked[node] = list(walk(node, self._facts))
         return self._walked[node]
@@ -244,7 +245,7 @@ class _Warnings:
             self._tell(node.condition, f"the condition is always {str(value).lower()}", "constant-condition")
 
     def _constant(self, node: ast.Expr) -> bool | None:
-        """Return the value of a condition on its own, without the macros and parameters that make a program fit."""
+        """Return the value of a stand-alone condition, disregarding macros and parameters that configure a program."""
         if isinstance(node, ast.Unary) and node.op == "!":
             inner = self._constant(node.operand)
             return None if inner is None else not inner
@@ -290,7 +291,7 @@ class _Warnings:
                 self._tell(state, message, "parser-loop")
 
     def _takes(self, state: ast.ParserState) -> bool:
-        """Return whether a state advances in the packet, or relies on something that may: a sub-parser, a variable."""
+        """Return whether a state advances in the packet, or depends on a sub-parser or variable that may do so."""
         nodes = (node for statement in state.statements for node in walk(statement, self._facts))
         return any(isinstance(node, ast.Call | ast.Assign) for node in nodes)
 
@@ -331,13 +332,13 @@ class _Warnings:
                 yield from walk(func.base, self._facts)
 
     def _place(self, node: ast.Member) -> int | None:
-        """Return the declaration of the field that a header is; None behind an index or a union."""
+        """Return the declaration of the field that contains a header; None after an index or a union."""
         field = self._facts.fields.get(node)
         in_union = isinstance(self._facts.types[node.base], types.Union)
         return None if field is None or in_union or isinstance(node.base, ast.Index) else id(field.decl)
 
     def _places(self, node: ast.Expr) -> Iterator[int]:
-        """Yield the declarations of all headers that an expression is, has, or is an element of."""
+        """Yield the declarations of all headers that an expression denotes, contains, or is an element of."""
         while isinstance(node, ast.Index | ast.Slice):
             node = node.base
         if isinstance(node, ast.Member) and node in self._facts.fields:

@@ -4,9 +4,9 @@
     coverage.add(traced.program.points, switch.passed())
     print(coverage.summary().percent)
 
-A pipeline that was built for tracing counts (`p4switch.engine.build_traced`). Lines of the source between
-`LCOV_EXCL_START` and `LCOV_EXCL_STOP`, or with `LCOV_EXCL_LINE`, are left out, `LCOV_EXCL_BR_LINE` leaves out a
-line's branches and transitions: as lcov has it, for what cannot be reached.
+Pipelines that were built for tracing count coverage (`p4switch.engine.build_traced`). For code that cannot be reached,
+lcov's markers apply: source lines between `LCOV_EXCL_START` and `LCOV_EXCL_STOP`, or with `LCOV_EXCL_LINE`, are
+excluded, and `LCOV_EXCL_BR_LINE` excludes the branches and transitions of a line.
 """
 
 from p4switch.coverage.model import KINDS, Coverage, Item, Share

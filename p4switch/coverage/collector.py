@@ -1,7 +1,7 @@
-"""Coverage of switches that tests make wherever they like: who collects starts it, and takes what there is.
+"""Coverage of all switches that tests create while a collector is active.
 
-A switch may outlive the test that made it (a fixture of a wider scope), and a test may make thousands. So a switch is
-kept until nobody else has it; then what it has counted is enough.
+A switch may outlive the test that created it (in a fixture of a wider scope), and a test may create thousands. So a
+switch is kept until nobody else refers to it; after that its counts suffice.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 _SWEEP = 32
-_NOBODY_ELSE = 2  # references: the list's, and the one that asks
+_NOBODY_ELSE = 2  # references: one from the list, and one from the caller
 
 
 @dataclass
 class _Watched:
-    """The switches of one program. `counts` are of those that are gone, less what was taken already."""
+    """Switches of one program. `counts` are those of deleted switches, minus the counts already taken."""
 
     points: Points
     switches: list[Switch] = field(default_factory=list)
@@ -61,24 +61,24 @@ _watched: dict[int, _Watched] | None = None
 
 
 def start() -> None:
-    """Start to remember switches."""
+    """Start to record switches."""
     global _watched
     _watched = {}
 
 
 def collecting() -> bool:
-    """Return whether coverage is collected, so that pipelines are worth building for tracing."""
+    """Return whether coverage is collected, so that pipelines should be built for tracing."""
     return _watched is not None
 
 
 def watch(points: Points, switch: Switch) -> None:
-    """Remember a switch whose pipeline counts, if coverage is collected."""
+    """Record a switch whose pipeline counts, if coverage is collected."""
     if _watched is not None:
         _watched.setdefault(id(points), _Watched(points)).watch(switch)
 
 
 def take() -> Coverage:
-    """Return the switches' counts since the last call."""
+    """Return the switches' counts since the previous call."""
     total = Coverage()
     for watched in (_watched or {}).values():
         watched.take(total)

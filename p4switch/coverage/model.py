@@ -1,4 +1,4 @@
-"""Counts of what was passed, added up over switches, runs and tests."""
+"""Counts of passed code, summed over switches, runs and tests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _BRANCHES = ("branch", "transition")
 
 
 class Item(NamedTuple):
-    """Something of a program that packets reach or do not; points of the source that are put in several times are one.
+    """Part of a program that packets may reach.
 
-    `file` is "" and `line` 0 where the program does not say. `name` and `detail` are those of `points.Point`.
+    Points of the source that occur several times in the code are one item. `file` is "" and `line` 0 where the program
+    does not give them. `name` and `detail` are those of `points.Point`.
     """
 
     file: str
@@ -60,7 +61,7 @@ class Share(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """100 where there is nothing to reach."""
+        """Percentage of reached items; 100 where there are none."""
         return 100 * self.reached / self.all if self.all else 100.0
 
 
@@ -81,7 +82,7 @@ class Coverage:
             self.counts[item] += count
 
     def items(self, kinds: Iterable[str] = KINDS) -> Iterator[tuple[Item, int]]:
-        """Yield the items in the order of the source, without those that the source excludes."""
+        """Yield the items in the order of the source, without excluded ones."""
         wanted = {*kinds}
         for item in sorted(self.counts):
             if item.kind in wanted and not _excluded(item):
@@ -99,7 +100,7 @@ class Coverage:
         return sorted({item.file for item in self.counts})
 
     def within(self, folder: Path) -> Coverage:
-        """Return the coverage of source files of `folder`."""
+        """Return the coverage of source files in `folder`."""
         found, top = Coverage(), folder.resolve()
         inside = {file for file in self.files if file and top in Path(file).resolve().parents}
         found.counts.update({item: count for item, count in self.counts.items() if item.file in inside})
@@ -110,10 +111,10 @@ class Coverage:
 
     @classmethod
     def load(cls, path: Path, sources: Collection[str]) -> Coverage:
-        """Return the coverage that `save` has written, of a program of the files `sources`.
+        """Return the coverage that `save` has written, for a program with the files `sources`.
 
-        The file may be somebody else's, and reports show what is in the files that it names. Raises UserError for one
-        that is no such file of this program.
+        The file may come from someone else, and reports show the content of the files that it names. So a file that is
+        not coverage of this program is refused with UserError.
         """
         found = cls()
         try:
@@ -130,7 +131,7 @@ class Coverage:
 
 
 def _is_sound(item: Item, count: object) -> bool:
-    """Return whether values of a file can be an item's, and its count."""
+    """Return whether values read from a file can be those of an item and its count."""
     texts, numbers = (item.file, item.kind, item.name, item.detail), (item.line, item.column, count)
     return (
         all(isinstance(text, str) and hidden(text) is None and "\n" not in text for text in texts)
@@ -140,7 +141,7 @@ def _is_sound(item: Item, count: object) -> bool:
 
 
 def _item(point: Point) -> Item | None:
-    """Return the item of a point; None for statements that a compiler made."""
+    """Return the item of a point, or None for statements that a compiler generated."""
     kind = _KIND_OF.get(point.kind, point.kind)
     place = point.place
     if place is None:
@@ -154,7 +155,7 @@ def _item(point: Point) -> Item | None:
 
 
 def _local(name: str) -> str:
-    """Return a name without its instances: a control that is used twice is one place of the source."""
+    """Return a name without its instances, because a control that is used twice is one place of the source."""
     return name.rpartition(".")[2]
 
 
@@ -165,7 +166,7 @@ def _excluded(item: Item) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _exclusions(file: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Return excluded lines, and lines whose branches are excluded."""
+    """Return the excluded lines, and the lines whose branches are excluded."""
     try:
         text = Path(file).read_text(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Coverage for a terminal, a browser, and tools that read lcov's format."""
+"""Coverage reports for a terminal, a browser, and tools that read lcov's format."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _cell(share: Share) -> str:
 
 
 def table(coverage: Coverage) -> Table:
-    """Return a table with a row for each file, reached items of all, and their sum.
+    """Return a table with a row for each file, with reached items out of all, and a row with the sums.
 
-    Files are named from the folder of all.
+    File names are relative to the common folder.
     """
     made = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
     made.columns[0].overflow = "fold"
@@ -50,7 +50,7 @@ def table(coverage: Coverage) -> Table:
 
 
 def _heading(column: str) -> str:
-    """Return a heading, in two lines if it is long: files need the room."""
+    """Return a heading, split in two lines if it is long, to leave room for the file names."""
     half = len(column) // 2
     return f"{column[:half]}-\n{column[half:]}" if len(column) > _LONG else column
 
@@ -64,7 +64,7 @@ def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def missed_lines(coverage: Coverage) -> list[str]:
-    """Return FILE:LINE and what was not reached, in the order of the source."""
+    """Return FILE:LINE and the missed item, in the order of the source."""
     return [str(item) for item in coverage.missed()]
 
 
@@ -77,7 +77,10 @@ def _by_line(coverage: Coverage) -> dict[str, dict[int, list[tuple[Item, int]]]]
 
 
 def lcov(coverage: Coverage) -> str:
-    """Return a tracefile: functions are states and tables' actions, branches also transitions, hits and misses."""
+    """Return an lcov tracefile.
+
+    Functions are states and tables' actions; branches include transitions, hits and misses.
+    """
     out: list[str] = []
     for file, lines in sorted(_by_line(coverage).items()):
         out += ["TN:", f"SF:{Path(file).resolve()}"]
@@ -85,7 +88,7 @@ def lcov(coverage: Coverage) -> str:
         functions = [(item, count) for item, count in everything if item.kind in _FUNCTIONS]
         branches = [(item, count) for item, count in everything if item.kind in _BRANCHES]
         names = {item: f"{item.name}.{item.detail}" if item.detail else item.name for item, _ in functions}
-        often = Counter(names.values())  # lcov knows a function by its name: two parsers may have a state "start"
+        often = Counter(names.values())  # lcov identifies functions by name, and two parsers may have a state "start"
         names = {item: name if often[name] == 1 else f"{name}:{item.line}" for item, name in names.items()}
         out += [f"FN:{item.line},{names[item]}" for item, _ in functions]
         out += [f"FNDA:{count},{names[item]}" for item, count in functions]
@@ -102,7 +105,7 @@ def lcov(coverage: Coverage) -> str:
 
 
 def html(coverage: Coverage) -> str:
-    """Return one page: a table of the files, then each file's source with coloured lines."""
+    """Return a single page: a table of the files, then each file's source with coloured lines."""
     files = []
     for number, (file, lines) in enumerate(sorted(_by_line(coverage).items())):
         try:
@@ -125,7 +128,7 @@ def html(coverage: Coverage) -> str:
 
 
 def write(coverage: Coverage, folder: Path) -> None:
-    """Write index.html and coverage.info (lcov) into a folder, made if necessary.
+    """Write index.html and coverage.info (lcov) into a folder, which is created if necessary.
 
     Raises UserError.
     """

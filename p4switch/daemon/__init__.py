@@ -1,7 +1,7 @@
 """The built-in switch as a process: `p4cc switch`, compatible with simple_switch_grpc.
 
-Raw frames on network interfaces, the engine's pipeline, the fabric's traffic manager in real time, and a P4Runtime
-server. `load()` returns the extension module `_live`.
+The process has raw frames on network interfaces, the engine's pipeline, the fabric's traffic manager in real time, and
+a P4Runtime server. `load()` returns the extension module `_live`.
 """
 import functools
 import importlib.machinery

@@ -7,8 +7,8 @@ from p4switch.engine._engine import Switch as Switch
 class Live:
     """Ports on network interfaces, the traffic manager, one pipeline, and a thread that moves packets between them.
 
-    As a context manager it is the lock: packets stand still inside `with live:`. It may be nested. Times are ns since
-    the origin of its clock. A port that does not exist raises ValueError, what the system refuses OSError.
+    As a context manager it is a lock: no packet moves inside `with live:`. The lock may be nested. Times are in ns
+    since the origin of its clock. A port that does not exist raises ValueError; a failure of the system raises OSError.
     """
 
     def __init__(
@@ -20,25 +20,25 @@ class Live:
         origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now.
         """
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
-        """Interface None: the CPU port."""
+        """Add a port; the interface None stands for the CPU port."""
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
-        """Set a port's link; rate 0: no limit."""
+        """Set a port's link; rate 0 means no limit."""
     def change_link(
         self, number: int, time_ns: int, up: bool, rate_bps: int, delay_ns: int, loss: float, seed: int
     ) -> None:
-        """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
+        """Change a link from time_ns on, or now if that is past: whether it is up, and its rate (0: no limit)."""
     def set_traffic(self, **settings: Any) -> None:
-        """Set the traffic manager: keywords, and meanings, of `Fabric.add_switch`."""
+        """Set the traffic manager, with the keywords of `Fabric.add_switch`."""
     def set_trimming(self, number: int, **settings: Any) -> None:
-        """Trimming at a port: keywords, and meanings, of `Fabric.set_trimming`."""
+        """Set trimming at a port, with the keywords of `Fabric.set_trimming`."""
     def set_pfc(self, number: int, **settings: Any) -> None:
-        """Lossless priorities of an ingress port: keywords, and meanings, of `Fabric.set_pfc`."""
+        """Set the lossless priorities of an ingress port, with the keywords of `Fabric.set_pfc`."""
     def log_depths(self, interval_ns: int) -> None:
-        """Keep the depths of all ports' queues at their changes, one in so many ns at most, for `stats`. 0: not."""
+        """Record changes of all ports' queue depths for `stats`, at most once per interval in ns; 0: do not."""
     def set_switch(self, switch: Switch | None) -> None:
         """Set the pipeline from now on; packets queued in the old one are lost.
 
-        None: all frames are dropped.
+        With None, all frames are dropped.
         """
     def inject(self, number: int, frame: bytes) -> None:
         """Let a frame arrive at a port now."""
@@ -47,14 +47,17 @@ class Live:
         """Let nothing leave by links that have a rate or a delay any more: it stays on them. Frames still arrive."""
     def stop(self) -> None: ...
     def take(self, timeout_s: float) -> list[bytes]:
-        """Frames that left by the CPU port. Returns early if there are some, or digests, or words of the program."""
+        """Return frames that left by the CPU port.
+
+        The call returns early if there are frames, digests or messages of the program.
+        """
     def now_ns(self) -> int: ...
     def stats(self) -> dict[str, Any]:
         """Return counters, and in "ports" those of each port.
 
-        Each port has "pfc", rows by priority, and "depths", ([time], [bytes]). failed_asserts: how many,
-        failed_assert: the first, or None. lag_log2_ns: how late frames left by links that have a rate or a
-        delay, by powers of 2; lag_sum_ns: all of it.
+        Each port has "pfc", rows by priority, and "depths", ([time], [bytes]). failed_asserts is the number of failed
+        asserts, failed_assert the first of them or None. lag_log2_ns counts, by powers of 2, how late frames left by
+        links with a rate or a delay; lag_sum_ns is the total lag.
         """
     def __enter__(self) -> Live: ...
     def __exit__(

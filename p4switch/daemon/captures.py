@@ -1,4 +1,4 @@
-"""Captures of each interface: `INTERFACE_in.pcap` and `INTERFACE_out.pcap`."""
+"""Packet captures of each interface: `INTERFACE_in.pcap` and `INTERFACE_out.pcap`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _ETHERNET = 1
 
 
 class Captures:
-    """Listens to traces. Files have nanoseconds of the switch's clock, which begins with the first packet's arrival.
+    """Trace listener that writes packet captures.
 
-    Raises UserError for a folder in which they cannot be written.
+    Time stamps are nanoseconds of the switch's clock, which starts with the arrival of the first packet.
+
+    Raises UserError for a folder in which the files cannot be written.
     """
 
     def __init__(self, folder: Path, interfaces: Mapping[int, str], tick_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""The command line of the switch process: that of simple_switch_grpc, as far as it means something here."""
+"""Command line of the switch process: the options of simple_switch_grpc that have a meaning here."""
 from __future__ import annotations
 
 import contextlib
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from p4switch.trace import Event
 
 TRACE = logging.DEBUG - 5
-"""The level of what happens to packets."""
-_LIKE_BMV2 = "bmv2"  # the logger of that: it tells as simple_switch's does
+"""Log level of packet events."""
+_LIKE_BMV2 = "bmv2"  # the logger of packet events, in simple_switch's format
 
 
 class _TwoParts(click.Command):
-    """simple_switch_grpc has its target's options after `--`; here they may stand anywhere."""
+    """Command whose target options may stand anywhere, not only after `--` as in simple_switch_grpc."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [arg for arg in args if arg != "--"])
@@ -170,7 +170,7 @@ def command(
 
 
 def _check(program: Path | None, interfaces: Collection[tuple[int, str]]) -> None:
-    """Check what exists and may be used early, because the first start of a switch compiles it."""
+    """Check early whether files exist and may be used, because the first start of a switch compiles it."""
     if program is not None and not program.exists():
         raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
     there = {name for _, name in socket.if_nameindex()}
@@ -231,7 +231,7 @@ def _log_to(console: bool, file: Path | None, level: str) -> None:
         except OSError as error:
             raise UserError(f"--log-file {file}: {error.strerror}") from error
     if handlers:
-        others = max(levels[level], logging.WARNING)  # libraries, of whose insides nobody asked
+        others = max(levels[level], logging.WARNING)  # messages of libraries are not of interest
         logging.basicConfig(level=others, handlers=handlers, format="%(asctime)s %(levelname)s %(message)s")
         for name in ("p4switch", _LIKE_BMV2):
             logging.getLogger(name).setLevel(levels[level])

@@ -25,8 +25,8 @@ class _Model(BaseModel):
 class PortSettings(_Model):
     """Link of one port.
 
-    rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`. framing_bytes: instead of
-    those of all ports. trimming: None, or how the port trims what finds its queue full.
+    rate_bps 0 means as fast as the machine allows. xoff_bytes and headroom_bytes replace those of `pfc`, and
+    framing_bytes that of all ports. trimming is None, or how the port trims packets that find its queue full.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
@@ -38,7 +38,7 @@ class PortSettings(_Model):
 
 
 class PfcSettings(_Model):
-    """Priority flow control, for all ports; needs their rates. One of xoff_bytes and alpha."""
+    """Priority flow control for all ports, which need rates. Either xoff_bytes or alpha is given."""
 
     priorities: tuple[Priority, ...]
     xoff_bytes: Annotated[int | None, Field(ge=0)] = None
@@ -51,7 +51,7 @@ class PfcSettings(_Model):
 class LinkChange(_Model):
     """Change of a port's link from `time_ns` of the switch's clock on: up or down, rate (0: no limit) and delay.
 
-    Of what is sent it loses the share `loss` at random, which follows from the first `seed` that the port is given.
+    The share `loss` of sent frames is lost at random; the port's first `seed` determines the sequence.
     """
 
     time_ns: Annotated[int, Field(ge=0, lt=2**63)]
@@ -64,18 +64,18 @@ class LinkChange(_Model):
 
 
 class LinkChanges(_Model):
-    """A file of changes (`--changes`), read whenever the process gets SIGHUP."""
+    """File of changes (`--changes`), which is read whenever the process gets SIGHUP."""
 
     changes: list[LinkChange]
 
 
 class TrafficSettings(TrafficManager):
-    """`all_ports` holds for ports that `ports` does not name. None: no limit.
+    """Settings of the traffic manager. `all_ports` applies to ports that `ports` does not name. None: no limit.
 
-    `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start): switches can have a common one.
-    `model_tick_ns` is what a tick is to programs, where time goes slower than on a clock (None: `tick_ns`): to their
-    meters, and to the time stamps of those for chips, which are in nanoseconds.
-    `log_depths_ns`: keep the queues' depths for the statistics, once in so many ns at most (0: not).
+    `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start), so that switches can share a time
+    origin. `model_tick_ns` is the length of a tick as programs see it, where model time runs slower than the clock
+    (None: `tick_ns`). It applies to meters, and to time stamps of programs for chips, which are in nanoseconds.
+    `log_depths_ns` is the minimum interval at which queue depths are recorded for the statistics (0: not recorded).
     """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
@@ -84,17 +84,17 @@ class TrafficSettings(TrafficManager):
     origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     all_ports: PortSettings = PortSettings()
-    ports: dict[Annotated[int, Field(strict=False)], PortSettings] = {}  # JSON has text for keys
+    ports: dict[Annotated[int, Field(strict=False)], PortSettings] = {}  # keys in JSON are strings
     queue_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = 1000
     port_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = None
-    # The PFC class of each DSCP; None: that of a packet is the priority of its queue.
+    # PFC class of each DSCP; None: the class of a packet is the priority of its queue.
     dscp_classes: Annotated[tuple[Priority, ...], Field(min_length=64, max_length=64, strict=False)] | None = None
     pfc: PfcSettings | None = None
 
     def apply(self, live: Any, ports: list[int]) -> None:
-        """Set everything at a `Live` with these ports.
+        """Apply all settings to a `Live` with these ports.
 
-        Raises UserError, ValueError for what does not fit them.
+        Raises UserError or ValueError for settings that do not fit them.
         """
         live.log_depths(self.log_depths_ns)
         live.set_traffic(

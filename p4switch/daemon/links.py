@@ -1,4 +1,4 @@
-"""Interfaces that go up and down, as the kernel tells (rtnetlink)."""
+"""Notifications of the kernel about interfaces that go up or down (rtnetlink)."""
 from __future__ import annotations
 
 import socket
@@ -13,7 +13,7 @@ _INFO = struct.Struct("=BxHiII")  # ifinfomsg: family, type, index, flags, chang
 
 
 class LinkWatcher:
-    """Tells of changes in this process's network namespace since it was made."""
+    """Watcher of interface changes in this process's network namespace since its creation."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
@@ -25,7 +25,7 @@ class LinkWatcher:
         try:
             return list(_parse(self._socket.recv(65536)))
         except (TimeoutError, OSError):
-            return []  # none, or so many that the kernel dropped some: the next ones will tell
+            return []  # there are none, or the kernel dropped some; later messages give the state
 
     def close(self) -> None:
         self._socket.close()

@@ -1,4 +1,4 @@
-"""Switch process: ports, pipeline, P4Runtime server, and their connections."""
+"""Switch process: ports, pipeline, P4Runtime server, and the connections between them."""
 from __future__ import annotations
 
 import json
@@ -32,14 +32,14 @@ from p4switch.p4runtime.server import P4RuntimeServer
 from p4switch.trace import Decoder, Event
 
 _LOG = logging.getLogger(__name__)
-_POLL_S = 0.01  # how often digests and idle time-outs are looked at, where there may be some
+_POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may be any
 _IDLE_S = 1.0
 _LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
-_RING_SLOTS = 512  # frames that have arrived and wait for the switch, a port
+_RING_SLOTS = 512  # arrived frames that wait for the switch, per port
 
 
 class SwitchProcess:
-    """A switch with `interfaces` (by port number), not yet started.
+    """Switch with `interfaces` (by port number) that is not yet started.
 
     Raises UserError for an interface that does not exist or may not be opened, and for settings that do not fit.
     """
@@ -63,8 +63,8 @@ class SwitchProcess:
         """Create the process.
 
         Packets that are sent to `drop_port` are dropped; by default that is the port of the program's architecture.
-        `trace` gets what happens to each packet; pipelines that report it are slower. At `bfrt_address` the program
-        that the process starts with has a BfRuntime server, too.
+        `trace` receives the events of each packet; pipelines that report them are slower. At `bfrt_address` there is
+        also a BfRuntime server for the initial program.
         """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
@@ -97,7 +97,7 @@ class SwitchProcess:
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None
         self._switch: Any = None
-        self._decoder: Decoder | None = None  # of the pipeline that runs, if it tells
+        self._decoder: Decoder | None = None  # of the running pipeline, if it reports events
         self._decoders: dict[int, Decoder] = {}  # of those that are built, by their id
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
@@ -120,7 +120,7 @@ class SwitchProcess:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
     def _build(self, program: ir.Program) -> Any:
-        """Return a switch. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
+        """Build a switch. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
         tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns
@@ -142,7 +142,7 @@ class SwitchProcess:
             self._decoders.clear()  # of pipelines that were refused
 
     def _log_said(self) -> None:
-        """Log the program's messages and failed asserts, and what happened to packets."""
+        """Log the program's messages, failed asserts and packet events."""
         with self.live:
             said, lost = ([], 0) if self._switch is None else self._switch.said()
         failed = Counter(text for is_assert, text in said if is_assert)
@@ -163,7 +163,7 @@ class SwitchProcess:
             _LOG.warning("%d more events of packets were lost", lost)
 
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
-        """Start with a program; without P4Info a controller has to set the pipeline before it can write anything."""
+        """Start with a program; without P4Info a controller has to set the pipeline before it can write entries."""
         try:
             data = config.read_bytes()
             if p4info is None:
@@ -211,7 +211,7 @@ class SwitchProcess:
     def start(self) -> None:
         """Start forwarding and accept controllers.
 
-        Raises UserError if the address cannot be listened at.
+        Raises UserError if it cannot listen at the address.
         """
         self.server.start()
         if self.bfrt is not None:
@@ -221,7 +221,7 @@ class SwitchProcess:
             thread.start()
 
     def stop(self) -> None:
-        """End everything, and write the statistics file, if there is to be one.
+        """Stop everything, and write the statistics file if one is configured.
 
         Raises UserError.
         """
@@ -254,8 +254,9 @@ class SwitchProcess:
             asked[signal.SIGHUP] = self._change_links
         if self._stats_file is not None:
             asked[signal.SIGUSR1] = self._write_stats
-        # Python's own handlers run when the main thread does. One that is about to wait, or a signal that the kernel
-        # gives to another thread, would put them off for ever: the number comes through a socket, whoever gets it.
+        # Python's own handlers run when the main thread does. They would be delayed for ever if the main thread is
+        # about to wait, or if the kernel delivers the signal to another thread. Therefore the signal's number arrives
+        # through a socket, whichever thread receives it.
         came, coming = socket.socketpair()
         with came, coming:
             coming.setblocking(False)
@@ -293,7 +294,7 @@ class SwitchProcess:
             _LOG.error("%s", error)
 
     def _watch(self) -> None:
-        """Hand packet-ins, digests and idle time-outs to the server."""
+        """Pass packet-ins, digests and idle time-outs to the server."""
         while not self._stop.is_set():
             for frame in self.live.take(_POLL_S if self.device.has_timeouts else _IDLE_S):
                 try:
@@ -309,7 +310,7 @@ class SwitchProcess:
                 self.bfrt.poll()
 
     def _watch_links(self) -> None:
-        """Report ports that are down to the device: watched members and backup replicas follow."""
+        """Report links that go down or up to the device, so that watched members and backup replicas follow."""
         while not self._stop.is_set():
             for index, up in self._links.changes(_IDLE_S):
                 if index in self._ports:

@@ -1,11 +1,11 @@
-"""Benchmark of one switch process, beside its limit: a C program that only forwards frames.
+"""Benchmark of one switch process against its limit, a C program that only forwards frames.
 
     python -m p4switch.daemon.process_cost [PROGRAM.p4]
 
-A flood of frames comes in at one veth pair and leaves by another, through `ecn.p4` or another program with its
-`ipv4_lpm`. Then the same at given rates. Of several tries the best one counts. All of it in a network namespace of its
-own; needs root. The machine should be idle: generator and forwarder share its cores, so the result depends on them.
-Cost is CPU time of the forwarder, with what the kernel does on its behalf.
+A flood of frames arrives on one veth pair and leaves by another, through `ecn.p4` or another program with its table
+`ipv4_lpm`. The measurement is repeated at given rates. The best of several tries counts. Everything runs in a network
+namespace of its own and needs root. The machine should be idle: generator and forwarder share its cores, so the result
+depends on them. The cost is the CPU time of the forwarder, including the work of the kernel on its behalf.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TIME_LIMIT_S = 120
 class Forwarding:
     """Forwarding in one run.
 
-    Rates are packets per second as offered and as counted behind the switch.
+    Rates are in packets per second, as offered and as counted after the switch.
     """
 
     what: str
@@ -82,7 +82,7 @@ def _inside(program: Path, frame_bytes: int) -> list[Forwarding]:
     pipeline = _pipeline(program)
 
     def both(rate_pps: float, suffix: str) -> list[Forwarding]:
-        """Measure forwarder and switch by turns, so that both have the same machine."""
+        """Measure forwarder and switch alternately, so that both see the same state of the machine."""
         plain, switch = [], []
         for _ in range(_TRIES):
             plain.append(_flood(tool, f"plain AF_PACKET forwarder{suffix}", _plain(tool), rate_pps, frame_bytes))

@@ -3,8 +3,8 @@
     from p4switch.engine import build, load
     switch = load().Switch(str(build(compile_program("program.p4").program)))
 
-`build` turns a program into a shared library, `load` returns the extension module `_engine` with the types `Switch`
-and `Fabric`. Both need the system's C compiler and cache what they make, by content.
+`build` turns a program into a shared library, and `load` returns the extension module `_engine` with the types `Switch`
+and `Fabric`. Both need the system's C compiler and cache their results by content.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["ProgramError", "Switch", "Traced", "build", "build_traced", "generat
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
-# What generated pipelines include, beside what their architecture has. The digest of these is the version of what
-# library and extension share.
+# Files that generated pipelines include besides those of their architecture. Their digest is the version of the
+# interface between library and extension.
 _HEADERS = (
     "actions.h", "allocate.h", "apply.h", "hash.h", "packet.h", "packets.h", "runtime.h", "switch.h", "trace.h",
     "wide.h",
@@ -44,13 +44,13 @@ _RUNTIME = (
     "process.c", "switch.c", "table.c", "values.c", "keys.c", "places.c", "aims.c", "profiles.c", "value_sets.c",
 )  # fmt: skip
 RUNTIME_SOURCES = tuple(C_FOLDER / name for name in _RUNTIME)
-_TRACED = ("-DP4_TRACE", "-O1")  # -O2 takes three times as long to compile, and tells no faster
+_TRACED = ("-DP4_TRACE", "-O1")  # -O2 takes three times as long to compile and does not speed up tracing
 _NAME = "p4switch.engine._engine"
 
 
 @functools.cache
 def abi_flag() -> str:
-    """Return the definition of P4_ABI: a library and the extension work together if theirs are the same."""
+    """Return the definition of P4_ABI; a library and the extension work together if theirs are equal."""
     digest = cache.digest(*(path.read_bytes() for path in PIPELINE_HEADERS))
     return f"-DP4_ABI=0x{digest[:16]}ull"
 
@@ -81,7 +81,7 @@ def load() -> ModuleType:
 def generated(program: ir.Program, *, traced: bool = False) -> Generated:
     """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
 
-    traced: it is to be built with -DP4_TRACE.
+    traced: the source will be built with -DP4_TRACE.
     """
     from p4switch.engine.codegen import generate
 
@@ -98,7 +98,7 @@ def build(program: ir.Program) -> Path:
 
 @dataclass(frozen=True)
 class Traced:
-    """A pipeline that tells what it does with each packet, and what it takes to read that (`p4switch.trace`)."""
+    """Pipeline that reports packet events, with the data needed to read them (`p4switch.trace`)."""
 
     library: Path
     program: Program
@@ -108,8 +108,7 @@ class Traced:
 def build_traced(program: ir.Program) -> Traced:
     """Return the library of a traced pipeline.
 
-    It reports to its environment what it does with each packet (p4_env.trace), and counts how often it passes
-    which point, which costs time.
+    It reports packet events to its environment (p4_env.trace) and counts passes of each point, which costs time.
     """
     made = generated(program, traced=True)
     return Traced(_build(made, *_TRACED), made.program, made.control)

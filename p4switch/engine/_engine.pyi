@@ -1,7 +1,7 @@
-"""The native extension: one `Switch` a P4 program instance, one `Fabric` a network of them.
+"""Native extension: a `Switch` runs one P4 program instance, a `Fabric` is a network of them.
 
-Values of P4 fields are `bytes`, big-endian, exactly ceil(width / 8) long. Names are those of the BMv2 JSON.
-A wrong name, length or index raises ValueError; a full table raises OverflowError; nothing is changed then.
+Values of P4 fields are `bytes`, big-endian, exactly ceil(width / 8) long. Names are those of the BMv2 JSON. A wrong
+name, length or index raises ValueError, and a full table raises OverflowError; in both cases nothing changes.
 """
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from p4switch.fabric._fabric import Fabric as Fabric
 #   exact (value, b"") . lpm (value, prefix length as one int) . ternary (value, mask) . range (low, high)
 #   optional (value, b"") or (None, b"") for don't care . valid: as exact, one byte
 KeyField = tuple[bytes | None, bytes | int]
-# What an entry does: ("action", name, args) . ("member", handle) . ("group", handle)
+# Target of an entry: ("action", name, args) . ("member", handle) . ("group", handle)
 Target = tuple[str, str, Sequence[bytes]] | tuple[str, int]
 
 # p4_trace_kind of switch.h, packet, copy, now, point or -1, value, extra, data. `p4switch.trace` reads them.
@@ -20,9 +20,10 @@ RawEvent = tuple[int, int, int, int, int, int, int, bytes]
 class Switch:
     """One instance of a compiled pipeline."""
 
-    # `library` is what engine.build returns. With the same seed and device_id, random numbers are the same.
+    # `library` is the result of engine.build. With the same seed and device_id, random numbers are the same.
     def __init__(self, library: str, *, device_id: int = 0, seed: int = 0, tick_ns: int = 1) -> None: ...
-    # Frames and packets so far: received, cloned, multicast, transmitted, dropped (p4_switch_counts in switch.h).
+    # Counts of frames and packets so far: received, cloned, multicast, transmitted, dropped (p4_switch_counts in
+    # switch.h).
     @property
     def counts(self) -> dict[str, int]: ...
     drop_port: int  # 511 unless set
@@ -35,30 +36,31 @@ class Switch:
     # The first of them: FILE:LINE: its text.
     @property
     def failed_assert(self) -> str | None: ...
-    # Packet test without rates or delays: everything the frame causes, in order, as (port, frame). `depth`: the cells
-    # that each packet finds in its queue and leaves behind there; None: those of the one queue that there is.
+    # Packet test without rates or delays: all frames that result from the given one, in order, as (port, frame).
+    # `depth` is the queue depth in cells that each packet sees on arrival and departure; None: the depth of the
+    # switch's only queue.
     def process(
         self, port: int, frame: bytes, now: int = 0, max_outputs: int = 1024, depth: int | None = None
     ) -> list[tuple[int, bytes]]: ...
-    # For benchmarks: `rounds` times all frames through ingress and egress, each through the next switch of this one and
-    # the others. CPU seconds, and how many frames left.
+    # For benchmarks: pass all frames `rounds` times through ingress and egress, each through the next of this switch
+    # and the others. Returns the CPU seconds, and how many frames left.
     def measure(
         self, port: int, frames: Sequence[bytes], rounds: int, others: Sequence[Switch] = ()
     ) -> tuple[float, int]: ...
-    # Of pipelines built for tracing: whether events are kept; those since the last call, and how many more there were
-    # than are kept; how often each point of the program was passed. Nothing is kept while the switch is part of a
-    # fabric, which records events itself.
+    # For pipelines built for tracing: whether events are kept; the events since the last call, and the number of events
+    # that were not kept; the number of passes of each point of the program. Nothing is kept while the switch is part of
+    # a fabric, which records events itself.
     def set_tracing(self, on: bool) -> None: ...
     def traced(self) -> tuple[list[RawEvent], int]: ...
     def passed(self) -> list[int]: ...
-    # Tables. Of several ternary, range or optional entries that match, the highest priority wins (P4Runtime's
-    # order); 0 where the table has no such key. The program's own entries have the handles 0, 1, ... in the order of
-    # the BMv2 JSON, and, where they need one, the priorities n, ..., 1. Which of them a controller may change is
-    # P4Info's to say, not the switch's.
+    # Tables. Of several ternary, range or optional entries that match, the highest priority wins (P4Runtime's order); 0
+    # where the table has no such key. The program's own entries have the handles 0, 1, ... in the order of the BMv2
+    # JSON, and, where they need one, the priorities n, ..., 1. P4Info, not the switch, determines which of them a
+    # controller may change.
     def table_add(self, table: str, key: Sequence[KeyField], priority: int, target: Target) -> int: ...
     def table_modify(self, table: str, handle: int, target: Target) -> None: ...
     def table_delete(self, table: str, handle: int) -> None: ...
-    def table_set_default(self, table: str, target: Target | None) -> None: ...  # None: back to the program's own
+    def table_set_default(self, table: str, target: Target | None) -> None: ...  # None: restores the program's own
     def table_clear(self, table: str) -> None: ...
     # Tick of the last packet that hit the entry; 0: none yet. Only for tables with support_timeout in the JSON.
     def table_last_hit(self, table: str, handle: int) -> int: ...
@@ -71,7 +73,7 @@ class Switch:
     def group_delete(self, profile: str, group: int) -> None: ...
     # Counters: (packets, bytes). Direct ones are named as the table and indexed by handle.
     def counter_read(self, name: str, index: int) -> tuple[int, int]: ...
-    def counter_packets(self, name: str, cells: int) -> bytes: ...  # of the first cells, int64
+    def counter_packets(self, name: str, cells: int) -> bytes: ...  # counts of the first cells, int64
     def counter_write(self, name: str, index: int, packets: int, nbytes: int) -> None: ...
     def direct_counter_read(self, table: str, handle: int) -> tuple[int, int]: ...
     def direct_counter_write(self, table: str, handle: int, packets: int, nbytes: int) -> None: ...
@@ -86,9 +88,9 @@ class Switch:
     # Cells of extern objects, as they are in memory (p4switch.engine.objects.values)
     def object_read(self, name: str, index: int) -> bytes: ...
     def object_write(self, name: str, index: int, value: bytes) -> None: ...
-    # Packet replication engine
-    # A replica: port, instance; and of architectures that choose among them exclusion id + 1 (0: none), of how many
-    # one is chosen by the first hash (0: no choice) and which of them it is, likewise by the second hash
+    # Packet replication engine A replica is (port, instance). Architectures that choose among replicas add: exclusion
+    # id + 1 (0: none); the size of the set from which the first hash chooses (0: no choice) and the position in it; the
+    # same for the second hash.
     def multicast_set(
         self, group: int, replicas: Sequence[tuple[int, int] | tuple[int, int, int, int, int, int, int]] | None
     ) -> None: ...
@@ -97,9 +99,10 @@ class Switch:
     ) -> None: ...
     # Parser value sets: members as key fields
     def value_set_set(self, name: str, members: Sequence[Sequence[KeyField]]) -> None: ...
-    # Digests seen since the last call: (id of the JSON's learn list, its fields one after the other)
+    # Digests since the last call: (id of the JSON's learn list, the concatenated fields)
     def digests(self) -> list[tuple[int, bytes]]: ...
-    # What the program has said since the last call, oldest first, as (whether it is an assert that failed, text), and
-    # how much more there was than is kept. Nothing while the switch is part of a fabric, where traces have it.
+    # Messages of the program since the last call, oldest first, as (whether it is a failed assert, text), and the
+    # number of messages that were not kept. Nothing is kept while the switch is part of a fabric, whose traces include
+    # them.
     def said(self) -> tuple[list[tuple[bool, str]], int]: ...
     def reset(self) -> None: ...

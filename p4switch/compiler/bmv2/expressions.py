@@ -1,10 +1,10 @@
 """Expressions and references as BMv2 knows them.
 
-BMv2 computes with integers of any size and truncates when it stores: what can leave the range of its type is brought
-back into it by a mask or a cast. Bools are stored as one-bit numbers, and cast where they are read.
+BMv2 computes with integers of any size and truncates when it stores. A result that may leave the range of its type is
+brought back into it by a mask or a cast. Bools are stored as one-bit numbers, and cast where they are read.
 
-Every operand is taken once, so that what comes out is in proportion to the expressions: the middle end spells out
-what takes operands more than once, and holds them in temporaries.
+Every operand is used once, so that the size of the result is proportional to that of the expressions. The middle end
+expands operations that use operands more than once, and keeps those in temporaries.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _truncated(expr: ir.Expr, t: types.Type) -> ir.Expr:
 
 
 class Expressions(ir.ExpressionVisitor[ir.Expr]):
-    """Makes values of expressions. Methods raise UnsupportedError."""
+    """Converter of expressions to BMv2's form. Methods raise UnsupportedError."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -40,7 +40,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
     # References
 
     def header(self, ref: ir.HeaderRef) -> ir.HeaderRef:
-        """Return a header, as operations have it."""
+        """Return a header as operations refer to it."""
         if not ref.stack:
             return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
         if ref.index is None:
@@ -52,7 +52,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         return ir.HeaderRef(t, "", ref.stack, self.value(ref.index), "", ref.member, ref.position)
 
     def extracted(self, ref: ir.HeaderRef) -> ir.HeaderRef:
-        """Return a header that is extracted, which may be the next of a stack."""
+        """Return a header that is extracted, possibly the next one of a stack."""
         if ref.where != "next":
             return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
         t = self._storage.element(ref.stack, ref.member)
@@ -90,7 +90,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
     # Values
 
     def value(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` as part of an expression: a number or, for a bool, a condition."""
+        """Return `expr` as an operand of an expression: a number or, for a bool, a condition."""
         return expr.accept(self)
 
     def argument(self, expr: ir.Expr) -> ir.Expr:

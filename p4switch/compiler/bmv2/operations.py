@@ -1,4 +1,4 @@
-"""Operations, actions and deparsers as BMv2 knows them."""
+"""Conversion of operations, actions and deparsers to BMv2's form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from p4switch.compiler.diagnostics import UnsupportedError
 
 
 class Operations(ir.OperationVisitor[ir.Operation]):
-    """Makes operations of operations."""
+    """Converter of operations to BMv2's form."""
 
     def __init__(self, x: Expressions, calculations: Mapping[str, ir.Calculation], source: Source) -> None:
         self._x = x
@@ -22,7 +22,7 @@ class Operations(ir.OperationVisitor[ir.Operation]):
         self._source = source
 
     def made(self, ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-        """Return operations in sequence. Raises CompileError at the one that cannot be."""
+        """Return the converted operations in sequence. Raises CompileError at the first that cannot be converted."""
         return [self._made(op) for op in ops]
 
     def _made(self, op: ir.Operation) -> ir.Operation:
@@ -32,7 +32,7 @@ class Operations(ir.OperationVisitor[ir.Operation]):
             raise self._source.error(error, op.span) from None
 
     def body(self, start: ir.Block) -> ir.Block:
-        """Return the blocks of an action or a deparser: those that there are between jumps."""
+        """Return the blocks of an action or a deparser, which are separated by jumps."""
         items = flat(start)
         for i, item in enumerate(items):
             if not isinstance(item, Jump):

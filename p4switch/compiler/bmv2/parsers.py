@@ -1,4 +1,4 @@
-"""Parsers as BMv2 knows them: states with names, which select on fields by values and masks."""
+"""Conversion of parsers to BMv2's form: named states that select on fields by values and masks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Case = tuple[list[tuple[int, int | None]] | str, ir.Block | None]
 
 
 def parser(parsed: ir.Parser, x: Expressions, operations: Operations, source: Source) -> ir.Parser:
-    """Return a parser: blocks that do nothing are its end, unless it begins with one."""
+    """Return a parser. Empty blocks become its end, unless the parser begins with one."""
     order = reverse_postorder(parsed.start)
     names = _names(order)
     accept = ir.Block()
@@ -58,7 +58,10 @@ def _names(order: list[ir.Block]) -> dict[ir.Block, str]:
 
 
 def _cases(end: ir.Select) -> list[_Case]:
-    """Return the cases up to the first that takes any key; one without any mask is exact, else all keys have one."""
+    """Return the cases up to the first that matches any key.
+
+    If no case has a mask, all of them are exact; otherwise all keys have masks.
+    """
     widths = [types.width_of(key.type) or 0 for key in end.keys]
     cases: list[_Case] = []
     for case, target in end.cases:

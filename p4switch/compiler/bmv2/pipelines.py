@@ -1,4 +1,4 @@
-"""Ingress and egress as BMv2 knows them: nodes that apply a table or test a condition.
+"""Conversion of ingress and egress to BMv2's form: nodes that apply a table or test a condition.
 
 Statements outside of actions become actions of tables that the control plane does not see.
 """
@@ -19,7 +19,7 @@ _ORDERED = ("ternary", "range")
 
 
 class Pipelines:
-    """Makes the pipelines of a program, and what they refer to: numbers and names are unique across all of them."""
+    """Builder of a program's pipelines, and of the objects that they refer to, whose numbers and names are unique."""
 
     def __init__(self, x: Expressions, operations: Operations, source: Source) -> None:
         self._x = x
@@ -50,7 +50,7 @@ class Pipelines:
         return self.actions[action]
 
     def outside(self, name: str, block: ir.Block) -> ir.Table:
-        """Return the table of the statements of a block."""
+        """Return the table for statements outside of actions, which are those of a block."""
         span = next((op.span for op in block.ops if op.span is not None), None)
         action = self.action(ir.Action(name.removeprefix("tbl_"), [], ir.Block(block.ops), span))
         call = ir.ActionCall(action, [])
@@ -99,7 +99,7 @@ class Pipelines:
 
 
 class _Pipeline:
-    """Makes one pipeline. Each block becomes up to two nodes: of its statements, and of what it ends with."""
+    """Builder of one pipeline. Each block becomes up to two nodes: one for its statements, one for its end."""
 
     def __init__(self, whole: Pipelines, pipeline: ir.Pipeline) -> None:
         self._whole = whole
@@ -107,7 +107,7 @@ class _Pipeline:
         self._order = reverse_postorder(pipeline.start)
         self._end = ir.Block()
         self._heads: dict[ir.Block, ir.Block] = {}
-        self._tails: dict[ir.Block, ir.Block] = {}  # of those that end in a condition or a table
+        self._tails: dict[ir.Block, ir.Block] = {}  # of blocks that end in a condition or a table
         self._tables: dict[ir.Table, ir.Block] = {}  # which may be applied in several places
 
     def made(self) -> ir.Pipeline:
@@ -132,7 +132,7 @@ class _Pipeline:
         return ir.Pipeline(self._pipeline.name, start, self._pipeline.span, [*tables, *conditions])
 
     def _head(self, block: ir.Block) -> ir.Block:
-        """Return the first node of `block`, without what it does."""
+        """Return the first node for the end of `block`, without its statements."""
         if block not in self._heads:
             tail = self._end
             if isinstance(block.end, ir.Branch):

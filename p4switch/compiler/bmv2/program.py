@@ -1,4 +1,4 @@
-"""A lowered program as BMv2 knows it: the engine takes it, and the JSON is written from it."""
+"""Conversion of a lowered program to BMv2's form, which the engine takes and from which the JSON is written."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from p4switch.compiler.midend.whole import Lowered
 
 
 def fitted(lowered: Lowered) -> ir.Program:
-    """Return the program for BMv2 and the engine, made of `lowered` after all other passes.
+    """Return the program for BMv2 and the engine, made from `lowered` after all other passes.
 
-    Raises CompileError for what they cannot do.
+    Raises CompileError for features that they do not support.
     """
     source = Source(lowered.source)
     with source.at(lowered.source.main.pos if lowered.source.main is not None else 0):

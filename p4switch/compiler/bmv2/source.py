@@ -1,4 +1,4 @@
-"""Places in the source, and errors at them."""
+"""Source positions, and errors that refer to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.ir.places import Place
 
-_MAX_FRAGMENT = 200  # characters of the source, for each operation
+_MAX_FRAGMENT = 200  # characters of the source for each operation
 
 
 class Source:
@@ -18,7 +18,7 @@ class Source:
         self._places: dict[int, Place] = {}
 
     def place(self, span: int | None) -> Place | None:
-        """Return the place of `span`, and what stands there."""
+        """Return the source position of `span`, and the text at this position."""
         if span is None:
             return None
         if span not in self._places:
@@ -26,7 +26,10 @@ class Source:
         return self._places[span]
 
     def error(self, error: UnsupportedError, span: int | None) -> Exception:
-        """Return `error` as one at `span` or, without one, as it is: what this is a part of has its place."""
+        """Return `error` as an error at `span`.
+
+        Without a span it is returned as it is; an enclosing node adds its own.
+        """
         if span is None:
             return error
         place, line = self._source.locate(span), self._source.line_at(span)
@@ -34,7 +37,7 @@ class Source:
 
     @contextmanager
     def at(self, span: int | None) -> Iterator[None]:
-        """Make what stands at `span`: what cannot be made raises CompileError there, not UnsupportedError."""
+        """Run a block for the node at `span`; UnsupportedError becomes a CompileError at this position."""
         try:
             yield
         except UnsupportedError as error:

@@ -13,7 +13,7 @@ def _stored(t: types.Type) -> types.Type:
 
 
 def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]]:
-    """Return fields as they are stored: what is no whole number of bytes is filled up, by its varbit or by padding."""
+    """Return fields in their stored form, filled up to whole bytes by their varbit field or by padding."""
     widths = [types.width_of(t) or 0 for _, t in fields]
     variable = any(isinstance(t, types.Varbit) for _, t in fields)
     rest = sum(widths) // 8 * 8 - sum(widths) if variable else 0
@@ -25,7 +25,7 @@ def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]
 
 
 class Storage:
-    """The instances of a program; `stacks` and `unions` as those are referred to."""
+    """Header instances of a program; `stacks` and `unions` are in the form in which they are referred to."""
 
     def __init__(self, program: ir.Program) -> None:
         self.instances: dict[str, ir.Instance] = {}
@@ -64,7 +64,7 @@ class Storage:
         return self._fields[key]
 
     def element(self, stack: str, member: str) -> types.Header:
-        """Return the type of the elements of a stack, or of a member of the unions in it."""
+        """Return the type of a stack's elements, or of one member of the unions in it."""
         element = self.stacks[stack].element
         if isinstance(element, types.Header):
             return element

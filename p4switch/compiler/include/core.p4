@@ -20,20 +20,20 @@ match_kind {
 }
 
 extern packet_in {
-    // Fills a fixed-size header and moves past it; error PacketTooShort or StackOutOfBounds.
+    // Fills a fixed-size header and moves past it. Errors: PacketTooShort, StackOutOfBounds.
     void extract<T>(out T hdr);
-    // The same for a header with one varbit field, of which this many bits are present; also error HeaderTooShort.
+    // The same for a header with one varbit field, of which this many bits are present. Further error: HeaderTooShort.
     void extract<T>(out T variableSizeHeader, in bit<32> variableFieldSizeInBits);
-    // The next bits, which stay unread.
+    // Returns the next bits without moving past them.
     T lookahead<T>();
     // Skips bits.
     void advance(in bit<32> sizeInBits);
-    // Bytes in the packet.
+    // Returns the length of the packet in bytes.
     bit<32> length();
 }
 
 extern packet_out {
-    // Appends what is valid of a header, stack, union, or struct of these.
+    // Appends the valid parts of a header, stack, union, or struct of these.
     void emit<T>(in T hdr);
 }
 

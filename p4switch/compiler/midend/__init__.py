@@ -1,1 +1,1 @@
-"""Mid end: from the typed tree to flat code, inlined, specialised and flattened (see `ir`)."""
+"""Middle end: turns the typed tree into flat, inlined and specialised code (see `ir`)."""

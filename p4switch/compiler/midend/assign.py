@@ -1,4 +1,4 @@
-"""Copying values: assignment to places, temporaries, overlap of places."""
+"""Copies of values: assignment to places, temporaries, overlap of places."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from p4switch.compiler.midend.values import (
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
-# Where a value lives: (instance or the stack or union it is part of, field or "*" for all of it).
+# Storage of a value: (instance, or the stack or union that contains it; field, or "*" for all fields).
 Leaf = tuple[str, str]
 
 
 class Footprint:
-    """Storage of values, and of what code reads and writes; overlaps are found at the cost of the smaller one."""
+    """Storage of values, and storage that code reads and writes.
+
+    Detecting an overlap costs time in proportion to the smaller one.
+    """
 
     __slots__ = ("_fields", "_names", "_whole")
 
@@ -83,7 +86,7 @@ class Assignments:
                 yield from self.flatten(inner, f"{path}.{name}")
 
     def header_leaves(self, header: ir.HeaderRef | HeaderValue) -> dict[str, ir.Expr] | None:
-        """Return the fields of a header; None if it is known to be invalid."""
+        """Return the fields of a header, or None if it is known to be invalid."""
         if isinstance(header, HeaderValue):
             return header.fields
         leaves: dict[str, ir.Expr] = {}
@@ -105,13 +108,13 @@ class Assignments:
         return ir.Valid(header)
 
     def footprint(self, value: Value) -> Footprint:
-        """Return the storage of `value`, and of what it reads."""
+        """Return the storage of `value` and of the places that it reads."""
         result = Footprint(self.leaves(value))
         self.low.spend(len(result))
         return result
 
     def leaves(self, value: Value) -> Iterator[Leaf]:
-        """Yield what `value` reads, or stores if it is a place."""
+        """Yield the places that `value` reads, or that it stores to if it is a place."""
         if isinstance(value, ir.FieldRef):
             yield self.low.storage.roots.get(value.header, value.header), value.name
         elif isinstance(value, ir.Op):
@@ -152,7 +155,7 @@ class Assignments:
     # Reading places
 
     def read(self, place: Value) -> Value:
-        """Return the value of what is at `place`."""
+        """Return the value at `place`."""
         if isinstance(place, ElementPlace):
             return self.dynamic_read(place.base, place.index)
         if isinstance(place, SlicePlace):
@@ -186,16 +189,16 @@ class Assignments:
         return place
 
     def held(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` for more than one use: itself if it costs no more than a temporary, else one.
+        """Return `expr` for multiple use: itself if it costs no more than a temporary, else a temporary.
 
-        Where there are no temporaries, in controls of checksums, it is `expr`, and each use counts in the size of what
-        it is part of.
+        Controls of checksums have no temporaries. There the result is `expr`, and each use adds to the size of the
+        enclosing expression.
         """
         trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
         return expr if trivial or not self.low.site.statements else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
-        """Return the present `value`, whatever is assigned later."""
+        """Return the present `value`, which later assignments do not affect."""
         if isinstance(value, EXPRS):
             return self.saved(value)
         if isinstance(value, StructValue):
@@ -219,11 +222,11 @@ class Assignments:
         return copy
 
     def _saved_from(self, expr: ir.Expr, target: Footprint) -> ir.Expr:
-        """Return `expr`, saved if an assignment to `target` would change it."""
+        """Return `expr`, saved in a temporary if an assignment to `target` would change it."""
         return self.saved(expr) if self.footprint(expr).overlaps(target) else expr
 
     def freeze(self, place: Value, indices: dict[Leaf, ir.Expr] | None = None) -> Value:
-        """Return `place` with the indices in it as they are now; `indices` are those that have been saved already."""
+        """Return `place` with its indices fixed to their present values; `indices` are already saved."""
         indices = {} if indices is None else indices
         if isinstance(place, SlicePlace):
             return SlicePlace(self.freeze(place.base, indices), place.high, place.low)
@@ -242,7 +245,7 @@ class Assignments:
         return place
 
     def _index_leaves(self, place: Value) -> Iterator[Leaf]:
-        """Yield where the indices in `place` are that `freeze` saves."""
+        """Yield the positions of indices in `place` that `freeze` saves."""
         if isinstance(place, SlicePlace):
             yield from self._index_leaves(place.base)
         elif isinstance(place, StructValue):
@@ -258,7 +261,7 @@ class Assignments:
             yield from self.leaves(place.index)
 
     def reset(self, place: Value) -> None:
-        """Invalidate the headers in `place`, as variables without initialiser and `out` parameters start."""
+        """Invalidate the headers in `place`, as `out` parameters and variables without initialiser start."""
         if isinstance(place, ir.HeaderRef):
             self.invalidate(place)
         elif isinstance(place, UnionValue):
@@ -275,7 +278,7 @@ class Assignments:
     # Headers
 
     def siblings(self, header: ir.HeaderRef) -> list[ir.HeaderRef]:
-        """Return the other members of the union that `header` is one of; none if it is no member."""
+        """Return the other members of the union that contains `header`; none if it is not a member."""
         if not header.member:
             return [m for m in self.low.storage.members.get(header.name, ()) if m.name != header.name]
         union = next(ref.element for ref, _ in self.low.out.stacks if ref.name == header.stack)
@@ -289,7 +292,7 @@ class Assignments:
         self.low.emit(ir.Invalidate(header, self.siblings(header), span))
 
     def in_place(self, header: ir.HeaderRef, span: int | None = None) -> ir.HeaderRef:
-        """Return `header` as one that operations can be done to: `last` of a stack as the element it is now."""
+        """Return `header` in a form that operations accept: `last` of a stack becomes the present element."""
         if header.where != "last":
             return header
         index = self.saved(ir.LastIndex(header.stack))
@@ -327,7 +330,7 @@ class Assignments:
             yield dst, src
 
     def _without_hazards(self, pairs: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
-        """Return the pairs with values saved that an earlier pair overwrites, as in `s = { s.b, s.a }`."""
+        """Return the pairs with values saved that an earlier pair would overwrite, as in `s = { s.b, s.a }`."""
         written = Footprint()
         result: list[tuple[Value, Value]] = []
         for place, value in pairs:
@@ -425,7 +428,7 @@ class Assignments:
             if dst.ref.name != src.ref.name:
                 self.low.emit(ir.CopyUnion(dst.ref, src.ref, span))
             return
-        # An element of a stack at a run-time index. At most one member is valid, so the order does not matter.
+        # This is an element of a stack at a run-time index. At most one member is valid, so the order does not matter.
         for name, member in dst.members.items():
             yes, join = ir.Block(), ir.Block()
             self.low.branch_on(ir.Valid(src.members[name]), yes, join, span)

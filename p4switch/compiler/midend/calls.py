@@ -47,7 +47,7 @@ def _is_place(value: Value) -> bool:
 
 
 def _is_simple(value: Value) -> bool:
-    """Return whether reading `value` often costs no more than reading a copy of it."""
+    """Return whether repeated reads of `value` cost no more than reads of a copy."""
     if isinstance(value, StructValue):
         return all(_is_simple(v) for v in value.fields.values())
     return isinstance(value, (ir.Const, ir.Param)) or _is_place(value)
@@ -96,10 +96,10 @@ class Calls:
         reach: Footprint | None = None,
         fixed: bool = False,
     ) -> list[tuple[Value, Value]]:
-        """Evaluate the arguments `bound` and bind `params` in `frame`; return what to copy out, (to, from).
+        """Evaluate the arguments `bound` and bind `params` in `frame`; return the copies to make later, (to, from).
 
-        `reach` is what the callee can touch besides its parameters. `fixed` keeps the parameters where they already are
-        in `frame` (or will be, for later calls).
+        `reach` is the storage that the callee can access besides its parameters. `fixed` keeps parameters in the
+        storage that they have in `frame`, or will have for later calls.
         """
         directions = [p.direction for p in params]
         expected = [self.low.resolve(t) for t in param_types]
@@ -140,9 +140,9 @@ class Calls:
         expected: Sequence[types.Type] = (),
         early: dict[int, Value] | None = None,
     ) -> list[Value]:
-        """Return the arguments, evaluated in the order of the call: values, or places for `out` and `inout`.
+        """Return the arguments, evaluated in the order of the call. They are values, or places for `out` and `inout`.
 
-        `early` gets the copies (of types `expected`) of the `inout` ones that a later argument might change.
+        `early` receives copies (of types `expected`) of `inout` arguments that a later argument might change.
         """
         values: list[Value] = [Ignored() for _ in params]
         for i, arg, changes_later in self.low.expressions.in_order(bound):
@@ -223,7 +223,7 @@ class Calls:
         return result
 
     def body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
-        """Lower a body whose `return` continues after it, and in which `exit` copies out first."""
+        """Lower a body: `return` continues after it, and `exit` first copies out."""
         join = ir.Block()
         self.low.return_targets.append((join, result))
         self.low.cleanups.append(copies)
@@ -250,13 +250,13 @@ class Calls:
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
-        """Return the frame in which the body of an action finds the names around it."""
+        """Return the frame in which the body of an action looks up the names around it."""
         if self.low.block is not None and decl in self.low.block.decl.locals:
             return self.low.block.frame
         return self.low.globals
 
     def reach(self, decl: ast.ActionDecl, home: Frame) -> Footprint:
-        """Return the storage outside its parameters that the body of an action touches, through calls too."""
+        """Return the storage outside of its parameters that the body of an action accesses, also through calls."""
         known = self._reach.get((decl, home))
         if known is not None:
             return known
@@ -264,7 +264,7 @@ class Calls:
         return result
 
     def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> Footprint:
-        """Return the storage that `body` reads or changes, through actions too, but for `own`; names are of `frame`."""
+        """Return the storage that `body` and its actions read or change, except `own`; names belong to `frame`."""
         result = Footprint()
         waiting: list[ast.Node] = [body]
         while waiting:
@@ -315,7 +315,7 @@ class Calls:
         self.copy_out(copies)
 
     def make_locals(self, block: Block) -> None:
-        """Make storage for the variables of a parser or control, and begin with them and its extern objects."""
+        """Allocate the variables of a parser or control, and lower their initialisation and that of extern objects."""
         for extern in block.externs:
             kind = self.low.architecture.extern_type(extern.decl.name)
             if kind is not None:

@@ -1,4 +1,4 @@
-"""The instances that a program makes: parsers, controls, externs; their constructor arguments, control-plane names."""
+"""Elaboration of the instances in a program: parsers, controls and externs, with constructor arguments and names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Block:
     """An instance of a parser or control. `path` is its control-plane name.
 
-    `shared`: applied in several places though it has tables, so that its parameters and locals need one fixed place.
+    A `shared` block has tables and is applied in several places, so that its parameters and locals need fixed storage.
     """
 
     decl: ast.ParserDecl | ast.ControlDecl
@@ -53,7 +53,10 @@ class ExternObject:
 
 @dataclass(slots=True, eq=False)
 class PackageObject:
-    """An instance of a package, which `main` or another package takes. `args` are in order; None: left out."""
+    """Instance of a package, an argument of `main` or of another package.
+
+    `args` are in order; omitted ones are None.
+    """
 
     decl: ast.PackageDecl
     args: list[Value | None]
@@ -61,7 +64,7 @@ class PackageObject:
 
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
-    """Return the control-plane name of a declaration: `@name`, or its own, after the names of what encloses it."""
+    """Return the control-plane name of a declaration: `@name` or its own, after the names of the enclosing blocks."""
     for annotation in annotations:
         if annotation.name == "name" and annotation.string:
             name = annotation.string
@@ -77,7 +80,7 @@ def local_name(decl: ast.Declaration) -> str:
 
 
 def has_tables(decl: ast.Declaration, facts: Facts) -> bool:
-    """Return whether a control has tables, its own or those of controls inside it."""
+    """Return whether a control has tables, directly or in controls inside it."""
     waiting, seen = [decl], {decl}
     while waiting:
         control = waiting.pop()
@@ -99,7 +102,7 @@ class Elaboration:
         self._making: set[ast.Declaration] = set()
 
     def instance(self, decl: ast.Instantiation) -> Value:
-        """Return a global instance, made when it is first referred to."""
+        """Return a global instance, which is created when it is first referred to."""
         value = self.low.globals.lookup(decl)
         if value is None:
             with self.low.activation(self.low.globals):
@@ -114,9 +117,9 @@ class Elaboration:
         return ExternObject(t.decl, (), {}, "", param, [])
 
     def blocks(self, main: ast.Instantiation) -> list[Block] | None:
-        """Return the blocks of the package, those of packages in it in their places; None: there is something else.
+        """Return the blocks of the package, with those of nested packages in their positions.
 
-        What may be left out (`@optional`) and is has no place.
+        The result is None if an argument is something else. Omitted `@optional` arguments are left out.
         """
         found: list[Block] = []
         waiting: list[Value | None] = [self.instance(main)]
@@ -141,7 +144,7 @@ class Elaboration:
         return self._make(t, args, path, decl, decl.annotations, parent)
 
     def construct(self, node: ast.ConstructorCall) -> Value:
-        """Return an anonymous instance: an argument of the package, or of a table property or constructor."""
+        """Return an anonymous instance: an argument of the package, a table property or a constructor."""
         binding = self.facts.bindings[node]
         t = self.low.type_of(node)
         args = self._arguments(binding.params, binding.bound)

@@ -1,4 +1,4 @@
-"""Expressions: to scalar expressions without side effects, what has effects being emitted on the way.
+"""Lowering of expressions to scalar expressions without side effects; side effects are emitted as operations.
 
 Evaluation is from left to right (language specification, section 8.1): where a later operand has side effects, earlier
 ones are saved first.
@@ -32,13 +32,13 @@ from p4switch.compiler.walk import parts
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
-_MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that goes to the target in one piece
+_MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that is given to the target as a whole
 _PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
 
 
 @dataclass(slots=True, eq=False)
 class Apart:
-    """A value, and the code that computes it: from the start of `first` to the end of `last`."""
+    """Value with the code that computes it: from the start of `first` to the end of `last`."""
 
     value: Value
     first: ir.Block
@@ -92,10 +92,10 @@ class Expressions:
         return known
 
     def in_order(self, nodes: Sequence[ast.Expr | None]) -> Iterator[tuple[int, ast.Expr, bool]]:
-        """Yield what is there of `nodes` in the order of evaluation: as it stands in the source.
+        """Yield the expressions in `nodes` in the order of evaluation, which is the order of the source.
 
-        That is the order of the call for named arguments, and of the initialiser for the fields of a struct, whatever
-        the order of their declarations.
+        For named arguments this is the order in the call, and for fields of a struct the order in the initialiser,
+        whatever the order of their declarations.
 
         Yields
         ------
@@ -108,7 +108,7 @@ class Expressions:
             yield i, node, rank < last
 
     def operands(self, nodes: Sequence[ast.Expr]) -> list[Value]:
-        """Return the values of `nodes`, which are evaluated in the order of the source."""
+        """Return the values of `nodes`, evaluated in the order of the source."""
         values: dict[int, Value] = {}
         for i, node, changes_later in self.in_order(nodes):
             value = self.expr(node)
@@ -120,7 +120,7 @@ class Expressions:
     def apart(self, node: ast.Expr) -> Apart:
         """Return the value of `node`, with the code that computes it in blocks of its own.
 
-        A deparser cannot branch: the code comes before both paths there, where nothing in it can fail.
+        A deparser cannot branch, so there the code is placed before both paths, where it cannot fail.
         """
         first = ir.Block()
         if not self.low.site.branches:
@@ -328,7 +328,7 @@ class Expressions:
         return self._choice(condition, then, otherwise, t, node)
 
     def _choice(self, condition: ir.Expr, then: Apart, otherwise: Apart, t: types.Type, node: ast.Expr) -> Value:
-        """Return the value of one side, of which only the one that `condition` chooses is evaluated."""
+        """Return the value of one operand; only the one that `condition` selects is evaluated."""
         result, join = self.low.temp(t), ir.Block()
         self.low.branch_on(condition, then.first, otherwise.first, node.pos)
         for side in (then, otherwise):
@@ -400,7 +400,7 @@ class Expressions:
     # Conditions
 
     def _control_flow(self, node: ast.Expr) -> Value:
-        """Return a bool whose evaluation branches."""
+        """Return a bool whose evaluation needs branches."""
         result = self.low.temp(types.BOOL)
         yes, no, join = ir.Block(), ir.Block(), ir.Block()
         self.branch(node, yes, no)
@@ -412,7 +412,7 @@ class Expressions:
         return result
 
     def branch(self, node: ast.Expr, yes: ir.Block, no: ir.Block) -> None:
-        """End the current block: to `yes` if `node` is true, else to `no`."""
+        """End the current block with a branch: to `yes` if `node` is true, else to `no`."""
         if isinstance(node, ast.Unary) and node.op == "!":
             self.branch(node.operand, no, yes)
             return

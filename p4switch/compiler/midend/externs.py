@@ -1,4 +1,4 @@
-"""Calls of extern functions and methods, and what their files (`p4switch/architectures`) do them with."""
+"""Calls of extern functions and methods, and the helpers that the externs (`p4switch/architectures`) use for them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Externs:
         return self.low.tables.simple(value)
 
     def into(self, call: ast.Call, index: int, value: Value, make: Callable[[ir.FieldRef], ir.ExternOperation]) -> None:
-        """Emit what `make` returns for the field of the result, which is then copied to the place `value`."""
+        """Emit the operation that `make` returns for the result's field, and copy this field to the place `value`."""
         if isinstance(value, ir.FieldRef):
             self.low.emit(make(value))
             return
@@ -88,7 +88,7 @@ class Externs:
             self.low.copies.assign(value, place, call.pos)
 
     def result(self, call: ast.Call, make: Callable[[ir.FieldRef], ir.ExternOperation]) -> Value:
-        """Return a new field for the result of a call, to which what `make` returns for it writes."""
+        """Return a new field for the result of a call, which the operation returned by `make` writes."""
         t = self.low.type_of(call)
         place = self.low.temp(t)
         if not isinstance(place, ir.FieldRef):
@@ -134,14 +134,14 @@ class Externs:
         return profile
 
     def size_argument(self, extern: ExternObject, name: str = "size") -> int:
-        """Return the size that the constructor of a counter, meter or register is given as argument `name`."""
+        """Return the size passed as argument `name` to the constructor of a counter, meter or register."""
         size = extern.args[name]
         if not isinstance(size, ir.Const):
             raise self.low.error(extern.node, "the size has to be a compile-time constant")
         return self.low.size_of(extern.node, size.value, MAX_CELLS)
 
     def enum_argument(self, extern: ExternObject, name: str) -> str:
-        """Return the enum member that the constructor is given."""
+        """Return the enum member passed to the constructor."""
         value = extern.args[name]
         assert isinstance(value, ir.Const)
         return value.member

@@ -1,4 +1,4 @@
-"""Building `ir` operations, constants folded."""
+"""Constructors of `ir` expressions that fold constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def boolean(value: bool) -> ir.Const:
 
 
 def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
-    """Return `op` applied to `args`, with result type `t`; folded to a constant or operand where possible."""
+    """Return `op` applied to `args`, with result type `t`. Where possible it is a constant or an operand."""
     first = args[0]
     if op == "cast" and (first.type == t or (isinstance(first, ir.Const) and isinstance(first.type, types.InfInt))):
         return const(first.value, t) if isinstance(first, ir.Const) else first
@@ -54,14 +54,16 @@ def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
 
 
 def is_long_shift(op: str, amount: ir.Expr) -> bool:
-    """Return whether BMv2 would make a number of billions of bits from a shift: `amount` has more than 8 bits."""
+    """Return whether BMv2 would build a number of billions of bits for a shift, as `amount` has more than 8 bits."""
     return op in ("<<", ">>") and not isinstance(amount, ir.Const) and (types.width_of(amount.type) or 0) > 8
 
 
 def long_shift(op: str, t: types.Type, value: ir.Expr, amount: ir.Expr, hold: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
-    """Return the shift as BMv2 can do it: by at most 255 bits, else to nothing but the sign.
+    """Return the shift in a form that BMv2 can execute.
 
-    `hold` is given what is used more than once, and returns what to use in its place.
+    It shifts by at most 255 bits; larger shifts give 0 or copies of the sign.
+
+    `hold` takes an expression that is used more than once, and returns its replacement.
     """
     amount = hold(amount)
     most = const(0xFF, amount.type)
@@ -82,7 +84,7 @@ def slice_(expr: ir.Expr, high: int, low: int) -> ir.Expr:
 
 
 def with_slice(whole: ir.Expr, high: int, low: int, src: ir.Expr) -> ir.Expr:
-    """Return the number `whole` with `src` in bits `high` to `low`."""
+    """Return the number `whole` with bits `high` to `low` replaced by `src`."""
     assert isinstance(whole.type, types.Bits)
     t = types.Bits(whole.type.width)
     mask = ((1 << (high - low + 1)) - 1) << low

@@ -1,4 +1,4 @@
-"""Lowering of the checked tree to code over scalars: shared state, and the parts, which know each other through it."""
+"""Lowering of the checked tree to code over scalars: the shared state, and the parts that refer to each other."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
 MAX_OPERATIONS = 1_000_000
-"""Limit of a program's cost: nodes of its tree that are lowered, those of a call each time anew; operations, variables,
-cases and entries that are made; scalars that are looked at to pass and assign values."""
+"""Limit of a program's cost.
+
+The cost counts lowered nodes of the tree, those of a called body once for each call; created operations, variables,
+cases and entries; and scalars that are visited to pass and assign values.
+"""
 _TOP = Site("")
 
 
 class Lowering:
-    """The lowering of one program: the code being built, the environment, errors, and the parts."""
+    """Lowering of one program: the code under construction, the environment, errors, and the parts."""
 
     def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
@@ -41,18 +44,18 @@ class Lowering:
         self.frame = self.globals
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
-        self.site = _TOP  # what block of the package it is, or is in
+        self.site = _TOP  # the block of the package that it is or is part of
         self.in_action = False
-        self.exit_target: ir.Block | None = None  # of the control or action
+        self.exit_target: ir.Block | None = None  # flag of the control or action
         self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
         self.return_targets: list[tuple[ir.Block, Value | None]] = []
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
-        self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
+        self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): copies that an `exit` makes, innermost last
         self.prefix = ""  # of the names of locals
         self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
         self._storable: set[types.Type] = set()
-        self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
+        self.unreached: set[ir.Block] = set()  # blocks that are known to be unreachable
         self.copies = Assignments(self)
         self.expressions = Expressions(self)
         self.instances = Elaboration(self)
@@ -66,7 +69,7 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """Return the error for a feature that this target lacks, at `node` or a position; None: at this place."""
+        """Return the error for an unsupported feature at `node` or a position, by default the present one."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
@@ -74,15 +77,15 @@ class Lowering:
     def work(self, node: ast.Node) -> None:
         """Count one more lowered node.
 
-        Raises CompileError as `spend`.
+        Raises CompileError like `spend`.
         """
         self._lowered_now = node.pos
         self.spend(1)
 
     def spend(self, operations: int) -> None:
-        """Count the cost of lowering.
+        """Add to the cost of lowering.
 
-        Raises CompileError, at the present place, if it has become too much.
+        Raises CompileError, at the present position, if the limit is exceeded.
         """
         self._spent += operations
         if self._spent > MAX_OPERATIONS:
@@ -92,7 +95,7 @@ class Lowering:
             )
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
-        """Raise CompileError at the declaration of a type without variables on the target."""
+        """Raise CompileError, at its declaration, for a type whose variables the target cannot store."""
         t = types.strip_newtype(t)
         if t == types.Bits(0):
             raise self.error(node, "a variable or field of no bits is not supported on this target")
@@ -108,7 +111,7 @@ class Lowering:
     def size_of(self, node: ast.Node, size: int, most: int) -> int:
         """Return `size`.
 
-        Raises CompileError if it is not from 1 to `most`.
+        Raises CompileError unless it is from 1 to `most`.
         """
         if not 0 < size <= most:
             raise self.error(node, f"the size has to be 1 to {most}, not {size}")
@@ -124,7 +127,7 @@ class Lowering:
         return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
-        """Return `t` with the type arguments of the functions being inlined."""
+        """Return `t` with the type parameters of the functions being inlined replaced."""
         frame: Frame | None = self.frame
         while frame is not None:
             if frame.types:
@@ -162,7 +165,7 @@ class Lowering:
         self.code = block
 
     def dead(self) -> None:
-        """Mark what follows as unreachable."""
+        """Mark the code that follows as unreachable."""
         self.code = ir.Block()
         self.unreached.add(self.code)
 

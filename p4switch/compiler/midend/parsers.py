@@ -1,4 +1,4 @@
-"""Parsers: states become blocks, sub-parsers are inlined."""
+"""Lowering of parsers: states become blocks, and sub-parsers are inlined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, int | None]  # value, mask
 MAX_CASES = 1 << 16
-"""Most cases of one select, after ranges have become values and masks."""
+"""Maximum number of cases of one select, after ranges have become values and masks."""
 
 
 class Parsers:
@@ -96,7 +96,7 @@ class Parsers:
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
         if not _takes_everything(cases, [types.width_of(k.type) or 1 for k in keys]):
-            # What no case takes is an error, and ends all parsing (language specification, section 13.6).
+            # A key that matches no case is an error and ends all parsing (language specification, section 13.6).
             no_match = ir.Block([ir.Verify(fold.FALSE, self.low.error_value("NoMatch"), node.pos)], name="noMatch")
             no_match.end = ir.Goto(states[ast.REJECT])
             cases.append(([(0, 0) for _ in keys], no_match))
@@ -153,7 +153,7 @@ class Parsers:
 
 
 def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]], widths: list[int]) -> bool:
-    """Return whether no value is left: one case takes all, or there is one without masks for each value."""
+    """Return whether the cases match all keys: one case matches any key, or each value has a case without a mask."""
     exact: set[tuple[int, ...]] = set()
     for keys, _ in cases:
         if isinstance(keys, str):
@@ -166,7 +166,7 @@ def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]],
 
 
 def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:
-    """Return the range as the fewest values and masks."""
+    """Return the range as a minimum number of values with masks."""
     result: list[tuple[int, int | None]] = []
     full = (1 << width) - 1
     while low <= high:

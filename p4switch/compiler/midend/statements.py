@@ -1,4 +1,4 @@
-"""Statements."""
+"""Lowering of statements."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Statements:
 
     @staticmethod
     def _target_again(node: ast.Assign) -> ast.Expr | None:
-        """Return the copy of the target that stands for its old value in `target op= value`."""
+        """Return the copy of the target that represents its old value in `target op= value`."""
         value = node.value
         while isinstance(value, ast.Cast):
             value = value.operand
@@ -125,7 +125,7 @@ class Statements:
             else:
                 self.low.emit(ir.Exit(node.pos))
         self.low.goto(self.low.exit_target)
-        self.low.start(ir.Block())  # what follows is dropped, but its actions stay visible to the control plane
+        self.low.start(ir.Block())  # unreachable code is dropped, but its actions stay visible to the control plane
 
     def _do_break(self, node: ast.Break) -> None:
         self.low.goto(self.low.loops[-1][0])
@@ -146,7 +146,7 @@ class Statements:
         self.low.start(after)
 
     def switch_bodies(self, node: ast.Switch, after: ir.Block) -> list[ir.Block]:
-        """Return blocks for the bodies of the cases, one for each case (cases that fall through share one)."""
+        """Return one block for the body of each case; cases that fall through share the block."""
         targets: list[ir.Block] = []
         shared: ir.Block | None = None
         for case in node.cases:
@@ -235,7 +235,7 @@ class Statements:
         assert isinstance(low, EXPRS)
         assert isinstance(high, EXPRS)
         assert t is not None
-        # A counter of the program's own cannot be relied on: the body may assign to it.
+        # The program's loop variable cannot serve as counter, because the body may assign to it.
         counter = self.low.temp(t, "counter")
         assert isinstance(counter, ir.FieldRef)
         last = self.low.copies.saved(fold.cast(high, t))

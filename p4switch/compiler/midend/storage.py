@@ -13,7 +13,7 @@ SCALARS = "scalars"
 
 
 def scalar_type(t: types.Type) -> types.Type | None:
-    """Return the scalar type that represents `t`: Bits, Bool, Varbit, InfInt or String; None if there is none."""
+    """Return the scalar type for `t`: Bits, Bool, Varbit, InfInt or String; None if `t` is not scalar."""
     if isinstance(t, (types.Bits, types.Bool, types.InfInt, types.Varbit, types.String)):
         return t
     if isinstance(t, types.NewType):
@@ -45,14 +45,14 @@ def _flat(name: str, t: types.Type) -> Iterator[tuple[str, types.Type]]:
 
 
 class Storage:
-    """Allocates instances in `program`. Names are made unique by a suffix."""
+    """Allocation of instances in `program`. Names are made unique by a suffix."""
 
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self._taken: dict[str, int] = {SCALARS: 0}
         self._scalar_names: dict[str, int] = {}
-        self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union it is a member of
-        self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
+        self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union that contains it
+        self.roots: dict[str, str] = {}  # instance -> the stack or union that contains it
 
     @staticmethod
     def _unique(taken: dict[str, int], name: str) -> str:
@@ -67,9 +67,9 @@ class Storage:
                 return candidate
 
     def intrinsic(self, t: types.Struct, name: str, written: Sequence[str] = ()) -> StructValue:
-        """Return instance `name` of metadata that the architecture fills in or looks at, new in the program.
+        """Return instance `name` of metadata that the architecture writes or reads; it is added to the program.
 
-        A field FIELD that is in `written` has beside it FIELD_written, which is 1 when the field was assigned to.
+        A field FIELD listed in `written` has a companion FIELD_written, which is 1 after an assignment to the field.
         """
         self._taken[name] = 0
         metadata = ir.Metadata(name)
@@ -91,7 +91,7 @@ class Storage:
     def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:
         """Return new storage for a value of type `t`.
 
-        `exact` is for the program's own headers: no prefix, no suffix.
+        `exact` names have neither prefix nor suffix; they are for the program's own headers.
         """
         t = types.strip_newtype(t)
         scalar = scalar_type(t)

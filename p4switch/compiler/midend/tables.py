@@ -1,4 +1,4 @@
-"""Tables, the actions in them, and where they are applied."""
+"""Lowering of tables, of their actions, and of their applications."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
 
-_ENTRY = types.Bits(32)  # a number of an entry
+_ENTRY = types.Bits(32)  # width of the number of an entry
 
 
 @dataclass(slots=True, eq=False)
 class TableObject:
-    """A table of an instance: what is lowered, and what it was declared as. `refs` and `ir.actions` run in parallel."""
+    """Table of an instance, in lowered form and with its declaration.
+
+    `refs` and `ir.actions` run in parallel.
+    """
 
     decl: ast.TableDecl
     block: Block
@@ -49,7 +52,7 @@ class ActionObject:
     decl: ast.ActionDecl
     block: Block | None  # None: declared at top level
     ir: ir.Action
-    direct: list[ExternObject] = field(default_factory=list)  # what its tables have to have
+    direct: list[ExternObject] = field(default_factory=list)  # properties that its tables need
 
 
 def key_text(node: ast.Expr, facts: Facts) -> str | None:
@@ -87,7 +90,7 @@ def _is_prefix(mask: int, t: types.Type) -> bool:
 
 
 def _widens(source: types.Type, target: types.Type) -> bool:
-    """Return whether a cast leaves all values as they are."""
+    """Return whether a cast leaves all values unchanged."""
     if not isinstance(source, types.Bits) or not isinstance(target, types.Bits) or source.signed:
         return False
     return source.width < target.width + (0 if target.signed else 1)
@@ -100,9 +103,9 @@ class Tables:
         self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
         self.actions: dict[Any, ActionObject] = {}
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
-        self._lowered: tuple[TableObject, ActionObject] | None = None  # whose action is being lowered
+        self._lowered: tuple[TableObject, ActionObject] | None = None  # table whose action is being lowered
         self._exits: dict[ast.TableDecl, bool] = {}
-        self._own_inputs: dict[ir.Profile, TableObject] = {}  # those with selector keys that are computed
+        self._own_inputs: dict[ir.Profile, TableObject] = {}  # tables with computed selector keys
         self._no_action = next(
             (d for d in low.source.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
         )
@@ -152,7 +155,10 @@ class Tables:
             self.low.reach_from_here(default, *on.values())
 
     def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
-        """Return a block that continues at `target`, or copies out and leaves the control if the action did `exit`."""
+        """Return a block that continues at `target`, unless the action did `exit`.
+
+        In that case the block copies out and leaves the control.
+        """
         if target not in wrapped:
             check = wrapped[target] = ir.Block()
             leave = ir.Block()
@@ -193,7 +199,7 @@ class Tables:
     # Tables
 
     def table(self, decl: ast.TableDecl) -> TableObject:
-        """Return the table of the current instance, lowered when it is first applied."""
+        """Return the table of the current instance; it is lowered at its first application."""
         assert self.low.block is not None
         key = (self.low.block, decl)
         table = self.tables.get(key)
@@ -231,9 +237,11 @@ class Tables:
     def _key_target(
         self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject
     ) -> tuple[ir.Expr, int | None]:
-        """Return where a key is looked up, and its constant mask; note it if it has to be assigned there first.
+        """Return the place where a key is looked up, and its constant mask.
 
-        A key that one after it may change (`changes_later`) is looked up as it was when its turn came.
+        If the key has to be assigned to this place first, that is noted.
+
+        If the evaluation of a later key may change this one (`changes_later`), its value at its own evaluation is used.
         """
         fixed = not changes_later and not self.low.expressions.effects(node)
         if fixed and isinstance(node, ast.Binary) and node.op == "&":
@@ -254,7 +262,7 @@ class Tables:
     def _selector_input(self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject) -> None:
         profile = table.ir.profile
         if profile is None or not profile.algorithm:
-            # Without a selector such a key means nothing, but for what its evaluation does.
+            # Without a selector such a key has no effect except the side effects of its evaluation.
             if self.low.expressions.effects(node):
                 self._key_target(node, t, changes_later, table)
             return
@@ -270,7 +278,7 @@ class Tables:
         profile.inputs.append(value)
 
     def _shares(self, table: TableObject) -> bool:
-        """Return whether another table has the profile of this one."""
+        """Return whether another table uses the same profile."""
         return any(each.ir.profile is table.ir.profile for each in self.tables.values() if each is not table)
 
     def _actions(self, table: TableObject) -> None:
@@ -318,7 +326,7 @@ class Tables:
         declared = table.decl.keys
         for entry, rank in zip(entries, self._ranks(table), strict=True):
             self.low.work(entry)
-            # Nothing is looked up by selector keys.
+            # Selector keys do not take part in the lookup.
             nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.match_kind != "selector"]
             keys = [self.keyset(node) for node in nodes]
             for key, keyset, node in zip(table.ir.keys, keys, nodes, strict=True):
@@ -330,7 +338,7 @@ class Tables:
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
-        """Return `keyset`; a signed range over zero as two halves, since the target compares unsigned numbers."""
+        """Return `keyset`, with a signed range across zero split in two, as the target compares unsigned numbers."""
         if key.match_kind != "range" or not isinstance(keyset, tuple):
             return [keyset]
         low, high = keyset
@@ -342,10 +350,10 @@ class Tables:
         return [(low & full, high & full)]
 
     def _ranks(self, table: TableObject) -> list[int]:
-        """Return the priorities of the entries as in BMv2, where the lowest wins.
+        """Return the priorities of the entries in BMv2's order, where the lowest number wins.
 
-        Constant entries: 1, 2, ... in their order, or what `@priority` says. Others: their priorities with the sign
-        changed (language specification, section 14.2.1.4), so that they compare with those of entries added later.
+        Constant entries have the priorities 1, 2, ... in order, or that of `@priority`. Others have their priorities
+        negated (language specification, section 14.2.1.4), so that they compare correctly with entries added later.
         """
         decl = table.decl
         entries = decl.entries or []
@@ -435,14 +443,14 @@ class Tables:
     # Actions of tables
 
     def called_directly(self, decl: ast.ActionDecl) -> None:
-        """Record an action that a control calls: the control plane sees its name, though not its parameters."""
+        """Record an action that a control calls directly: the control plane sees its name, but not its parameters."""
         block = self.low.block if self.low.calls.home(decl) is not self.low.globals else None
         if not any(a.decl is decl and a.block is block for a in self.actions.values()):
             name = control_name(decl.name, decl.annotations, block.path if block is not None else "")
             self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
     def entry(self, extern: ExternObject, call: ast.Call) -> ir.Expr:
-        """Return the field with the number of the entry that has been hit, for what has a cell for each entry.
+        """Return the field with the number of the entry that was hit, for objects with a cell for each entry.
 
         Raises CompileError outside of the actions of the table that `extern` belongs to.
         """
@@ -500,7 +508,7 @@ class Tables:
                     raise self.low.error(
                         param, f"a parameter of type {self.facts.types[param]} cannot be given by the control plane"
                     )
-                empty = t == types.Bits(0)  # the control plane gives it, as BMv2 has it; there is nothing to read
+                empty = t == types.Bits(0)  # bound by the control plane in BMv2, so there is no value to read
                 frame.values[param] = ir.Const(0, t) if empty else ir.Param(len(action.ir.params), t)
                 name = local_name(param)
                 action.ir.params.append((name, t))
@@ -529,11 +537,11 @@ class Tables:
         self.low.in_action, self.low.prefix = saved_in_action, saved_prefix
 
     def is_direct(self, value: Value) -> bool:
-        """Return whether `value` may be an argument of a primitive as it is."""
+        """Return whether `value` can be an argument of a primitive without a temporary."""
         return isinstance(value, (ir.Const, ir.FieldRef, ir.Param))
 
     def simple(self, value: ir.Expr) -> ir.Expr:
-        """Return `value`, or a temporary that holds it if primitives do not take it as an argument."""
+        """Return `value`, or a temporary that holds it if primitives do not accept it as an argument."""
         while isinstance(value, ir.Op) and value.op == "cast" and _widens(value.args[0].type, value.type):
             value = value.args[0]
         return value if self.is_direct(value) else self.low.copies.saved(value)

@@ -1,6 +1,6 @@
 """Values of expressions during lowering: trees whose leaves are scalar `ir` expressions.
 
-The same values stand for l-values: then their leaves are places.
+The same trees represent l-values; then their leaves are places.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StructValue:
 
 @dataclass(slots=True, eq=False)
 class HeaderValue:
-    """A header that is not stored: `{...}`; or `{#}`, which has no fields."""
+    """Header without storage: `{...}`, or `{#}`, which has no fields."""
 
     type: types.Header | None
     fields: dict[str, ir.Expr] | None
@@ -33,7 +33,7 @@ class HeaderValue:
 
 @dataclass(slots=True, eq=False)
 class UnionValue:
-    """A header union; or the element of a stack of unions at a run-time index or at `next` or `last`."""
+    """Header union, or the element of a stack of unions at a run-time index or at `next` or `last`."""
 
     ref: ir.UnionRef
     members: dict[str, ir.HeaderRef]
@@ -47,14 +47,14 @@ class StackValue:
 
 @dataclass(slots=True, eq=False)
 class ListValue:
-    """An array of anything but headers, or a list or stack that is not stored."""
+    """Array of anything but headers, or a list or stack without storage."""
 
     items: list[Value]
 
 
 @dataclass(slots=True, eq=False)
 class ElementPlace:
-    """The item of an array at an index known at run time, to be assigned to."""
+    """Target of an assignment to an array item at a run-time index."""
 
     base: ListValue
     index: ir.Expr
@@ -62,7 +62,7 @@ class ElementPlace:
 
 @dataclass(slots=True, eq=False)
 class SlicePlace:
-    """Bits `high` to `low` of `base`, to be assigned to."""
+    """Target of an assignment to bits `high` to `low` of `base`."""
 
     base: Value
     high: int
@@ -76,7 +76,7 @@ class Text:
 
 @dataclass(slots=True, eq=False)
 class Ignored:
-    """`_` as an argument for an `out` parameter, or an omitted optional one."""
+    """`_` as an argument for an `out` parameter, or an omitted optional argument."""
 
 
 Value: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The lowering of a whole program: its package, the blocks of it, what the control plane sees."""
+"""Lowering of a whole program: its package, the blocks of the package, and the objects of the control plane."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from p4switch.compiler.midend.tables import ActionObject, TableObject
 
 @dataclass(slots=True)
 class Lowered:
-    """A lowered program, and the objects of it that a control plane sees."""
+    """Lowered program, with the objects that a control plane sees."""
 
     source: ast.Program
     architecture: Architecture
     package: Package
     program: ir.Program
-    blocks: list[Block]  # of the package, in order
+    blocks: list[Block]  # blocks of the package, in order
     tables: list[TableObject]
     actions: list[ActionObject]
     externs: list[ExternObject]
@@ -39,12 +39,12 @@ class Lowered:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Names in the source of what the target keeps for the blocks."""
+        """Source names of the target's storage for the blocks."""
         return self.package.source_names(self.blocks)
 
 
 def lower(program: ast.Program) -> Lowered:
-    """Return `program` as code over scalars. Raises CompileError for what the target cannot do."""
+    """Return `program` as code over scalars. Raises CompileError for features that the target lacks."""
     architecture, chosen = _package(program)
     low = Lowering(program, architecture, chosen)
     package = low.package
@@ -89,7 +89,10 @@ def _error(program: ast.Program, node: ast.Node | None, message: str) -> Compile
 
 
 def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
-    """Return the architecture and the package of the program. Errors are at it, or else at the last declaration."""
+    """Return the architecture and the package of the program.
+
+    Errors refer to it, or else to the last declaration.
+    """
     architecture, main = program.architecture, program.main
     of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
     expected = [f"'{name}' of {p.include}" for a in of for name, p in a.packages.all().items()]
@@ -122,12 +125,12 @@ def _blocks(low: Lowering) -> list[Block]:
 
 
 def _check_names(low: Lowering) -> None:
-    """Refuse two tables, or two actions, with one control-plane name."""
+    """Refuse two tables or two actions with the same control-plane name."""
     taken: dict[tuple[type, str], TableObject | ActionObject] = {}
     made: list[TableObject | ActionObject] = [*low.tables.tables.values(), *low.tables.actions.values()]
     for each in [*made, *low.tables.direct_actions.values()]:
         other = taken.setdefault((type(each), each.ir.name), each)
-        # An action may be there more than once: with other arguments, or in two instances of a control.
+        # An action may occur more than once: with other arguments, or in two instances of a control.
         if other is not each and (isinstance(each, TableObject) or other.decl is not each.decl):
             what = "table" if isinstance(each, TableObject) else "action"
             raise low.error(each.decl, f"another {what} has the control-plane name '{each.ir.name}' already")

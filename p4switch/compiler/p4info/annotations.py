@@ -6,7 +6,7 @@ from typing import Any
 
 from p4switch.compiler import ast
 
-_ELSEWHERE = {"name", "id", "brief", "description"}  # have fields of their own
+_ELSEWHERE = {"name", "id", "brief", "description"}  # these have fields of their own
 
 
 def _structured(message: Any, annotation: ast.Annotation) -> None:
@@ -29,7 +29,7 @@ def _literal(target: Any, node: ast.Expr) -> None:
 
 
 def text(annotation: ast.Annotation) -> str:
-    """Return an unstructured annotation as in P4."""
+    """Return an unstructured annotation in P4 syntax."""
     if not annotation.tokens:
         return f"@{annotation.name}"
     return f"@{annotation.name}({' '.join(annotation.tokens)})"

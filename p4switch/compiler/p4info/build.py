@@ -1,4 +1,4 @@
-"""The P4Info of a program: what its control plane can see and set."""
+"""P4Info of a program: the objects that its control plane can read and write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member
 
 
 def _prefix(kind: ExternType) -> int:
-    """Return the highest byte of the ids of such objects."""
+    """Return the highest byte of the ids of a kind of objects."""
     number: int = _IDS.Prefix.Value(kind.p4info)
     return number
 
@@ -46,7 +46,7 @@ def _number(annotations: list[ast.Annotation], name: str) -> int | None:
 
 
 class Builder:
-    """The message being built; extern types add their objects to it."""
+    """P4Info message under construction; extern types add their objects to it."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
@@ -85,7 +85,7 @@ class Builder:
         self._package()
         return self.info
 
-    # What there is
+    # Objects
 
     def _collect(self) -> None:
         add = self.symbols.add
@@ -103,7 +103,7 @@ class Builder:
             add(DIGEST, name, [])
 
     def _extern_objects(self) -> Iterator[tuple[ExternObject, ExternType]]:
-        """Yield the extern objects that have a name for the control plane."""
+        """Yield the extern objects that have a control-plane name."""
         for extern in self.lowered.externs:
             kind = self.lowered.architecture.extern_type(extern.decl.name)
             if kind is not None and kind.p4info and extern.path:
@@ -211,7 +211,7 @@ class Builder:
             message.arguments.add(param_id=number, value=encode(value, bitwidth(self.facts.types[param])))
 
     def _unbound(self, action: ActionObject) -> list[ast.Parameter]:
-        """Return the parameters that the control plane gives."""
+        """Return the parameters that the control plane binds."""
         names = {name for name, _ in action.ir.params}
         return [p for p in action.decl.params if local_name(p) in names]
 
@@ -233,9 +233,9 @@ class Builder:
         self._preamble(message, _prefix(kind), extern.path, extern.annotations, *skip)
 
     def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0, size_argument: str = "size") -> None:
-        """Fill in what an array of cells has.
+        """Fill in the fields of an array of cells.
 
-        `type_argument` is the position of the type of its index, `size_argument` the name of its size.
+        `type_argument` is the position of the index type, `size_argument` the name of the size argument.
         """
         self.object(message, extern)
         size = extern.args[size_argument]
@@ -248,7 +248,7 @@ class Builder:
                 message.index_type_name.name = type_name(index)
 
     def of_table(self, message: Any, extern: ExternObject) -> None:
-        """Fill in what an object of a table has."""
+        """Fill in the fields of a direct object, which belongs to a table."""
         self.object(message, extern)
         message.direct_table_id = self.symbols.id(TABLE, self.direct[extern].ir.name)
 
@@ -261,13 +261,13 @@ class Builder:
         return number
 
     def _members(self, profile: ExternObject) -> ExternObject:
-        """Return the action profile that has the members of one that a table has."""
+        """Return the action profile with the members of a table's action profile or selector."""
         kind = self.lowered.architecture.extern_type(profile.decl.name)
         assert kind is not None
         return kind.profile(profile)
 
     def users(self, extern: ExternObject) -> list[TableObject]:
-        """Return the tables whose entries have the members of an action profile."""
+        """Return the tables whose entries use the members of an action profile."""
         return [t for t in self.lowered.tables if t.profile is not None and self._members(t.profile) is extern]
 
     def profile(self, extern: ExternObject, selects: bool) -> None:
@@ -292,7 +292,7 @@ class Builder:
             message.sum_of_members.SetInParent()
             message.sum_of_members.max_member_weight = _number(annotations, "max_member_weight") or 0
 
-    # The rest
+    # Other objects
 
     def _controller_header(self, header: ast.HeaderDecl) -> None:
         annotation = header.annotation("controller_header")
@@ -325,7 +325,7 @@ class Builder:
                 self._match_type(match, kind)
                 add_annotations(match, f.decl.annotations, "match")
                 add_documentation(match, f.decl.annotations)
-        else:  # of a serializable enum, too: a member is one value
+        else:  # also for a serializable enum, whose members are single values
             match = message.match.add(id=1, bitwidth=value_set.width)
             self._match_type(match, "exact")
 

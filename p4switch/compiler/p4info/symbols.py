@@ -1,7 +1,8 @@
 """Ids and aliases of P4Info objects.
 
-An id is the object's kind (8 bits) and 24 bits: those of `@id`, or a hash of the name, counted up past ids that are
-taken (names in order). An alias is the shortest suffix of the name's components that no other name has.
+An id is the kind of the object (8 bits) and 24 bits that come from `@id` or from a hash of the name; names are
+processed in order, and a hash is increased until the id is free. An alias is the shortest suffix of the name's
+components that is unique.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def id_annotation(annotations: list[ast.Annotation]) -> int | None:
 
 
 class Symbols:
-    """Collects names with `add`; `number` then gives every one its id."""
+    """Collector of names (`add`); `number` then assigns an id to each."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[int, str], int | None] = {}
@@ -77,7 +78,7 @@ class Symbols:
 
 
 def field_ids(annotated: Iterable[list[ast.Annotation]]) -> list[int]:
-    """Return ids of match fields, parameters and the like: `@id`, or the position from 1, past taken ones."""
+    """Return the ids of match fields, parameters and the like: `@id`, or the position from 1 on, skipping taken ids."""
     given = [id_annotation(a) for a in annotated]
     taken = {n for n in given if n is not None}
     result: list[int] = []

@@ -52,7 +52,7 @@ def encode(value: int, width: int) -> bytes:
 
 
 class TypeSpecs:
-    """Converts types, and enters the named ones in `type_info`."""
+    """Converter of types, which adds the named ones to `type_info`."""
 
     def __init__(self, p4info: Any, spec_class: Any, errors: list[str], facts: Facts) -> None:
         self._p4info = p4info

@@ -1,7 +1,7 @@
-"""The passes from the checked program to what tools read, in one list.
+"""Passes from the checked program to the IR that tools read, in one list.
 
-`lower` makes an IR of the program; the passes of `PASSES` transform it, and those of `BMV2` prepare it for BMv2, for
-which `bmv2` makes a program of it.
+`lower` makes an IR from the program. The passes in `PASSES` transform it, and those in `BMV2` prepare it for BMv2; then
+`bmv2` converts it to BMv2's form.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ BMV2 = (
 )
 
 Watch = Callable[[str, ir.Program], None]
-"""Gets the name of a pass, and the program after it."""
+"""Callback that gets the name of a pass and the program after it."""
 
 
 def listed() -> list[tuple[str, str]]:
-    """Return the names of all passes, and a line about each, in their order."""
+    """Return the names of all passes in order, each with a line that describes it."""
     return [(LOWER, _LOWER_HELP), *((each.name, each.help) for each in (*PASSES, *BMV2)), (TARGET, _TARGET_HELP)]
 
 
 def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
-    """Return `program` after `lower` and `PASSES`. Raises CompileError for what the target cannot do."""
+    """Return `program` after `lower` and `PASSES`. Raises CompileError for features that the target lacks."""
     result = lower(program)
     if watch is not None:
         watch(LOWER, result.program)
@@ -85,7 +85,7 @@ def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
 
 
 def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
-    """Return the program for BMv2 and the engine. Raises CompileError for what they cannot do."""
+    """Return the program for BMv2 and the engine. Raises CompileError for features that they lack."""
     run(BMV2, program, watch)
     result = fitted(program)
     if watch is not None:
@@ -94,9 +94,11 @@ def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
 
 
 def inspect(program: ast.Program, name: str, check: bool) -> str:
-    """Return the text of `program` after pass `name`, all passes run. With `check`, raises CheckError as the checker.
+    """Return the text of `program` after pass `name`; all passes are run.
 
-    Raises CompileError for what the target cannot do.
+    With `check`, raises CheckError if the checker finds a violation.
+
+    Raises CompileError for features that the target lacks.
     """
     texts: dict[str, str] = {}
     gone: set[type[ir.Operation]] = set()
@@ -115,7 +117,7 @@ def inspect(program: ast.Program, name: str, check: bool) -> str:
 
 
 def run(passes: Sequence[Pass], program: Lowered, watch: Watch | None = None) -> None:
-    """Transform `program`. Raises CompileError for what the target cannot do."""
+    """Transform `program`. Raises CompileError for features that the target lacks."""
     for each in passes:
         try:
             each.run(program.program)

@@ -14,6 +14,8 @@ from p4switch.ir.graph import code
 class Pass:
     """Transformation of a program.
 
+    `help` is a line that describes it.
+
     `help` is a line about it.
 
     `run` may raise UnsupportedError.
@@ -23,14 +25,14 @@ class Pass:
     help: str
     run: Callable[[ir.Program], None]
     gone: frozenset[type[ir.Operation]] = frozenset()
-    """The operations of which there is none after it, nor after any later pass."""
+    """Kinds of operations that do not occur after this pass or any later one."""
 
 
 Op = TypeVar("Op", bound=ir.Operation)
 
 
 def spell_out(program: ir.Program, kind: type[Op], spelled: Callable[[Op], list[ir.Operation]]) -> None:
-    """Put in the place of each operation of a `kind` what `spelled` returns for it."""
+    """Replace each operation of a `kind` by the operations that `spelled` returns for it."""
     for block in code(program):
         if any(isinstance(op, kind) for op in block.ops):
             block.ops = [new for op in block.ops for new in (spelled(op) if isinstance(op, kind) else [op])]

@@ -1,4 +1,4 @@
-"""A header that gets a value for each field is made valid, and then assigned field by field."""
+"""Pass that replaces the assignment of a whole header value by `setValid` and assignments of its fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A table that is applied in several places continues alike in all of them: it has one set of next nodes in BMv2.
+"""Pass after which a table has the same successors wherever it is applied, as BMv2 requires.
 
-Where the places continue differently, a field remembers the place, and conditions behind the table go by it.
+Where the applications continue differently, a field records the place, and conditions after the table test it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _dispatch(program: ir.Program, table: ir.Table, blocks: list[ir.Block], appl
     program.scalars[name] = t
     site = ir.FieldRef("scalars", name, t)
     labels = {label for a in applies for label in a.on}
-    # Of each label by itself: in a set, `False` and the number 0 of an action are one.
+    # Labels are compared one by one, because `False` and the number 0 of an action are equal in a set.
     if len({isinstance(label, bool) for a in applies for label in a.on}) > 1:
         raise UnsupportedError(
             f"table '{table.name}' is applied both for its hit or miss and for its action: "

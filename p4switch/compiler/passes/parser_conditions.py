@@ -1,4 +1,4 @@
-"""A condition in a parser becomes a field and a select over it: BMv2's parsers have nothing else to decide by."""
+"""Pass that replaces a condition in a parser by a field and a select over it, the only branch of BMv2's parsers."""
 
 from __future__ import annotations
 

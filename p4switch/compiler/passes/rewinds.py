@@ -1,7 +1,7 @@
-"""Reset of a parser's stacks to their first element.
+"""Pass that implements the reset of a parser's stacks to their first element.
 
-A stack goes back by as many steps as it has elements; the target counts down as it takes elements out. Where
-nothing can have moved on in the stack before, there is nothing to do.
+A stack is moved back by the number of its elements; the target decrements its counter as it removes elements. The reset
+is dropped where the stack cannot have advanced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def run(program: ir.Program) -> None:
 
 def _drop_needless(start: ir.Block) -> None:
     order = reverse_postorder(start)
-    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # stacks in which something may have moved on
+    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # stacks that may have advanced
     changed = True
     while changed:
         changed = False
@@ -41,7 +41,7 @@ def _drop_needless(start: ir.Block) -> None:
 
 
 def _note_move(op: ir.Operation, moved: set[str]) -> None:
-    """Change `moved` by what `op` does to where `next` of a stack is."""
+    """Update `moved` for the effect of `op` on the position of `next` in a stack."""
     if isinstance(op, ir.RewindStack):
         moved.discard(op.stack.name)
     elif isinstance(op, ir.MoveStack):

@@ -1,4 +1,4 @@
-"""Threads jumps and joins blocks that always follow each other."""
+"""Pass that threads jumps and joins blocks that always follow each other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from p4switch.ir.graph import actions, reverse_postorder, successors
 
 
 def _final(block: ir.Block) -> ir.Block:
-    """Return where control ends up from `block` without doing anything."""
+    """Return the block that control reaches from `block` through empty blocks."""
     seen = {block}
     while not block.ops and isinstance(block.end, ir.Goto):
         block = block.end.target
         if block in seen:
-            return ir.Block()  # an endless loop that does nothing
+            return ir.Block()  # an endless empty loop
         seen.add(block)
     return block
 
@@ -31,7 +31,7 @@ def run(program: ir.Program) -> None:
 def simplify(start: ir.Block) -> ir.Block:
     """Return the entry after threading jumps and joining blocks that always follow each other.
 
-    Named blocks stay apart.
+    Named blocks are not joined.
     """
     start = _final(start)
     for block in reverse_postorder(start):

@@ -1,4 +1,4 @@
-"""An assignment to a slice is one to all bits of the number, with the others as they are."""
+"""Pass that replaces an assignment to a slice by one to the whole number, whose other bits keep their values."""
 
 from __future__ import annotations
 

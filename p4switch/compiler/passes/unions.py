@@ -1,4 +1,4 @@
-"""Validity of union members: making one valid or invalid invalidates the others (language specification, 8.20)."""
+"""Pass for the validity of union members: a change of one invalidates the others (language specification, 8.20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validity of metadata fields: an assignment to one that is not valid before sets a field beside it."""
+"""Pass for the validity of metadata fields: an assignment to an invalid field also sets a companion field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Semantics of a program: types, conversions, and whether all of it is allowed."""
+"""Semantic analysis of a program: types, conversions, and the checks of all rules."""
 
 from __future__ import annotations
 

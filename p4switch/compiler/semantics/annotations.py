@@ -1,4 +1,4 @@
-"""Annotations: what those that mean something here have to say."""
+"""Checks of the annotations that have a meaning here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.semantics.context import Checking
 
 NUMBERS = {"id": (1 << 32) - 1, "max_group_size": MAX_INT32, "max_member_weight": MAX_INT32}
-"""Annotations that are a number, and what it may be at most."""
+"""Annotations whose value is a number, with its maximum."""
 
 
 class Annotations:
@@ -81,7 +81,7 @@ class Annotations:
         return e
 
     def _unstructured(self, a: ast.Annotation) -> None:
-        """Fold the arguments, if they mean anything (an annotation's text is free)."""
+        """Fold the arguments if the annotation has a meaning (otherwise its text is free)."""
         assert a.args is not None
         if all(isinstance(x, (ast.StringLiteral, ast.IntLiteral, ast.BoolLiteral)) for x in a.args):
             a.args = [self.ctx.expressions.expr(x) for x in a.args]

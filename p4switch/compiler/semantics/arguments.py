@@ -1,4 +1,4 @@
-"""Arguments of calls and constructors: one for each parameter, of its type."""
+"""Arguments of calls and constructors: each parameter gets one of its type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _missing_allowed(param: ast.Parameter) -> bool:
 
 
 def accepts(params: list[ast.Parameter], args: list[ast.Argument]) -> bool:
-    """Return whether `args` fit `params` by number and names."""
+    """Return whether `args` match `params` in number and names."""
     if len(args) > len(params):
         return False
     names = {a.name for a in args if a.name is not None}
@@ -38,7 +38,7 @@ class Arguments:
     def match_arguments(
         self, at: ast.Node, what: str, params: list[ast.Parameter], args: list[ast.Argument]
     ) -> list[ast.Argument | None] | None:
-        """Return the argument for each parameter (None if it may be omitted), or None with an error reported."""
+        """Return the argument for each parameter (None if omitted), or None after an error was reported."""
         named = [a for a in args if a.name is not None]
         if named and len(named) < len(args):
             self.ctx.error(at, f"either all or none of the arguments of {what} must be named")
@@ -71,13 +71,13 @@ class Arguments:
         return [by_name.get(p.name) for p in params]
 
     def check_values(self, args: list[ast.Argument]) -> None:
-        """Check arguments of a call that cannot be resolved, for what is wrong with them themselves."""
+        """Check the arguments of a call that cannot be resolved, each on its own."""
         for a in args:
             if not isinstance(a.value, ast.DontCare):
                 a.value = self.ctx.expressions.expr(a.value)
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
-        """Return argument `e`, checked, as passed to `param` of type `t`.
+        """Return argument `e`, checked, converted for `param` of type `t`.
 
         With `constant`, the argument of a parameter without direction must be known at compile time.
         """
@@ -119,7 +119,7 @@ class Arguments:
         return e
 
     def mismatch(self, wanted: Type, given: Type) -> str:
-        """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can."""
+        """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can be."""
         if isinstance(wanted, types.TypeVar) or given == wanted:
             return ""
         if isinstance(wanted, types.Extern) and isinstance(given, types.Extern):
@@ -166,7 +166,7 @@ class Arguments:
         matched: list[ast.Argument | None],
         inference: Inference,
     ) -> list[ast.Expr | None]:
-        """Check the arguments, and learn type arguments from them."""
+        """Check the arguments, and infer type arguments from them."""
         values: list[ast.Expr | None] = []
         for param, t, arg in zip(params, wanted, matched, strict=True):
             if arg is None:
@@ -185,7 +185,7 @@ class Arguments:
         return values
 
     def ignore_omitted(self, wanted: list[Type], values: list[ast.Expr | None], inference: Inference) -> None:
-        """Type parameters that only omitted optional parameters mention may be anything: void."""
+        """Infer void for type parameters that only omitted optional parameters mention."""
         missing = inference.missing()
         if missing:
             used = [t for t, v in zip(wanted, values, strict=True) if v is not None]
@@ -197,7 +197,7 @@ class Arguments:
                     inference.bound[param] = types.VOID
 
     def uninferred(self, e: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]) -> bool:
-        """Return whether type arguments are missing, reported unless an error in the arguments explains it."""
+        """Return whether type arguments are missing; that is reported unless an error in the arguments explains it."""
         missing = [p for p in inference.unknown() if p.name != "_"]
         if not missing:
             return False

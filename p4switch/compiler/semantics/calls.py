@@ -1,4 +1,4 @@
-"""Calls: finding the callee, its type arguments, and an argument for each parameter."""
+"""Calls: the callee, its type arguments, and an argument for each parameter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 
 _OPEN_BITS = 32
-"""Width of a number without one where the type is `_`."""
+"""Width of a number without a width whose type is `_`."""
 
 
 class Calls:
@@ -209,7 +209,7 @@ class Calls:
     def _complete(
         self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None
     ) -> ast.Expr:
-        """Check a call of `decl`; `outer` has the type arguments of the object."""
+        """Check a call of `decl`; `outer` holds the type arguments of the object."""
         binding = self.bindings[e]
         what = f"{decl.name!r}"
         binding.decl = decl
@@ -221,7 +221,7 @@ class Calls:
             self.ctx.arguments.check_values(e.args)
             return e
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
-        # What the type of the object leaves open with `_`, each call says for itself.
+        # Type arguments that the type of the object leaves open with `_` may differ from call to call.
         left_open = [t.decl for t in outer.values() if isinstance(t, types.TypeVar) and t.decl.name == "_"]
         inference = Inference([*type_params, *left_open], self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
@@ -242,7 +242,7 @@ class Calls:
         binding.params = decl.params
         binding.param_types = [inference.apply(t) for t in wanted]
         self._check_instance_arguments(what, decl.params, binding.param_types, values)
-        # An action takes what the control plane would give it at run time, too, where it is called directly.
+        # An action that is called directly also takes the arguments that the control plane would supply at run time.
         binding.bound = self.ctx.arguments.pass_all(
             what, decl.params, binding.param_types, values, not isinstance(decl, ast.ActionDecl)
         )

@@ -1,4 +1,4 @@
-"""Compile-time arithmetic: what the language leaves undefined, or would take too much room, raises ConstantError."""
+"""Compile-time arithmetic. Operations that are undefined or take too much memory raise ConstantError."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from p4switch.bits.integers import INTEGERS
 from p4switch.compiler.types import Bits, Type
 
 MAX_INT_BITS = 1 << 14
-"""Largest compile-time integer, in bits."""
+"""Maximum width of a compile-time integer in bits."""
 
 
 class ConstantError(Exception):
-    """Why the operation has no value."""
+    """Failure of a compile-time operation, with its reason."""
 
 
 def arithmetic(op: str, left: int, right: int, t: Type) -> int:
-    """Return `left op right` for operators with the operands' type `t`.
+    """Return `left op right` for operands of type `t`.
 
     Raises ConstantError.
     """

@@ -1,4 +1,4 @@
-"""Shared state of the checker: messages, the place in the program, and its parts."""
+"""Shared state of the checker: messages, the current position in the program, and its parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from p4switch.compiler.semantics.written_types import WrittenTypes
 
 
 class Checking:
-    """The checking of one program: messages, where in the program it is, and the parts."""
+    """Checking of one program: messages, the current position in the program, and the parts."""
 
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         self.program = program
@@ -38,7 +38,7 @@ class Checking:
         self.return_type: types.Type | None = None
         self.loops = 0
         self.locals: list[ast.Declaration] = []
-        """Where implicit instances of the current parser or control go."""
+        """List to which implicit instances of the current parser or control are added."""
         self.written_types = WrittenTypes(self)
         self.conversions = Conversions(self)
         self.values = Values(self)
@@ -84,12 +84,12 @@ class Checking:
             self.place = outer
 
     def declared(self, decl: ast.Node) -> None:
-        """Report a declaration of a name that is taken, or that hides a parameter."""
+        """Report a declaration whose name is taken or that hides a parameter."""
         if decl in self.names.wrong:
             self.error(decl, self.names.wrong[decl])
 
     def unknown_name(self, node: ast.Node, name: str, what: str = "name", hint: str = "") -> None:
-        """Report that nothing is called `name`, with `hint` or else a guess at what was meant."""
+        """Report that nothing is called `name`, followed by `hint` or a guess at the intended name."""
         hint = hint or did_you_mean(name, self.names.known(node))
         self.error(node, f"{what} {name!r} is not declared{hint}")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.semantics.context import Checking
 
 MAX_DEFAULTS = 10_000
-"""How many fields and elements `...` may stand for."""
+"""Maximum number of fields and elements that `...` may stand for."""
 
 
 class Conversions:
@@ -24,9 +24,9 @@ class Conversions:
         self.values = ctx.facts.values
 
     def convert(self, e: ast.Expr, target: Type, what: str = "") -> ast.Expr:
-        """Return `e`, checked, as a value of type `target`, implicitly converted if necessary; report if it cannot be.
+        """Return `e`, checked and implicitly converted to type `target`; report it if that is impossible.
 
-        `what` says in the message what needs that type.
+        `what` names in the message what requires the type.
         """
         if self.types[e] == target and not isinstance(e, (ast.ListExpr, ast.StructExpr)):
             return e
@@ -55,7 +55,7 @@ class Conversions:
         if isinstance(t, types.InfInt) and isinstance(target, types.Bits):
             return self.sized(e, target)
         if isinstance(t, types.InfInt) and isinstance(target, types.NewType) and isinstance(e, ast.IntLiteral):
-            # The specification wants a cast; p4c takes the literal, and programs of the field rely on that.
+            # The specification requires a cast; p4c accepts the literal, and programs in the field rely on that.
             bits = isinstance(types.strip_newtype(target), types.Bits)
             return self.fold_cast(self.typed(ast.Cast(e.pos, None, e, True), target)) if bits else None
         if isinstance(e, ast.IntLiteral) and isinstance(t, types.Bits) and isinstance(target, types.InfInt):
@@ -86,7 +86,7 @@ class Conversions:
     def sized(self, e: ast.Expr, t: types.Bits) -> ast.Expr:
         """Return an expression of type `int` as one of type `t`, modulo 2**width.
 
-        What is known at run time only, as in `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
+        A value that is known only at run time, as in `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
         """
         if isinstance(e, ast.IntLiteral):
             return self.literal_as(e, t)
@@ -189,7 +189,7 @@ class Conversions:
         return self.typed(ast.DefaultInit(at.pos), types.UNKNOWN)
 
     def cast(self, node: ast.Cast, target: Type) -> ast.Expr:
-        """Return `(target) operand`, the operand checked."""
+        """Return `(target) operand`, where the operand is already checked."""
         e = node.operand
         t = self.types[e]
         self.types[node] = target
@@ -233,7 +233,7 @@ class Conversions:
         return False
 
     def fold_cast(self, node: ast.Cast) -> ast.Expr:
-        """Return the literal of an allowed cast, if its operand is one; else the cast."""
+        """Return the literal result of an allowed cast if its operand is a literal; else the cast."""
         e, target = node.operand, types.strip_newtype(self.types[node])
         if isinstance(e, ast.EnumRef) and isinstance(target, types.Bits):
             e = self.typed(ast.IntLiteral(node.pos, self.values[e.decl]), self.types[node])

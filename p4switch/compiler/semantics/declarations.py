@@ -1,4 +1,4 @@
-"""Declarations, from the first of the program to its `main`."""
+"""Checks of declarations, from the first one of the program to its `main`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from p4switch.compiler.semantics.context import Checking
 
 _KNOWN_WITHIN = (ast.ExternDecl, ast.TableDecl)
-"""Declarations whose name is known in them, too."""
+"""Declarations whose name is also known inside of them."""
 
 
 class Declarations:

@@ -60,7 +60,7 @@ class Entries:
                 seen.add(key)
 
     def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
-        """Check that entries without priority, which continue from the one before, do not go below zero."""
+        """Check that entries without priority, which continue from the previous one, do not become negative."""
         largest_wins = t.properties.get("largest_priority_wins")
         delta = t.properties.get("priority_delta")
         step = delta.value.value if delta is not None and isinstance(delta.value, ast.IntLiteral) else 1
@@ -90,7 +90,7 @@ class Entries:
         return True
 
     def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
-        """Check that an entry's keyset is constant, and of a form that the match kind allows."""
+        """Check that an entry's keyset is constant, and has a form that the match kind allows."""
         parts = [e]
         form = "a value"
         if isinstance(e, ast.Mask):

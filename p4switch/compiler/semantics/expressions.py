@@ -50,7 +50,10 @@ class Expressions:
         }
 
     def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
-        """Check an expression that stands for a value; what it becomes. `expected` helps infer type arguments."""
+        """Check an expression that has a value, and return its checked form.
+
+        `expected` helps to infer type arguments.
+        """
         e = self.any_expr(e, expected)
         t = self.types[e]
         if isinstance(t, types.Meta):
@@ -62,7 +65,7 @@ class Expressions:
         return e
 
     def any_expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
-        """Check an expression that may also be a type's name, or something to call."""
+        """Check an expression that may also be the name of a type or something to call."""
         if isinstance(e, ast.Call):
             return self.ctx.calls.call(e, expected)
         check = self._checks.get(type(e))
@@ -121,7 +124,7 @@ class Expressions:
         return e
 
     def _copy_literal(self, value: ast.Expr, at: ast.Expr) -> ast.Expr:
-        """Return a copy of the literal `value` in the place of `at`; `at` itself if `value` is none."""
+        """Return a copy of the literal `value` at the position of `at`, or `at` itself if `value` is not a literal."""
         if not isinstance(value, LITERALS):
             return at
         result = copy.copy(value)
@@ -129,7 +132,7 @@ class Expressions:
         return self.typed(result, self.types[value])
 
     def _constant(self, e: ast.Expr) -> ast.Expr:
-        """Return the value of the constant that `e` names; `e` itself if it names none."""
+        """Return the value of the constant that `e` names, or `e` itself if it does not name one."""
         decl = self.decls[e] if isinstance(e, ast.Name) else None
         return decl.init if isinstance(decl, ast.ConstDecl) else e
 
@@ -327,7 +330,7 @@ class Expressions:
 
 
 def _members(t: Type) -> Iterable[str]:
-    """Return the names that can stand after the dot of a value of this type."""
+    """Return the names that can follow the dot of a value of this type."""
     if isinstance(t, types.Record):
         return [f.name for f in t.fields]
     if isinstance(t, types.AnonRecord):

@@ -1,4 +1,4 @@
-"""Finding the type arguments of a generic from the types of its arguments."""
+"""Inference of the type arguments of a generic from the types of its arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from p4switch.compiler.types import Type
 
 
 class Inference:
-    """Type arguments found so far for the type parameters `params`. `known` are the types of parameters."""
+    """Type arguments inferred so far for the type parameters `params`. `known` are the types of parameters."""
 
     def __init__(self, params: list[ast.TypeParam], known: Types) -> None:
         self._known = known
@@ -22,12 +22,12 @@ class Inference:
         return [p for p in self._open if p not in self.bound]
 
     def unknown(self) -> list[ast.TypeParam]:
-        """Return the type parameters whose type is not known in full."""
+        """Return the type parameters that are not yet fully inferred."""
         probe: dict[ast.TypeParam, Type] = dict.fromkeys(self._open, types.VOID)
         return [p for p in self._open if p not in self.bound or types.substitute(self.bound[p], probe) != self.bound[p]]
 
     def unify(self, wanted: Type, given: Type) -> bool:
-        """Bind type parameters in `wanted` so that it becomes `given`, up to later implicit conversions.
+        """Bind type parameters in `wanted` so that it equals `given`, up to later implicit conversions.
 
         Returns False if one parameter would need two types.
         """
@@ -92,7 +92,7 @@ class Inference:
 
 
 def specialised_params(t: types.Parser | types.Control | types.Package, known: Types) -> list[Type]:
-    """Return the types of the apply (or package) parameters of `t`, type arguments put in."""
+    """Return the types of the apply (or package) parameters of `t`, with type arguments substituted."""
     bound = dict(zip(t.decl.type_params, t.args, strict=True)) if t.args else {}
     return [types.substitute(known[p], bound) for p in t.decl.params]
 
@@ -102,9 +102,9 @@ def paired_params(
     given: types.Parser | types.Control | types.Package,
     known: Types,
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
-    """Return the parameters of two object types side by side, with their types; None if they do not match.
+    """Return the parameters of two object types in pairs, with their types; None if they do not match.
 
-    Optional ones that are wanted may be missing in what is given: those whose names it does not have, or else
+    Wanted parameters that are optional may be missing in the given type: those whose names it does not have, or else
     the last ones.
     """
     left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
@@ -121,7 +121,7 @@ def paired_params(
 
 
 def _merge(a: Type, b: Type) -> Type | None:
-    """Return the one type that both can become, if there is one."""
+    """Return the type that both can be converted to, if there is one."""
     if a == b:
         return a
     if isinstance(a, types.InfInt) and isinstance(b, types.Bits):

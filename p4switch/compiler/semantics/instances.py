@@ -26,7 +26,7 @@ class Instances:
         self.decls = ctx.facts.decls
 
     def implicit_instance(self, func: ast.Member, t: types.Parser | types.Control) -> ast.Expr:
-        """Return an instance for `C.apply()`, declared beside the other locals."""
+        """Return the implicit instance of `C.apply()`, which is declared beside the other locals."""
         name = f"{t.decl.name}_inst"
         taken = {d.name for d in self.ctx.locals}
         while name in taken:
@@ -64,7 +64,7 @@ class Instances:
     def instantiate(
         self, at: ast.Node, written: ast.TypeExpr, t: Type, args: list[ast.Argument], expected: Type | None
     ) -> tuple[Type, Binding] | None:
-        """Check `t(args)`: the full type, the constructor and what it gets."""
+        """Check `t(args)`; return the complete type, the constructor and its arguments."""
         assert isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
         decl = t.decl
         ctor: ast.Method | None = None
@@ -179,7 +179,10 @@ class Instances:
 
 
 def _implemented(f: ast.FunctionDecl, abstract: Sequence[ast.Method]) -> ast.Method | None:
-    """Return the abstract method that `f` implements: it may leave out the last parameters if they are optional."""
+    """Return the abstract method that `f` implements.
+
+    `f` may omit the last parameters if they are optional.
+    """
     named = [m for m in abstract if m.name == f.name]
     exact = [m for m in named if len(m.params) == len(f.params)]
     fitting = [m for m in named if all(p.optional for p in m.params[len(f.params) :]) and len(m.params) > len(f.params)]

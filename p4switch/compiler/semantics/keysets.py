@@ -1,4 +1,4 @@
-"""Keysets, of tables and of select (language specification, section 8.14)."""
+"""Keysets of tables and of select (language specification, section 8.14)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Keysets:
         return self.key_value(e, t)
 
     def empty(self, e: ast.Expr) -> str:
-        """Return the message for an empty keyset; empty if it is not."""
+        """Return the message for an empty keyset, or an empty string if it is not empty."""
         if isinstance(e, ast.Range) and isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral):
             low, high = e.low.value, e.high.value
             return f"the range {low} .. {high} is empty: its low end is above its high end" if low > high else ""
@@ -62,7 +62,7 @@ class Keysets:
 
 
 def flattened(t: Type) -> list[Type]:
-    """Return the types of the single values in `t`, structs and tuples taken apart."""
+    """Return the types of the single values in `t`; structs and tuples are flattened."""
     if isinstance(t, types.Struct):
         return [x for f in t.fields for x in flattened(f.type)]
     if isinstance(t, types.Tuple):
@@ -71,5 +71,5 @@ def flattened(t: Type) -> list[Type]:
 
 
 def same_bits(t: Type) -> list[Type]:
-    """Return the flattened types, with serializable enums by their underlying types: what a set of values matches."""
+    """Return the flattened types, with serializable enums replaced by their underlying types, as matching sees them."""
     return [x.underlying or x if isinstance(x, types.Enum) else x for x in flattened(t)]

@@ -1,4 +1,4 @@
-"""Operators: the types that they take and give, and what they give where the operands are literals."""
+"""Operators: the types of operands and results, and results for literal operands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Operators:
         self.values = ctx.facts.values
 
     def as_bits(self, e: ast.Expr) -> ast.Expr:
-        """Return serializable enums as their representation; other expressions as they are."""
+        """Return serializable enums as their representation, and other expressions unchanged."""
         t = self.types[e]
         return (
             self.ctx.conversions.convert(e, t.underlying)
@@ -82,7 +82,7 @@ class Operators:
         return self.typed(e, types.BOOL)
 
     def _balance(self, e: ast.Binary | ast.Conditional, left: ast.Expr, right: ast.Expr) -> tuple[ast.Expr, ast.Expr]:
-        """Return both operands with one type, if an implicit conversion of one achieves it."""
+        """Return both operands with the same type, if an implicit conversion of one achieves it."""
         a, b = self.types[left], self.types[right]
         if a == b and not isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
             return left, right
@@ -137,7 +137,7 @@ class Operators:
         return self._division(e, left, right) if op in ("/", "%") else e
 
     def _division(self, e: ast.Binary, left: ast.Expr, right: ast.Expr) -> ast.Expr:
-        """Check `/` and `%`, which are for compile-time values; by a power of two they become a shift and a mask."""
+        """Check `/` and `%`, which need compile-time values; division by a power of two becomes a shift or a mask."""
         t = self.types[e]
         if isinstance(right, ast.IntLiteral) and right.value & (right.value - 1) == 0 and isinstance(t, types.Bits):
             if e.op == "%":
@@ -265,11 +265,11 @@ class Operators:
         return self.typed(e, self.types[then])
 
     def _is_open(self, e: ast.Expr) -> bool:
-        """Return whether `e` is an initialiser that takes its type from the context."""
+        """Return whether `e` is an initialiser whose type comes from the context."""
         return isinstance(e, _INITIALISERS) and not isinstance(self.types[e], types.Record)
 
     def _literal_values(self, left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:
-        """Return the values of two literals, as numbers that compare alike."""
+        """Return the values of two literals as numbers that can be compared."""
         if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
             return left.value, right.value
         if isinstance(left, ast.BoolLiteral) and isinstance(right, ast.BoolLiteral):

@@ -153,7 +153,7 @@ class Parsers:
 
 
 def _matched_as(t: Type) -> Type:
-    """Return the type of the cases for a key of type `t`: of a serializable enum its underlying one."""
+    """Return the type of the cases for a key of type `t`; for a serializable enum it is the underlying type."""
     return t.underlying or t if isinstance(t, types.Enum) else t
 
 

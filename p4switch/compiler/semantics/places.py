@@ -1,4 +1,4 @@
-"""Places of code, which decide what may be called there; and the largest numbers of P4Info."""
+"""Places of code, which determine what may be called in them, and the largest numbers of P4Info."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Place(enum.Enum):
-    """Place of the code being checked, which decides what may be called there."""
+    """Place of the code being checked, which determines what may be called in it."""
 
     TOP = "the top level"
     PARSER = "a parser state"

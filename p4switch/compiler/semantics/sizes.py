@@ -1,4 +1,4 @@
-"""Sizes of types, for `minSizeInBits()` and its like."""
+"""Sizes of types, for `minSizeInBits()` and similar methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lacks_width(t: Type) -> bool:
 
 
 def size_limits(t: Type) -> tuple[int | None, int | None]:
-    """Return the least and most bits that a value of type `t` takes."""
+    """Return the minimum and maximum width in bits of a value of type `t`."""
     most = types.width_of(t)
     if most is None:
         return None, None

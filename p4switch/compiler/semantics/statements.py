@@ -98,7 +98,7 @@ class Statements:
         return why is None
 
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
-        """Check `base[low+:width] = value`; if `low` is not constant, `base` is composed with shifts and masks."""
+        """Check `base[low+:width] = value`; if `low` is not constant, `base` is computed with shifts and masks."""
         base, low = target.base, target.low
         checked = self.ctx.expressions.expr(self.ctx.names.copy(target))
         if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):
@@ -291,7 +291,7 @@ def _same_literal(a: ast.Expr, b: ast.Expr) -> bool:
 
 
 def always_returns(s: ast.Statement | None) -> bool:
-    """Return whether control never comes out at the end of `s`."""
+    """Return whether control never reaches the end of `s`."""
     if isinstance(s, (ast.Return, ast.Exit)):
         return True
     if isinstance(s, ast.Block):

@@ -107,7 +107,7 @@ class Tables:
         params: list[ast.Parameter],
         matched: list[ast.Argument | None],
     ) -> None:
-        """Check the arguments of an action reference, and put them where they belong in `ref.bound`."""
+        """Check the arguments of an action reference, and store them at their positions in `ref.bound`."""
         by_param: dict[ast.Parameter, ast.Expr] = {}
         what = f"action {decl.name!r}"
         with self.ctx.at(Place.CONTROL):
@@ -126,7 +126,7 @@ class Tables:
         self.bindings[ref].bound = [by_param.get(p) for p in decl.params]
 
     def chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
-        """Check a full action reference (all parameters given) against the list of the table's actions."""
+        """Check a complete action reference (with all arguments) against the table's list of actions."""
         self.ctx.annotations.check(ref.annotations)
         decl = self._action(ref)
         if decl is None:
@@ -149,7 +149,7 @@ class Tables:
         return True
 
     def _check_no_action(self, t: ast.TableDecl) -> None:
-        """Check that NoAction, the default action if none is given, is what core.p4 makes it."""
+        """Check that NoAction, the implicit default action, is that of core.p4."""
         for ref in t.actions:
             if ref.name.lstrip(".") == "NoAction" and "tableonly" in {a.name for a in ref.annotations}:
                 self.ctx.error(ref, "action 'NoAction' is @tableonly, so the table needs another default action")
@@ -162,7 +162,7 @@ class Tables:
             self.ctx.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
 
     def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
-        """Return whether the action, which is among those of the table, has the annotation there."""
+        """Return whether the action, which is in the table's list, has the annotation in this list."""
         listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
         return any(a.name == annotation for a in listed.annotations)
 
@@ -184,7 +184,7 @@ class Tables:
             prop.value = self.ctx.expressions.expr(prop.value)
 
     def _size_property(self, prop: ast.TableProperty) -> None:
-        """Check a size: a number, or a constructor parameter that will be one."""
+        """Check a size, which is a number or a constructor parameter."""
         value = prop.value = self.ctx.expressions.expr(prop.value)
         if isinstance(value, ast.IntLiteral):
             if value.value < 0:

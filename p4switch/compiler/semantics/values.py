@@ -34,7 +34,7 @@ class Values:
         self.fields = ctx.facts.fields
 
     def not_assignable(self, e: ast.Expr) -> str | None:
-        """Return why `e` cannot be assigned to, or passed for an out or inout parameter; None if it can."""
+        """Return why `e` cannot be assigned to or passed for an out or inout parameter; None if it can."""
         if isinstance(e, ast.Name):
             decl = self.decls[e]
             if isinstance(decl, ast.VarDecl):
@@ -60,7 +60,7 @@ class Values:
     def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
         """Return whether the value of `e`, checked, is known when the program is compiled.
 
-        `in_call`: parameters without direction count as known, as they are where the call is put in place.
+        With `in_call`, parameters without direction count as known, because they are once the call is inlined.
         """
         if isinstance(e, (*LITERALS, ast.ConstructorCall, ast.InvalidHeader)) or isinstance(
             self.types[e], types.Unknown
@@ -95,7 +95,7 @@ class Values:
         return False
 
     def calls(self, e: ast.Expr, *kinds: CallKind) -> bool:
-        """Return whether something of these kinds is called where `e`, checked, is evaluated."""
+        """Return whether the evaluation of `e`, checked, calls something of these kinds."""
         return any(isinstance(x, ast.Call) and self.bindings[x].kind in kinds for x in walk(e, self.ctx.facts))
 
     def same(self, a: ast.Node, b: ast.Node) -> bool:

@@ -1,4 +1,4 @@
-"""Meaning of types, and which types may stand where (language specification, section 7)."""
+"""Meaning of written types, and where each may be used (language specification, section 7)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_WIDTH = 2048
 MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 MAX_PARTS = 1 << 17
-"""How many single values a value may consist of."""
+"""Maximum number of single values in a value."""
 _SIMPLE: dict[str, Type] = {
     "bool": types.BOOL,
     "int": types.INT,
@@ -62,7 +62,10 @@ class WrittenTypes:
         self._parts: dict[Type, int] = {}
 
     def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
-        """Check `e`; its value too if it is a compile-time integer, else None with the error reported."""
+        """Check `e` and return its value.
+
+        If it is not a compile-time integer, that is reported and the result is None.
+        """
         e = self.ctx.operators.as_bits(self.ctx.expressions.expr(e))
         if isinstance(e, ast.IntLiteral):
             return e, e.value
@@ -73,8 +76,8 @@ class WrittenTypes:
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """Return the meaning of a type as written.
 
-        With `infer`, type arguments of a generic type may be left out: the result then has the declaration's
-        own type parameters.
+        With `infer`, type arguments of a generic type may be omitted; the result then contains the declaration's own
+        type parameters.
         """
         self.types[t] = self._resolve(t, infer)
         return self.types[t]
@@ -121,7 +124,7 @@ class WrittenTypes:
         return types.Stack(element, size)
 
     def parts(self, t: Type) -> int:
-        """Return how many single values a value of type `t` consists of (and structs and tuples that hold them)."""
+        """Return how many single values a value of type `t` has, counting structs and tuples around them."""
         if isinstance(t, types.Stack):
             return t.size * self.parts(t.element)
         if isinstance(t, types.Tuple):
@@ -198,14 +201,14 @@ class WrittenTypes:
         return isinstance(t, types.Tuple) and any(self._mentions(e, decl) for e in t.elements)
 
     def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
-        """Check that the fields of a specialised struct or header are allowed there."""
+        """Check that the fields of a specialised struct or header have allowed types."""
         bound = dict(zip(decl.type_params, args, strict=True))
         for field in decl.fields:
             if isinstance(self.types[field], types.TypeVar):
                 self.check_field(t, decl, types.substitute(self.types[field], bound), field.name)
 
     def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
-        """Report a field of a type that such a declaration cannot have."""
+        """Report a field whose type such a declaration cannot have."""
         if isinstance(t, (types.Unknown, types.TypeVar)):
             return
         if isinstance(decl, ast.HeaderDecl):
@@ -231,7 +234,7 @@ class WrittenTypes:
         return isinstance(t, (types.Bits, types.Varbit, types.Bool, types.TypeVar, types.Unknown))
 
     def check_variable_type(self, written: ast.TypeExpr, t: Type, what: str) -> None:
-        """Report a type that a variable (or what `what` says) cannot have."""
+        """Report a type that a variable (or the object described by `what`) cannot have."""
         if isinstance(t, (types.Void, types.InfInt, types.String, types.MatchKind, types.List, types.Set)):
             self.ctx.error(written, f"{what} cannot have type {t}")
         elif is_object(t):

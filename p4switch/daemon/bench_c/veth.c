@@ -1,4 +1,4 @@
-/* What a pair of veth links and two raw sockets can do without a switch in between: the limit that the switch is held to.
+/* Throughput of a pair of veth links and two raw sockets without a switch in between, the limit for the switch.
  *
  *   veth generate INTERFACE SECONDS PACKETS_PER_SECOND BYTES DESTINATION     0 packets per second: as many as possible
  *   veth forward INTERFACE INTERFACE SECONDS                                 both ways, without looking at the frames
@@ -23,7 +23,7 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* live_io.c is built for the switch; this is all that it needs of one. */
+/* live_io.c is built for the switch; this is all that it needs from one. */
 p4_frame *live_frame_new(live *l, uint32_t cap)
 {
     (void)l;
@@ -94,7 +94,7 @@ static int generate(const char *interface, double seconds, double rate, uint32_t
     return 0;
 }
 
-/* Sends what is in the ring out of the other port, straight from the ring. */
+/* Sends the frames in the ring out of the other port, directly from the ring. */
 static uint32_t pass(live_socket *in, live_socket *out)
 {
     struct mmsghdr messages[LIVE_BATCH] = {0};

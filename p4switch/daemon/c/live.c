@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define NEVER LIVE_NEVER
-#define REST_NS 500000 /* to sleep costs as much as a dozen frames */
+#define REST_NS 500000 /* sleeping costs as much as a dozen frames */
 
 uint64_t live_read_clock(clockid_t clock)
 {
@@ -59,7 +59,7 @@ static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_dr
     count_drop(ctx, port, reason);
 }
 
-/* The depth has changed. Of several changes in one interval the last one stays. */
+/* Records a changed depth. Of several changes in one interval the last one is kept. */
 static void log_depth(const live *l, live_port *port)
 {
     live_log *log = &port->log;
@@ -155,7 +155,7 @@ void live_touch(tm_port *tm)
     if (tm->scheduled || tm->serving || port->touched)
         return;
     if (live_link_free(port) > port->owner->now)
-        tm->scheduled = true; /* the loop looks at it when the link is free */
+        tm->scheduled = true; /* the loop checks it when the link is free */
     else
         touch(port->owner, port);
 }
@@ -262,7 +262,7 @@ void live_arrive(live *l, live_port *port, p4_frame *frame)
 
 /* -- links that change --------------------------------------------------------------------------------------------- */
 
-/* What waits for the link and what is on it counts as dropped at its sending end, and as never sent. */
+/* Frames that wait for the link or are on it count as dropped at its sending end, and as never sent. */
 static void lose_all(live *l, live_port *port)
 {
     for (p4_packet *p; (p = tm_flush(&port->tm, l->now));) {
@@ -322,7 +322,7 @@ void live_wake(live *l)
 {
     uint64_t one = 1;
     if (write(l->wakeup, &one, sizeof one) < 0)
-        return; /* it is awake already */
+        return; /* it is already awake */
 }
 
 void live_lock(live *l)
@@ -368,7 +368,7 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, int32_t framing_bytes, uin
     return l;
 }
 
-/* Links that are modelled have a quarter of their delay to spare; others only have to be quick enough. */
+/* Modelled links have a quarter of their delay as slack; other links only have to be fast enough. */
 static void set_rest(live *l)
 {
     l->rest_ns = REST_NS;

@@ -1,4 +1,4 @@
-/* AF_PACKET: a receive ring shared with the kernel (TPACKET_V2), frames sent in batches, for ports that have no AF_XDP. */
+/* AF_PACKET: a receive ring shared with the kernel (TPACKET_V2), and frames sent in batches at ports without AF_XDP. */
 #include "live.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 #endif
 
 #define SEND_BUFFER_BYTES (8 << 20)
-#define SLOT_HEAD 128 /* what the kernel puts before a frame, and room for a VLAN tag */
+#define SLOT_HEAD 128 /* data that the kernel puts before a frame, and room for a VLAN tag */
 
 static int option(int fd, int name, int value)
 {
@@ -57,7 +57,7 @@ int live_open(live_socket *s, const char *interface, uint32_t ring_slots)
     *s = (live_socket){.fd = -1};
     if (!address.sll_ifindex)
         return -1;
-    /* No protocol yet: nothing is received before the ring is there. */
+    /* No protocol is bound yet: nothing is received before the ring exists. */
     s->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0)
         return -1;
@@ -71,7 +71,7 @@ int live_open(live_socket *s, const char *interface, uint32_t ring_slots)
         errno = error;
         return -1;
     }
-    option(s->fd, PACKET_QDISC_BYPASS, 1); /* these two make it faster where they are allowed */
+    option(s->fd, PACKET_QDISC_BYPASS, 1); /* these two options make it faster where they are allowed */
     setsockopt(s->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
     return 0;
 }
@@ -90,7 +90,7 @@ static void take(live *l, live_port *port, const struct tpacket2_hdr *slot)
     const uint8_t *data = (const uint8_t *)slot + slot->tp_mac;
     uint32_t len = slot->tp_snaplen, tag = slot->tp_status & TP_STATUS_VLAN_VALID && len >= 12 ? 4 : 0;
     if (slot->tp_snaplen < slot->tp_len) {
-        port->rx_truncated++; /* the kernel had joined several; segmentation offload is on at the other end */
+        port->rx_truncated++; /* the kernel has merged several frames; segmentation offload is on at the other end */
         return;
     }
     port->rx_packets++;
@@ -101,7 +101,7 @@ static void take(live *l, live_port *port, const struct tpacket2_hdr *slot)
     }
     p4_frame *frame = live_frame_new(l, len + tag);
     frame->wire_len = frame->data_len = len + tag;
-    if (tag) { /* the kernel took it out */
+    if (tag) { /* the kernel has removed it */
         uint16_t type = slot->tp_status & TP_STATUS_VLAN_TPID_VALID ? slot->tp_vlan_tpid : ETH_P_8021Q;
         uint8_t vlan[4] = {(uint8_t)(type >> 8), (uint8_t)type, (uint8_t)(slot->tp_vlan_tci >> 8),
                            (uint8_t)slot->tp_vlan_tci};
@@ -128,10 +128,10 @@ void live_peek(live *l, live_port *port)
     uint64_t stamp = (uint64_t)slot->tp_sec * 1000000000u + slot->tp_nsec;
     port->arrival = stamp > l->kernel_origin ? stamp - l->kernel_origin : 0;
     if (port->arrival > l->clocks_read && port->arrival > live_clock(l))
-        port->arrival = l->clocks_read; /* the kernel's clock has been set back since */
+        port->arrival = l->clocks_read; /* the kernel's clock has been set back in the meantime */
 }
 
-/* Another core has written the slots: the one after the next is on its way to this one while the next is handled. */
+/* Another core has written the slots, so the slot after the next one is prefetched while the next one is handled. */
 FETCH void fetch(const live_socket *s, uint32_t bytes)
 {
     const uint8_t *slot = s->ring + (size_t)((s->next + 2) % s->slots) * s->slot_bytes;
@@ -198,5 +198,5 @@ void live_ring_drops(live_socket *s)
     struct tpacket_stats stats;
     socklen_t len = sizeof stats;
     if (s->fd >= 0 && !getsockopt(s->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len))
-        s->ring_drops += stats.tp_drops; /* the kernel starts anew at each reading */
+        s->ring_drops += stats.tp_drops; /* the kernel resets them at each read */
 }

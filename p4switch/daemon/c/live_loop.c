@@ -1,4 +1,4 @@
-/* The loop of a switch in real time: what happens when, and how long to wait for it. */
+/* The loop of a switch in real time: the order of events, and the time to wait for the next one. */
 #include "live.h"
 
 #include <poll.h>
@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EVENTS_A_ROUND 256 /* before sockets are written, and others may have the lock */
-#define MIN_REST_EVENTS 8  /* to be expected in a rest, for it to be worth while */
-#define MAX_REST_EVENTS 128 /* of one port's ring that is a quarter */
+#define EVENTS_A_ROUND 256 /* before sockets are written and other threads may take the lock */
+#define MIN_REST_EVENTS 8  /* frames expected during a rest that make it worthwhile */
+#define MAX_REST_EVENTS 128 /* this is a quarter of one port's ring */
 #define NEVER LIVE_NEVER
 
 static void record_lag(live *l, uint64_t lag_ns)
@@ -76,7 +76,7 @@ static void deliver_due(live *l, uint64_t until)
     }
 }
 
-/* When there is something to do without any frame coming in. A frame that waits for its link may be taken late, as long
+/* The time of the next event without an arriving frame. A frame that waits for its link may be taken late, as long
  * as it leaves in time. */
 static uint64_t next_due(const live *l)
 {
@@ -96,7 +96,7 @@ static uint64_t next_due(const live *l)
     return time;
 }
 
-/* The present, with the kernel's clock for frames read at the same time: someone may set that one. */
+/* The present time. The kernel's clock, which stamps frames, is read at the same time because it may be set. */
 static uint64_t read_clocks(live *l)
 {
     uint64_t now = live_clock(l);
@@ -105,7 +105,7 @@ static uint64_t read_clocks(live *l)
     return now;
 }
 
-/* One round. False: there is more to do at once. */
+/* One round. Returns false if there is more to do at once. */
 static bool work(live *l)
 {
     uint64_t now = read_clocks(l);
@@ -127,8 +127,8 @@ static bool work(live *l)
     return done;
 }
 
-/* How long the frames to come should wait in their rings for more, as network cards have them wait (interrupt coalescing):
- * 0 if so little happens that each is served at once. */
+/* How long coming frames should wait in their rings for others, like interrupt coalescing of network cards. 0: so
+ * little happens that each frame is served at once. */
 static uint64_t rest(const live *l, uint64_t now)
 {
     uint64_t events = l->events - l->waited_events, elapsed = now - l->waited_at;
@@ -154,7 +154,8 @@ static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uin
     for (uint32_t i = 1; i < count; i++) {
         int error;
         socklen_t len = sizeof error;
-        if (fds[i].revents & POLLERR) /* the interface went down: read the error, or poll would never wait again */
+        /* the interface went down: the error has to be read, or poll would never wait again */
+        if (fds[i].revents & POLLERR)
             getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &len);
     }
 }
@@ -176,7 +177,7 @@ void live_loop(live *l)
         uint64_t resting = rest(l, now);
         if (resting)
             due = now + resting < due ? now + resting : due;
-        else if (l->events != events) /* more may have come since */
+        else if (l->events != events) /* more frames may have arrived in the meantime */
             continue;
         l->waited_at = now;
         l->waited_events = l->events;

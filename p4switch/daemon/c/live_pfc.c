@@ -1,11 +1,11 @@
-/* Priority flow control with real frames: when the loop has to come back for it. */
+/* Priority flow control with real frames: the time of its next event in the loop. */
 #include "live.h"
 
 void live_pfc_arrive(live *l, live_port *port, const uint8_t *data)
 {
     port->pfc_received++;
     if (!port->tm.link.rate)
-        return; /* a pause is measured in bit times of a rate */
+        return; /* the length of a pause is measured in bit times of a rate */
     pfc_apply(&port->tm, data, l->now);
     live_serve_touched(l);
 }

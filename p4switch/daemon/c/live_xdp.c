@@ -1,7 +1,7 @@
-/* Sending by AF_XDP in copy mode: the kernel makes its packets from memory shared with it, a batch a system call, where
- * sendmmsg reads a message header, a vector and the headers of each frame. It needs no XDP program and changes nothing at
- * the interface; AF_PACKET still receives, and sends what does not fit in here. Everything is sent when the system call
- * returns, so the two may follow one another in any order. */
+/* Sending by AF_XDP in copy mode: the kernel builds packets from shared memory, one batch per system call, whereas
+ * sendmmsg reads a message header, a vector and the headers of each frame. AF_XDP needs no XDP program and does not
+ * change the interface. AF_PACKET still receives frames, and sends those that do not fit in here. Everything is sent
+ * when the system call returns, so the two may follow one another in any order. */
 #include "live.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNKS 256    /* frames on their way to the receiving end's socket */
+#define CHUNKS 256    /* frames between here and the receiving end's socket */
 #define MAX_CHUNK_BYTES 4096
 #define BATCH 32      /* no kernel sends fewer in one call */
-#define FILL_SLOTS 2  /* the ring has to be there; nothing is received */
-#define BIND_TRIES 40 /* the kernel takes a moment to give up the queue of a process that ended */
+#define FILL_SLOTS 2  /* the ring has to exist, but nothing is received */
+#define BIND_TRIES 40 /* the kernel takes a moment to release the queue of a process that has ended */
 #define BIND_WAIT_NS 5000000
 #define BUSY_TRIES 100
 
@@ -124,7 +124,7 @@ bool live_xdp_takes(const live_xdp *x, const p4_frame *frame)
     return frame->data_len >= ETH_HLEN && frame->data_len <= x->max_bytes;
 }
 
-/* Chunks whose packets the receiving end is done with. */
+/* Takes back the chunks of packets that the receiving end has finished with. */
 static void reclaim(live_xdp *x)
 {
     uint32_t end = __atomic_load_n(x->done.producer, __ATOMIC_ACQUIRE), at = *x->done.consumer;
@@ -133,7 +133,8 @@ static void reclaim(live_xdp *x)
     __atomic_store_n(x->done.consumer, at, __ATOMIC_RELEASE);
 }
 
-/* What is in the ring: 0 when all of it is sent or lost. Every EBUSY is one frame that the interface has dropped. */
+/* Sends the frames in the ring. 0: all of them are sent or lost. Each EBUSY means one frame dropped by the
+ * interface. */
 static int kick(live_xdp *x, uint64_t *lost)
 {
     for (int tries = 0; sendto(x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0;) {
@@ -147,7 +148,8 @@ static int kick(live_xdp *x, uint64_t *lost)
     return 0;
 }
 
-/* The interface is down, or worse: AF_PACKET has it from now on. True: none of what is in the ring has left. */
+/* Handles an interface that is down or has failed; AF_PACKET sends its frames from now on. Returns true if no frame
+ * in the ring has left. */
 static bool give_up(live_port *port, bool begun)
 {
     bool untouched = !begun && (errno == ENETDOWN || errno == ENXIO);
@@ -174,7 +176,7 @@ uint32_t live_xdp_send(live_port *port, p4_frame *const *frames, uint32_t count)
         if (kick(x, &lost) < 0) {
             if (give_up(port, lost != 0))
                 return handled;
-            port->tx_failed += n; /* some may have left: the kernel does not tell */
+            port->tx_failed += n; /* some may have left; the kernel does not report it */
             return handled + n;
         }
         port->tx_failed += lost;

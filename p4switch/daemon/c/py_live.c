@@ -57,7 +57,7 @@ static live_port *find(live_object *self, unsigned int number)
     return port;
 }
 
-/* Returns what its frames are sent by, and why if it is not what it might have been; None for the CPU port. */
+/* Returns the sender of its frames, and the reason if it is not the preferred one; None for the CPU port. */
 static PyObject *live_add(live_object *self, PyObject *args)
 {
     static const char *const senders[] = {[LIVE_SEND_AUTO] = "auto", [LIVE_SEND_PACKET] = "packet", [LIVE_SEND_XDP] = "xdp"};
@@ -126,7 +126,7 @@ static PyObject *live_change_at(live_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Of the switch and all its ports, those to come included. */
+/* Applies to the switch and all its ports, including later ones. */
 static PyObject *live_set_traffic(live_object *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *values = kwargs ? Py_NewRef(kwargs) : PyDict_New();
@@ -308,7 +308,7 @@ static PyObject *live_exit(live_object *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until there are CPU frames, digests or words of the program, or for the time given; returns the frames. */
+/* Waits until there are CPU frames, digests or messages of the program, or for the given time; returns the frames. */
 static PyObject *live_take(live_object *self, PyObject *args)
 {
     double timeout_s;
@@ -323,7 +323,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     until.tv_nsec = (long)(ns % 1000000000u);
     Py_BEGIN_ALLOW_THREADS
     live_lock(l);
-    /* One that waits does not want the lock. */
+    /* A waiting thread does not want the lock. */
     __atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&l->turn);
     while (!l->cpu_first && !l->told && !l->stop)
@@ -417,7 +417,7 @@ static PyObject *depth_log(const live_log *log)
     return times && depths ? Py_BuildValue("(NN)", times, depths) : NULL;
 }
 
-/* Takes the object; NULL is a failure. */
+/* Takes the object; NULL means that its creation failed. */
 static int put_object(PyObject *dict, const char *name, PyObject *object)
 {
     int failed = object ? PyDict_SetItemString(dict, name, object) : -1;
