@@ -1,9 +1,9 @@
 // Layer-3 forwarding, and ACCurate's contention point in front of every link: max-min fair rates
-// from three variables a link, without state for any flow.
+// from three variables per link, without state for any flow.
 //
 // A flow sends one flow rate packet (FRP) a period on the path of its data. Each link lowers the
-// packet's current rate and desired rate to its fair share. A flow much faster than the fair share
-// is told by a copy that is sent back from here (short-circuit notification). Responses pass
+// packet's current rate and desired rate to its fair share. If a flow is much faster than its fair
+// share, a copy of the packet is sent back from here (short-circuit notification). Responses pass
 // unchanged.
 //
 // Tables: those of include/forwarding.p4; contention_point (port -> contend); multicast groups.
@@ -15,8 +15,8 @@
 #include "include/packets/accurate.p4"
 #include "include/quotient.p4"
 
-// The copy of an FRP that goes back. It is a multicast copy, which keeps its priority; a clone
-// would not.
+// Instance of the copy of an FRP that is sent back. It is a multicast copy, which keeps its
+// priority; a clone would not.
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
 
 struct headers_t {
@@ -55,12 +55,12 @@ parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta
 register<bit<48>>(MAX_PORTS) period_end_of;
 register<bit<32>>(MAX_PORTS) fsr_of;         // fair share now; 0: not yet known
 register<bit<32>>(MAX_PORTS) fsr_start_of;   // at the period's start
-register<bit<32>>(MAX_PORTS) fsr_before_of;  // the least of the period before
+register<bit<32>>(MAX_PORTS) fsr_before_of;  // the least in the previous period
 register<bit<32>>(MAX_PORTS) m_of;           // this period: flows bottlenecked here,
 register<bit<32>>(MAX_PORTS) b_of;           // rates of those bottlenecked elsewhere,
 register<bit<32>>(MAX_PORTS) b_max_of;       // the largest of those,
 register<bit<32>>(MAX_PORTS) n_of;           // all flows
-register<bit<32>>(MAX_PORTS) m_old_of;       // the same of the period before
+register<bit<32>>(MAX_PORTS) m_old_of;       // the same for the previous period
 register<bit<32>>(MAX_PORTS) b_old_of;
 register<bit<32>>(MAX_PORTS) b_max_old_of;
 register<bit<32>>(MAX_PORTS) n_old_of;
@@ -70,8 +70,8 @@ register<bit<32>>(MAX_PORTS) n_old_of;
         period_end = period_end + (period << k); \
     }
 
-// Ingress stage: what an FRP does to the link that it is about to take, and what the link does to
-// it.
+// Ingress stage: update the state of the link that an FRP is about to take, and the FRP's rates by
+// that of the link.
 //
 // The contention point counts the flow as bottlenecked here (M) or elsewhere (its rate is added to
 // B). When a period has ended, FSR = (C (1 - alpha) - B) / M. A flow-init and a flow-stop change M
@@ -82,15 +82,15 @@ register<bit<32>>(MAX_PORTS) n_old_of;
 //             the FSRs that the period began and ended with. With FSR alone (corrected = 0, the
 //             published rule) rates do not always settle.
 //   periods   v1model has no timer, so a period ends with the first FRP after its time. If two or
-//             more have passed, nothing is known of any flow, and M = B = 0.
+//             more have passed, the state of all flows is unknown, and M = B = 0.
 //   FSR <= 0  FSR is C (1 - alpha) over the number of flows, so that number is counted too.
 //   M = 0     the fastest of the flows bottlenecked elsewhere counts as local. If there is no flow,
 //             FSR = C (1 - alpha).
 //
 // Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions,
 // comparisons, shifts by constants and, for the short-circuit threshold, by amounts that the
-// control plane sets. The quotient takes 25 steps one after the other (15 would do); a chip with
-// fewer stages would look 1/M up and add shifted dividends. Registers are read and written once a
+// control plane sets. The quotient takes 25 consecutive steps (15 would suffice); a chip with fewer
+// stages would look up 1/M and add shifted dividends. Registers are read and written once per
 // packet.
 control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                         inout standard_metadata_t standard_metadata) {
@@ -197,9 +197,9 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
             rate = hdr.frp.current_rate;
             load();
 
-            // A flow-stop is classified as its flow was: by what held at the period's start, before
-            // others stopped; and by the corrected rule, if that is less, by what has been given
-            // out since.
+            // A flow-stop is classified like its flow before: by the share at the period's start,
+            // before others stopped, or, with the corrected rule, by the share announced since if
+            // that is less.
             threshold = fsr_start;
             if (corrected_rule == 1) {
                 if (fsr_before < threshold) {
@@ -210,15 +210,15 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            if (period_end - now - 1 >= period) {  // past, also where the clock has begun anew
+            if (period_end - now - 1 >= period) {  // past, also if the clock has started anew
                 new_period = true;
                 if (now - period_end < period && fsr != 0) {
                     m_old = m;
                     b_old = b;
                     b_max_old = b_max;
                     n_old = n;
-                    // A flow still at the share of the period's start is no less local for what a
-                    // flow-stop has raised it to since.
+                    // A flow that still has the share of the period's start is local even if a
+                    // flow-stop has raised the share since.
                     fsr_before = fsr;
                     if (corrected_rule == 1 && fsr_start < fsr_before) {
                         fsr_before = fsr_start;
@@ -242,7 +242,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                 n = 0;
             }
 
-            // Prompt update: as if the flow had been there, or not, in the period before.
+            // Prompt update: as if the flow had started or stopped in the previous period.
             if (hdr.frp.kind == FRP_STOP) {
                 update = true;
                 n_old = n_old |-| 1;
@@ -251,7 +251,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                 } else {
                     b_old = b_old |-| rate;
                     if (b_max_old == rate) {
-                        b_max_old = 0;  // the next largest is not known; too small a share is safe
+                        b_max_old = 0;  // the next largest is unknown; too small a share is safe
                     }
                 }
                 if (hdr.frp.counted == 1) {
@@ -299,7 +299,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                         dividend = capacity;
                         divisor = n_old;
                         if (n_old == 0) {
-                            divisor = 1;  // more flows have stopped than were known
+                            divisor = 1;  // more flows have stopped than were counted
                         }
                     }
                     quotient.apply((bit<64>)dividend, (bit<64>)divisor, share);
@@ -342,10 +342,10 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// A stage of egress: the copy that tells the source.
+// Egress stage: address the copy that notifies the source.
 control ShortCircuit(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata) {
-    // Back to the source, as the destination would send it.
+    // It goes back to the source like a response from the destination.
     action send_back() {
         mac_addr_t mac = hdr.ethernet.src_addr;
         hdr.ethernet.src_addr = hdr.ethernet.dst_addr;

@@ -5,8 +5,8 @@
 //          of include/ecn.p4; tree_port ((group, tree, ingress port) -> child or parent);
 //          answer_class.
 // Counters: collective_drops, collective_absorbed, collective_made, collective_pruned
-//          (docs/p4-programs.md). What comes as a contribution and leaves as the sum, or comes as a
-//          request and leaves as its answer, is absorbed, and the other is made.
+//          (docs/p4-programs.md). A contribution that leaves as the sum, or a request that leaves
+//          as its answer, counts as absorbed, and the sum or the answer counts as made.
 // Wire format: docs/wire-formats.md.
 #include "include/prelude.p4"
 #include "include/packets/collective.p4"
@@ -22,7 +22,7 @@ struct headers_t {
 
 struct metadata_t {
     common_metadata_t common;
-    bit<63>           heard;  // children that need no copy of what is replicated
+    bit<63>           heard;  // children that need no copy of replicated packets
 }
 
 #include "include/ecn.p4"
@@ -33,8 +33,8 @@ struct metadata_t {
 #endif
 const bit<32> SLOTS = COLLECTIVE_SLOTS;
 
-@noWarn("unused")  // the control plane's
-const port_t BY_GROUP = 510;  // of packets for a group, which the program's stage sends on
+@noWarn("unused")  // used by the control plane
+const port_t BY_GROUP = 510;  // port of packets for a group, which the program's stage forwards
 
 const bit<16> LANES_BYTES = 128;
 const bit<16> WITHOUT_LANES_BYTES = 60;  // from the IPv4 header to the ICRC
@@ -51,7 +51,7 @@ const bit<32> DROP_STALE = 5;
 const bit<32> DROP_DUPLICATE = 6;
 const bit<32> COLLECTIVE_DROP_REASONS = 7;
 
-const bit<32> CONTRIBUTIONS = 0;  // of collective_absorbed, and what they become of collective_made
+const bit<32> CONTRIBUTIONS = 0;  // index of collective_absorbed; of results: collective_made
 const bit<32> REQUESTS = 1;
 
 @dropped["ingress", "rank", "operator", "lanes", "sequence", "direction", "stale", "duplicate"]
@@ -63,18 +63,18 @@ counter(2, CounterType.packets) collective_made;
 @absorbed["egress", "pruned"]
 counter(1, CounterType.packets) collective_pruned;
 
-// An operation has a slot, its initiator's: base + rank << window_bits + sequence mod
+// An operation has one of its initiator's slots: base + rank << window_bits + sequence mod
 // 2^window_bits. Its state is the sequence (32 bits), whether a partial sum overflowed (1), and the
-// children heard (63); a read's slot has 32 lanes, too. Nothing is ever cleared. An initiator sends
+// children heard (63); a read's slot also has 32 lanes. Slots are never cleared. An initiator sends
 // sequence s + W only when s is answered, so a slot is free whenever a newer sequence comes, and
-// the first contribution overwrites it. A push group has one initiator (rank 0), all members
-// together, and the control plane gives it twice the slots: a member that has result s may push s +
-// W.
+// the first contribution overwrites it. All members of a push group together are one initiator
+// (rank 0), with twice as many slots from the control plane: a member that has result s may push
+// s + W.
 //
 // On hardware: a stateful ALU for each of 33 arrays (a slot's state and 32 lanes, read and written
-// once a packet, at the same index), as many as 12 stages with 4 each have; adders with signed
-// minimum and maximum, and an overflow flag that the next stage sees. An operator fixed when
-// compiled is what fits. Shifts by a variable become entries of tables. A slot's state of 96 bits
+// once per packet, at the same index), as many as 12 stages with 4 each have; adders with signed
+// minimum and maximum, and an overflow flag for the next stage. Only an operator that is fixed at
+// compile time fits. Shifts by a variable become table entries. A slot's state of 96 bits
 // is a pair of 64-bit ALUs. SLOTS x 140 + 12 bytes are 2.4 MiB of SRAM.
 register<bit<96>>(SLOTS) read_state;
 register<bit<96>>(SLOTS) write_state;
@@ -89,7 +89,7 @@ register<bit<96>>(SLOTS) write_state;
 
 EACH_LANE(LANE_REGISTER)
 
-// What becomes of a slot's lanes, beside the operators. Operators work lane by lane on 32 bits in
+// Actions on a slot's lanes besides the operators. Operators work lane by lane on 32 bits in
 // two's complement: sum, min, max, and, or, xor. A sum wraps, so that any order gives the same
 // bits; a partial sum that overflows sets the header's bit, which stays set.
 const bit<4> KEEP = 14;  // the packet gets the sum
@@ -122,7 +122,7 @@ const bit<4> PUT = 15;   // the packet's lanes are the first ones
     hdr.lanes.lane##i = sum;                                                       \
     sums##i.write(slot, sum);
 
-// Lanes of contributions to groups are the only payload that is read.
+// The lanes of contributions to groups are the only payload that is parsed.
 parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                         inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
@@ -169,10 +169,10 @@ parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t me
 //   acknowledgements, contributions
 //                           combine at each switch of the tree over its children; the last one
 //                           leaves with the sum, towards the root, and from the root to the
-//                           initiator. The others are absorbed. From the parent they come whole
+//                           initiator. The others are absorbed. Those from the parent are complete
 //   pushed contributions    combine likewise, without a request; at the root the last one becomes
 //                           the pushed result, which is replicated
-// What is combined comes from the group (IPv4 and MAC source).
+// Combined packets have the group as source (IPv4 and MAC).
 //
 // A packet that meets a slot:
 //   an older sequence       is stale, and dropped
@@ -184,8 +184,8 @@ parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t me
 //                           other copies
 //   a contribution pushed again (retry) to a slot that is complete
 //                           goes up with the sum; at the root the result goes back to that child
-// So a partial result that is lost costs a repeat, never a second addition. Registers that are set
-// to zero cost repeats, too; a push group cannot make up for those at its root, since members that
+// So the loss of a partial result costs a repetition, never a second addition. Resetting registers
+// costs repetitions, too; a push group cannot recover from that at its root, since members that
 // have the result do not push again. A group, tree or port without an entry counts as DROP_NO_GROUP
 // of ingress_drops: routed as unicast, a partial sum would pass for a result.
 control Collective(inout headers_t hdr, inout metadata_t meta,
@@ -270,7 +270,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
         size = 65536;
     }
 
-    // The class of requests that become answers, and of pushed results.
+    // The class of answers made from requests, and of pushed results.
     action answer_with(bit<6> dscp, bit<3> priority) {
         answer_dscp = dscp;
         answer_priority = priority;
@@ -285,7 +285,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.mcast_grp = children;
     }
 
-    // The packet is of another class from here on.
+    // From here on the packet has another class.
     action reclassify() {
         hdr.ipv4.dscp = answer_dscp;
         standard_metadata.priority = answer_priority;
@@ -302,7 +302,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
         hdr.udp.checksum = 0;  // none: it covers what is combined
     }
 
-    // A request goes back to who sent it.
+    // A request returns to its sender.
     action turn_round() {
         hdr.ipv4.dst_addr = hdr.ipv4.src_addr;
         hdr.ethernet.dst_addr = hdr.ethernet.src_addr;
@@ -354,7 +354,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
             } else if (is_request && from_child == 1 && is_root == 0) {
                 standard_metadata.egress_spec = up_port;
             } else if (is_request || from_child == 1) {
-                // What meets a slot.
+                // The packet uses a slot.
                 slot = base_slot + ((bit<32>)hdr.collective.rank << window)
                     + (hdr.collective.sequence & (((bit<32>)1 << window) - 1));
                 if (is_write) {
@@ -449,7 +449,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// A stage of egress: copies for children that have been heard do not leave.
+// Egress stage: copies for children that have been heard are dropped.
 control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta,
                             inout standard_metadata_t standard_metadata) {
     EcnMarking() marking;

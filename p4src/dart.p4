@@ -1,5 +1,5 @@
 // Layer-3 forwarding, RED/ECN marking at dequeue, and Dart's in-order flow deflection (IOFD): where
-// a queue is long, a short message takes another way, with all of its packets (Xue et al., "Dart",
+// a queue is long, all packets of a short message take another path (Xue et al., "Dart",
 // sections IV-A and IV-B, figure 7).
 //
 // Tables: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold in units of 64 bytes, of
@@ -39,7 +39,7 @@ const bit<32> ONLY_PACKETS = 0x0010C30;
 
 // The deflected flow table (DFT) has the messages that are deflected here, and the port that each
 // takes. A key is IPv4 destination (32 bits), destination QP (24), zeros (5), tokens on arrival
-// (3); 0: the entry is free. With the tokens in the key, a message that comes by twice has an entry
+// (3); 0: the entry is free. With the tokens in the key, a message that passes twice has an entry
 // for each visit. An entry of the message alone (tokens_mask = 0, as printed) catches packets on
 // the wrong visit, and messages arrive out of order.
 const bit<32> DFT_ENTRIES = 16;
@@ -89,7 +89,7 @@ control WaitingBytes(inout metadata_t meta, in port_t port) {
     }
 }
 
-// Draw a candidate that is neither the normal port nor the one that the packet came by.
+// Draw a candidate that is neither the normal port nor the packet's ingress port.
 //
 // ingress_member  group, port -> came_by(index); ports outside the group are not listed
 // candidate       group, index -> take_candidate(port); indices count from 0
@@ -169,17 +169,17 @@ control OtherPort(inout standard_metadata_t standard_metadata, in bit<16> group,
 //      takes a random other candidate, and makes an entry: a free one, or one that nothing has
 //      matched for entry_timeout_ticks. A message of one packet needs none. Without an entry there
 //      is no deflection.
-// Either way it spends a token. In the last lane nothing is deflected: there an entry with its
-// tokens is of another message. Any packet of a lane, data or not,
-//   3. changes to the next lane, with DSCP and priority, where it came from a higher tier and goes
-//      to a higher tier.
+// In both cases it spends a token. In the last lane nothing is deflected: an entry with its tokens
+// belongs to another message there. Any packet of a lane, data or not,
+//   3. changes to the next lane, with DSCP and priority, if it came from a higher tier and goes to
+//      a higher tier.
 // A lane is a queue (a priority) of each port. Without rule 3, packets that wait for each other
-// under PFC may close a circle. The paper has an escape lane without deflection, and does not say
+// under PFC may close a cycle. The paper has an escape lane without deflection, and does not say
 // when a packet enters it; at each turn from down to up the dependencies of links and lanes have no
 // cycles.
 //
-// In the paper entries never expire. The entry of a message whose last packet was lost would stay
-// for ever.
+// In the paper entries never expire. So the entry of a message whose last packet was lost would
+// remain forever.
 //
 // Operations assumed of the hardware, per data packet with tokens: a content-addressable memory of
 // 16 entries of 64 bits that a packet searches and writes in one pass (v1model has none: registers,
@@ -217,14 +217,14 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
     counter(MAX_PORTS, CounterType.packets) deflected;
     counter(MAX_PORTS, CounterType.packets) allocated;
     counter(MAX_PORTS, CounterType.packets) freed;
-    counter(MAX_PORTS, CounterType.packets) expired;       // took the place of a silent entry
-    counter(MAX_PORTS, CounterType.packets) table_full;    // not deflected: there was no entry
+    counter(MAX_PORTS, CounterType.packets) expired;       // replaced an expired entry
+    counter(MAX_PORTS, CounterType.packets) table_full;    // not deflected: no entry was available
     counter(MAX_PORTS, CounterType.packets) tokens_spent;  // deflected with the last token
     counter(MAX_PORTS, CounterType.packets) last_lane;     // not deflected: it was in the last lane
 
     // lanes   the priorities that are lanes; bit i is priority i
-    // last    1: nothing is deflected in this lane, but what matches an entry of the message alone
-    // next_*  the lane that rule 3 changes to; its own: it changes to none
+    // last    1: only packets that match an entry of the message alone are deflected in this lane
+    // next_*  the next lane by rule 3, or the same lane
     action in_lane(bit<8> lanes, bit<1> last, bit<6> next_dscp, bit<3> next_priority) {
         meta.queues = lanes;
         in_last_lane = last;
@@ -242,7 +242,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
         key_tokens = hdr.bth.tokens & tokens_mask;
     }
 
-    // By IPv4 destination; no_candidates where nothing is deflected.
+    // By IPv4 destination; no_candidates if packets are not deflected.
     action candidates(bit<16> group_id, bit<16> size) {
         group = group_id;
         group_size = size;
@@ -250,8 +250,8 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
 
     action no_candidates() {}
 
-    // By group and port; outside() if the port is not in the group. What is not listed is not
-    // deflected.
+    // By group and port; outside() if the port is not in the group. Packets of ports that are not
+    // listed are not deflected.
     action in_group(bit<16> index) {
         normal_index = index;
     }
@@ -380,7 +380,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Egress stage: mark packets of a lane by what all lanes hold together.
+// Egress stage: mark packets of a lane by the total queue of all lanes.
 control LanesDeparture(inout headers_t hdr, inout metadata_t meta,
                        inout standard_metadata_t standard_metadata) {
     QueueDeparture() departure;

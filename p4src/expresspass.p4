@@ -1,5 +1,5 @@
-// Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as the
-// link can carry data for in the other direction (Cho et al., "Credit-Scheduled Delay-Bounded
+// Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as those
+// whose data the link can carry in the other direction (Cho et al., "Credit-Scheduled Delay-Bounded
 // Congestion Control for Datacenters", SIGCOMM 2017, section 3). Credits beyond the limit are
 // dropped; other packets pass. With load_balancing/symmetric.p4 data takes the path of its credits.
 //
@@ -7,7 +7,7 @@
 // Wire format: docs/wire-formats.md, "ExpressPass".
 //
 // Operations assumed of the hardware, per credit: one register access, one product of two variables
-// and a comparison. A queue of eight packets with a rate limiter would do instead.
+// and a comparison. A queue of eight packets with a rate limiter could replace this.
 #include "include/prelude.p4"
 #include "include/packets/expresspass.p4"
 
@@ -28,15 +28,15 @@ const bit<32> DROP_CREDIT = 0;
 @dropped["ingress", "credit"]
 counter(1, CounterType.packets) credit_drops;
 
-// The time at which the credits let through so far have had their time, by egress port.
+// The time at which the transmission time of all credits so far has passed, by egress port.
 register<bit<64>>(MAX_PORTS) due_of;
 
-// Ingress stage: let a credit pass if the credits so far have had their time.
+// Ingress stage: let a credit pass if the time of the credits so far has passed.
 //
 // Each credit takes byte_ticks for each of its bytes. Credits differ in size at random, so that
-// none comes in step with this limit. Credits may run ahead of their time by a burst. In the paper
-// they wait in a queue of eight that is served at the rate; v1model limits neither length nor rate
-// of one queue, so a burst of eight passes at once.
+// they do not synchronize with this limit. Credits may be ahead of their time by a burst. In the
+// paper they wait in a queue of eight that is served at the rate. v1model limits neither length nor
+// rate of one queue, so a burst of eight passes at once.
 control CreditLimit(inout headers_t hdr, inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     bit<64> per_byte = 0;
@@ -69,8 +69,8 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta,
         if (meta.common.opcode == OPCODE_CREDIT && credit_limit.apply().hit) {
             now = (bit<64>)standard_metadata.ingress_global_timestamp << 16;
             due_of.read(due, (bit<32>)standard_metadata.egress_spec);
-            // What is due lies ahead of the clock by the burst and one packet at most. What seems
-            // to lie further ahead is past, or older than the last wrap of the 48-bit clock.
+            // A due time is ahead of the clock by the burst and one packet at most. A time that
+            // seems to be further ahead is past, or older than the last wrap of the 48-bit clock.
             if (due - now > ahead + (per_byte << 16)) {
                 due = now;
             }

@@ -6,8 +6,8 @@
 // Tables: those of include/forwarding.p4, and rate_control (port -> control_rate).
 // Wire format: docs/wire-formats.md, "RCP". Rates are in kb/s.
 //
-// Operations assumed of the hardware: one addition to a register a packet; six multiplications of
-// two variables (up to 32 x 32 bits) an update, four times in a round-trip time.
+// Operations assumed of the hardware: one addition to a register per packet; six multiplications of
+// two variables (up to 32 x 32 bits) per update, four times in a round-trip time.
 #include "include/prelude.p4"
 #include "include/packets/rcp.p4"
 
@@ -55,14 +55,14 @@ const bit<64> ONE = 0x10000;  // of alpha and f
 //
 //   R <- R (1 + (alpha (C T - Y) - beta q T / d) / (C d))
 //
-// C is the capacity, T the time since the last update, d the base round-trip time, Y what came for
-// the link in T, as the link charges frames, and q the bytes that wait there
+// C is the capacity, T the time since the last update, d the base round-trip time, Y the bytes that
+// arrived for the link in T, as the link charges frames, and q the bytes that wait there
 // (include/queue_bytes.p4).
 //
 // This differs from the published rule in three places:
 //   T  is a constant there. v1model has no timer, so the first packet after T updates R, with the
 //      time that has passed.
-//   d  is the mean of what flows report there; here it is the network's base round-trip time.
+//   d  is the mean of the flows' reports there; here it is the network's base round-trip time.
 //   f  the factor in brackets is kept from -1/2 to 1, so R at most halves and at most doubles. R
 //      lies between min_kbps and C.
 control RateControl(inout headers_t hdr, inout metadata_t meta,

@@ -18,7 +18,7 @@
 const bit<16> MAX_WEIGHT = 1023;
 const bit<8>  MAX_SWITCHES = 6;  // on a path: two of the records are the source's
 const bit<32> NO_LIMIT = 0xFFFFFFFF;
-const bit<16> EPOCHS_APART = 256;  // more than the epochs of packets that are on their way together
+const bit<16> EPOCHS_APART = 256;  // more than the epochs of packets in flight at a time
 
 #ifndef SPERC_WINDOW_ENTRIES
 #define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
@@ -116,11 +116,11 @@ register<bit<32>>(MAX_PORTS) interval_of;    // between control packets of a flo
 
 // The window table of 1RC. An entry has an epoch's number in its upper half and the window in
 // packets in its lower half; 0: free. An epoch's first control packet, of whichever flow, stores
-// how many packets b is in an RTT. Of a flow that starts in this epoch as many speculative packets
-// pass, divided by its weight, and at least one; its control packet brings the least such number
-// back. An epoch that has lost its slot to a newer one has no entry: none of its packets pass, and
-// let_through is 0. Epochs are numbered modulo 2^16; an entry that seems to be newer by
-// EPOCHS_APART or more is an old one.
+// the number of packets of rate b in an RTT. A flow that starts in this epoch has this number,
+// divided by its weight, of speculative packets that pass, and at least one. Its control packet
+// returns the least such number. An epoch that has lost its slot to a newer one has no entry: none
+// of its packets pass, and let_through is 0. Epochs are numbered modulo 2^16; an entry that seems
+// to be newer by EPOCHS_APART or more is an old one.
 register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
 
 #define SLOT(epoch) ((bit<32>)standard_metadata.egress_spec * SPERC_WINDOW_ENTRIES \
@@ -131,10 +131,10 @@ register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
         elsewhere = hdr.records[k].b;                                 \
     }
 
-// Ingress stage: what a control packet does to the link that it is about to take, and what the link
-// does to it.
+// Ingress stage: update the state of the link that a control packet is about to take, and the
+// packet's record of the link.
 //
-// A flow's control packet carries one record a link: the link's rate b, the flow's allocation x
+// A flow's control packet carries one record per link: the link's rate b, the flow's allocation x
 // there, and its state. It is counted as bottlenecked here (B: 1/n in NumB) or elsewhere (E: x / n
 // in SumE), or not counted yet (NEW_FLOW, which is E with x = 0). n divides the flow's rate. The
 // link takes the flow into B, computes b = (c - SumE) / NumB, and puts it back into E if another
@@ -144,10 +144,10 @@ register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
 // This differs from the published rule in five places:
 //   comparisons  b is compared with MaxE and with what others allow as products with NumB, with a
 //                tolerance. Exact comparisons let rounding move flows between E and B for ever.
-//   MaxE         becomes what was seen in the last round, at the first control packet after its
-//                end; 0 if a whole round has gone by since.
-//   leaving      a flow is in B when it is taken away, whatever it was; what is not there is not
-//                taken.
+//   MaxE         becomes the maximum of the last round, at the first control packet after its end;
+//                0 if a whole round has passed since.
+//   leaving      a flow is in B when it is removed, whatever it was before; a flow that is not
+//                counted is not removed.
 //   NEW_FLOW     is E with x = 0 for lines 8 to 13 of algorithm 4.
 //   period       each counted flow adds to the interval that the link's flows keep between their
 //                control packets.
@@ -264,7 +264,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta,
             old_weight.apply();
             new_weight.apply();
 
-            if (round_end - now - 1 >= round) {  // past, also where the clock has begun anew
+            if (round_end - now - 1 >= round) {  // past, also if the clock has started anew
                 if (now - round_end < round) {
                     max_e = max_e_next;
                 } else {
@@ -288,7 +288,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta,
             }
 
             // B of a link holds 4,095 flows of weight 1, or more of less, and the interval 4.2 s.
-            // Beyond that either would be wrong for good.
+            // Beyond these limits, the values would remain wrong.
             assert(num_b != 0xFFFFFFFF && interval != 0xFFFFFFFF);
 
             // Line 9.
@@ -376,7 +376,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta,
 control SpeculativeDrop(inout headers_t hdr, inout metadata_t meta,
                         inout standard_metadata_t standard_metadata) {
     bit<32> entry;
-    bit<64> needed;  // what the entry has to be for this packet to pass
+    bit<64> needed;  // the smallest entry with which this packet passes
 
     action drop(bit<32> reason) {
         speculative_drops.count(reason);

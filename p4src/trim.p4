@@ -5,8 +5,8 @@
 // Tables: those of include/forwarding.p4 and include/ecn.p4, queue_limit ((port, priority) ->
 //          trim_when_full or drop_when_full), and traffic_manager_trims (port -> trimmed_dscp). A
 //          queue without an entry in queue_limit is the traffic manager's: it is neither counted
-//          nor trimmed here. What is left of packets that the traffic manager trims becomes trimmed
-//          packets in egress.
+//          nor trimmed here. Egress turns the rest of packets that the traffic manager trims into
+//          trimmed packets.
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
 //          either), queue_dropped (drop_when_full), cut_dropped (cut by the traffic manager, and
 //          not data, or without an entry in traffic_manager_trims).
@@ -50,7 +50,7 @@ action make_trimmed(inout headers_t hdr, in bit<6> dscp) {
 action set_length(inout headers_t hdr, in bit<16> packet_bytes) {
     hdr.ipv4.total_len = packet_bytes - ETHERNET_BYTES;
     hdr.udp.length = packet_bytes - UDP_OFFSET_BYTES;
-    hdr.udp.checksum = 0;  // none: what it covered is gone
+    hdr.udp.checksum = 0;  // none: the covered payload is gone
 }
 
 #define IS_DATA                                     \
@@ -60,13 +60,13 @@ action set_length(inout headers_t hdr, in bit<16> packet_bytes) {
 
 // Count a packet in, if there is room (include/queue_bytes.p4 has the counts).
 //
-// Whatever enters is either enqueued whole, trimmed, or dropped here. The traffic manager must hold
-// at least the limits set here, and then never drops. Should it lose a counted packet all the same,
-// the count is repaired as include/queue_bytes.p4 says, and here: a queue that looks full, but that
-// nothing has left for longer than it takes to drain, is empty.
+// Every packet is either enqueued whole, trimmed, or dropped here. The traffic manager must hold at
+// least the limits set here, and then never drops. If it loses a counted packet nevertheless, the
+// count is corrected as described in include/queue_bytes.p4, and here: a queue that seems full, but
+// that no packet has left for longer than it takes to drain, is empty.
 //
-// spread_bytes breaks phases (Handley et al., SIGCOMM 2017, 3.1). Without it, of flows that send in
-// step, as all at line rate do, always the same one would find the place that a departure has
+// spread_bytes breaks phases (Handley et al., SIGCOMM 2017, 3.1). Flows at line rate send in step.
+// Without it, the same flow would always get the space that a departure has
 // freed. NDP's switch trims the newest packet or the last one in the queue; a program reaches only
 // the newest, a traffic manager that trims (traffic_manager_trims) both.
 control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes,
@@ -190,7 +190,7 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// What the traffic manager trimmed ends before its IP packet does.
+// A packet that the traffic manager trimmed is shorter than its IP packet.
 control TrafficManagerTrims(inout headers_t hdr, inout metadata_t meta,
                             inout standard_metadata_t standard_metadata) {
     @dropped["egress", "queue_full"]
@@ -227,7 +227,7 @@ control TrafficManagerTrims(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// A stage of egress: packets that were trimmed are not marked.
+// Egress stage: trimmed packets are not marked.
 control TrimmedDeparture(inout headers_t hdr, inout metadata_t meta,
                          inout standard_metadata_t standard_metadata) {
     QueueDeparture() departure;

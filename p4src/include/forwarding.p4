@@ -19,8 +19,8 @@
 //                        in bit<16> group_size, in bit<32> salt, out bool found)
 // which sets egress_spec to a port of the group. A group has at least two ports, and the priority
 // is known. `found` is false where the group is not known. A load balancer that sends one flow over
-// several paths has the annotation @per_packet; one that sends what goes back between two hosts
-// over the links of what came, @symmetric.
+// several paths has the annotation @per_packet; one that uses the same links in both directions
+// between two hosts has @symmetric.
 #define P4CC_FILE_OF(name) <name.p4>
 #ifdef LOAD_BALANCER
 #include P4CC_FILE_OF(LOAD_BALANCER)

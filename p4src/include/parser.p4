@@ -1,6 +1,6 @@
 // Parser of Ethernet, IPv4, UDP and BTH. A program includes this after it has declared headers_t
-// and metadata_t (include/prelude.p4), and goes on from meta.common.opcode, which is 0 for what is
-// not RoCEv2.
+// and metadata_t (include/prelude.p4), and continues from meta.common.opcode, which is 0 for
+// packets that are not RoCEv2.
 #ifndef P4CC_PARSER_P4
 #define P4CC_PARSER_P4
 

@@ -1,6 +1,6 @@
-// What a program includes first. It then declares
-//   headers_t   with ethernet, ipv4, udp, bth, and what else it parses, in this order
-//   metadata_t  with common, and what else its own stages pass to each other,
+// The first include of a program. The program then declares
+//   headers_t   with ethernet, ipv4, udp, bth, and its other parsed headers, in this order
+//   metadata_t  with common, and the values that its own stages pass to each other,
 // includes and writes its stages, and ends with include/switch.p4. A stage is a control
 //   control Name(inout headers_t hdr, inout metadata_t meta,
 //                inout standard_metadata_t standard_metadata)
@@ -18,17 +18,17 @@ const bit<32> GROUPS = 1024;  // of ports of equal cost
 #endif
 #include "headers.p4"
 
-// What the stages of every switch pass to each other.
+// Values that the stages of every switch pass to each other.
 struct common_metadata_t {
-    bit<8>  opcode;         // the BTH's; 0 for what is not RoCEv2
+    bit<8>  opcode;         // of the BTH; 0 if it is not RoCEv2
     bit<32> queue;          // index of the queue that counts this packet (include/queue_bytes.p4)
-    bit<32> counted_bytes;  // and with how much; 0: not at all
+    bit<32> counted_bytes;  // bytes that it counts there; 0: none
 }
 
 // @noWarn: no program uses all of these.
 @noWarn("unused") const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
 
-// The least that a link charges a frame, where headers are not charged.
+// The smallest charge of a link for a frame if headers are not charged.
 @noWarn("unused") const bit<32> FLIT_BYTES = 16;
 
 // Indices of the counter ingress_drops.
@@ -40,8 +40,8 @@ struct common_metadata_t {
 @noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;  // a multicast group that leads nowhere
 const bit<32> DROP_REASONS = 6;
 
-// The names that a run's ledger has for them. A program has counters of its own for what it drops,
-// absorbs or makes.
+// Their names in a run's ledger. A program has its own counters for packets that it drops, absorbs
+// or makes.
 @dropped["ingress", "malformed", "not_ipv4", "checksum", "ttl", "no_route", "no_group"]
 PACKET_COUNTER(DROP_REASONS) ingress_drops;
 

@@ -1,8 +1,8 @@
-// The bytes that each queue holds, known to ingress: v1model shows a queue to egress only.
+// The bytes in each queue, for ingress: v1model provides a queue's length to egress only.
 //
 // Ingress adds a packet's bytes to the register of its queue (QueueArrival, or a stage of the
-// program's own), and egress takes exactly as many off (QueueDeparture). Should the traffic manager
-// lose a counted packet, because its buffer is full or a link is down, the next packet that leaves
+// program's own), and egress subtracts the same number (QueueDeparture). If the traffic manager
+// loses a counted packet, because its buffer is full or a link is down, the next packet that leaves
 // an empty queue behind sets the count to 0. Copies that the switch makes are not counted. Several
 // stages of a program may use this file; a packet is counted once. With the macro KEEP_DEPARTURES,
 // last_departure has the time at which each queue was served last.
@@ -35,7 +35,7 @@ register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; t
     queue_bytes.write(meta.common.queue, held_bytes + packet_bytes);
 
 // Last stage of ingress: count what is sent to one port and is not counted yet.
-@noWarn("unused")  // a program may have a stage of its own in its place
+@noWarn("unused")  // a program may have its own stage instead
 control QueueArrival(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata) {
     bit<32> held_bytes;
@@ -50,7 +50,7 @@ control QueueArrival(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// First stage of egress: take a packet off the count.
+// First stage of egress: subtract a packet from the count.
 control QueueDeparture(inout headers_t hdr, inout metadata_t meta,
                        inout standard_metadata_t standard_metadata) {
     bit<32> held_bytes;

@@ -1,4 +1,4 @@
-// Long division without a divider: 6 + 20 steps one after the other, each a comparison and a
+// Long division without a divider: 6 + 20 consecutive steps, each a comparison and a
 // subtraction or a shift by a constant.
 #ifndef P4CC_QUOTIENT_P4
 #define P4CC_QUOTIENT_P4

@@ -1,4 +1,4 @@
-// The switch around a program's own stages; what a program includes last.
+// The switch around a program's own stages, which is the last include of a program.
 //
 //   parser     include/parser.p4, or the program's own, which starts with it
 //   ingress    include/forwarding.p4 with the load balancer, then the program's stage
@@ -6,8 +6,8 @@
 //
 // A program may define PARSER, INGRESS_STAGE and EGRESS_STAGE, the names of its parser and
 // controls. A load balancer may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at
-// the end of ingress and at the start of egress. With LOSS_PPM, a switch loses so many of a million
-// packets at random when they come in, and again of the copies that leave.
+// the end of ingress and at the start of egress. With LOSS_PPM, a switch loses that many of a
+// million packets at random on ingress, and again of the copies on egress.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 

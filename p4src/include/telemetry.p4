@@ -1,9 +1,9 @@
 // Headers, parser and egress stage of a program with per-hop telemetry for HPCC.
 //
-// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link
+// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record per hop, at dequeue: link
 // rate, time, bytes that the link carried before this packet, and the queue that it leaves behind.
 // Acknowledgements (0xD1) carry the receiver's echo and pass unchanged, as does a packet whose
-// record stack is full. A packet without a shim is counted among the link's bytes, and no more.
+// record stack is full. A packet without a shim is only counted in the link's bytes.
 //
 // Table: port_telemetry (egress port -> telemetry).
 // Wire format: docs/wire-formats.md, "INT shim".
@@ -85,8 +85,8 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     // tick_ns_q8            nanoseconds of model time in a tick of the switch's clock, times 256.
     //                       This is the only multiplication; a chip whose clock ticks in
     //                       nanoseconds drops it
-    // frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap,
-    //                       FCS); negative where headers are not charged
+    // frame_overhead_bytes  bytes that the link charges beyond those of a frame (preamble, gap,
+    //                       FCS); negative if headers are not charged
     action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8,
                      bit<16> frame_overhead_bytes) {
         rate_code = link_rate_code;
@@ -114,7 +114,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         hdr.int_shim.path_id = hdr.int_shim.path_id ^ own_id;
         hdr.ipv4.total_len = hdr.ipv4.total_len + INT_RECORD_BYTES;
         hdr.udp.length = hdr.udp.length + INT_RECORD_BYTES;
-        hdr.udp.checksum = 0;  // none: what it covered has changed
+        hdr.udp.checksum = 0;  // none: the covered bytes have changed
     }
 
     apply {

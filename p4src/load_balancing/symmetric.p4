@@ -4,9 +4,9 @@
 //   ecmp_group  group_id -> a group of member(port)
 //
 // A path is a hash of the two addresses, the lower one first, and of the TTL, so that switches one
-// behind the other do not split their flows alike: on a tree both directions have as many hops
-// behind them where they choose. The switch's salt is not used, and all switches have to number
-// their ports upwards alike.
+// behind the other do not split their flows alike: in a tree both directions have passed the same
+// number of hops where a switch chooses. The switch's salt is not used, and all switches have to
+// number their uplink ports in the same way.
 #ifndef P4CC_SYMMETRIC_P4
 #define P4CC_SYMMETRIC_P4
 

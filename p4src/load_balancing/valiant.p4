@@ -1,7 +1,7 @@
 // Valiant: from its own group of switches a flow goes to another group at random; elsewhere ECMP
 //
 // This is Valiant routing of dragonflies (Kim et al., "Technology-Driven, Highly-Scalable Dragonfly
-// Topology", ISCA 2008). No header says whether a packet still has its detour before it: it has if
+// Topology", ISCA 2008). No header says whether a packet still has to take its detour: it has to if
 // its sender is in this switch's group. All switches of a group number the detours to a destination
 // alike and take a flow's number from the same hash, so they agree about its detour.
 //

@@ -1,6 +1,6 @@
 // TNA's and T2NA's blocks around the stages of include/switch.p4.
 //
-// Nothing goes from ingress to egress beside the packet: egress parses it again.
+// Only the packet passes from ingress to egress, which parses it again.
 #ifndef P4CC_PIPELINE_P4
 #define P4CC_PIPELINE_P4
 

@@ -1,4 +1,4 @@
-// What stages ask of TNA and T2NA. include/v1model/target.p4 has the same names for v1model.
+// Functions of TNA and T2NA for stages. include/v1model/target.p4 has the same names for v1model.
 //
 // Two fields are compared by a saturating subtraction, since a gateway compares with constants
 // only; nothing is multiplied; random numbers have the width of a field.
@@ -42,15 +42,15 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
 #define AT_LEAST(value, low) value = max(value, low);
 #define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
 
-// What a parser checks of an IPv4 header. Its version and length are looked at in ingress.
+// The parser's checks of an IPv4 header. Ingress checks its version and length.
 #define CHECKSUM_UNIT(name) Checksum() name;
 #define CHECK_IPV4(name)   \
     name.add(hdr.ipv4);    \
     standard_metadata.checksum_error = (bit<1>)name.verify();
 #define IS_MALFORMED (standard_metadata.malformed == 1)
-#define IS_SHORTER_THAN(length) (false)  // ingress does not know a packet's length
+#define IS_SHORTER_THAN(length) (false)  // ingress does not have a packet's length
 
-// What a parser counts down with, at most from 15: its counter.
+// Down counter of a parser, from at most 15: the parser counter.
 #define COUNTER_FIELD(name)
 #define COUNTER_UNIT(name) ParserCounter() name;
 #define COUNT_FROM(name, value) name.set(value);
@@ -81,7 +81,7 @@ control PairHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> ttl, out bi
     }
 }
 
-// Number, from 0, of the member of a group whose turn it is.
+// Number, from 0, of the next member of a group in turn.
 control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member) {
     bit<16> last = 0;
 
@@ -105,7 +105,7 @@ control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member)
 }
 
 #ifdef LOSS_PPM
-// Lot of a packet that is lost: LOSS_PPM of a million, in parts of 2^20.
+// Random loss of a packet: LOSS_PPM of a million, in parts of 2^20.
 control LossLottery(out bool lost) {
     Random<bit<20>>() draws;
 
@@ -116,7 +116,7 @@ control LossLottery(out bool lost) {
 }
 #endif
 
-// Lot of a depth between Kmin and Kmax, whose probability a table has in steps of depth.
+// Random mark for a depth between Kmin and Kmax, with a table of probabilities by steps of depth.
 //
 // Table: red_probability (port, depth) -> chance(of_65536)
 control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32> span,

@@ -1,4 +1,4 @@
-// What stages ask of v1model. include/tofino/target.p4 has the same names for TNA and T2NA.
+// Functions of v1model for stages. include/tofino/target.p4 has the same names for TNA and T2NA.
 #ifndef P4CC_TARGET_P4
 #define P4CC_TARGET_P4
 
@@ -12,14 +12,14 @@ typedef bit<32> counter_index_t;
 #define AT_LEAST(value, low) if ((value) < (low)) { value = low; }
 #define TICKS_TO_NS(ticks, ns_q8) (((bit<64>)(ticks) * (ns_q8)) >> 8)
 
-// What a parser checks of an IPv4 header. The checksum has a block of its own.
+// The parser's checks of an IPv4 header. The checksum has a block of its own.
 #define CHECKSUM_UNIT(name)
 #define CHECK_IPV4(name) \
     verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5, error.Ipv4HeaderUnsupported);
 #define IS_MALFORMED (standard_metadata.parser_error != error.NoError)
 #define IS_SHORTER_THAN(length) ((length) > standard_metadata.packet_length)
 
-// What a parser counts down with, at most from 15: a field of its metadata.
+// Down counter of a parser, from at most 15: a field of its metadata.
 #define COUNTER_FIELD(name) bit<4> name;
 #define COUNTER_UNIT(name)
 #define COUNT_FROM(name, value) meta.name = value;
@@ -53,7 +53,7 @@ control PairHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> ttl, out bi
     }
 }
 
-// Number, from 0, of the member of a group whose turn it is.
+// Number, from 0, of the next member of a group in turn.
 control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member) {
     register<bit<16>>(GROUPS) next_member;
 
@@ -68,7 +68,7 @@ control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member)
 }
 
 #ifdef LOSS_PPM
-// Lot of a packet that is lost: LOSS_PPM of a million.
+// Random loss of a packet: LOSS_PPM of a million.
 control LossLottery(out bool lost) {
     bit<32> draw;
 
@@ -79,7 +79,7 @@ control LossLottery(out bool lost) {
 }
 #endif
 
-// Lot of a depth between Kmin and Kmax: a number drawn evenly from 0 to span - 1 is below
+// Random mark for a depth between Kmin and Kmax: a number drawn evenly from 0 to span - 1 is below
 // depth - Kmin with the wanted probability if span is (Kmax - Kmin) / Pmax, so nothing is
 // multiplied or divided.
 control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32> span,
