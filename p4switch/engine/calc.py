@@ -86,7 +86,7 @@ def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
 
 
 def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Return runs of one header each, within which validity is tested once."""
+    """Return runs of one header each; validity is tested once per run."""
     runs: list[list[_Piece]] = []
     for piece in pieces:
         same = runs and (runs[-1][-1].ref == piece.ref) and not (piece.field and piece.field.varbit)
@@ -122,7 +122,7 @@ def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None
 
 
 def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
-    """Copy a byte-aligned run to b + n; neighbours in the header are coalesced."""
+    """Copy a byte-aligned run to b + n; adjacent parts of the header are copied together."""
     at = index = 0
     while index < len(run):
         piece = run[index]
@@ -157,7 +157,7 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
 
 
 def _is_aligned(run: Sequence[_Piece]) -> bool:
-    """Return whether every piece is whole bytes, or part of a stretch of the header that is."""
+    """Return whether every piece consists of whole bytes, or belongs to a stretch of the header that does."""
     bit = 0
     previous_end = None
     for piece in run:
@@ -193,7 +193,10 @@ def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
 
 
 def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
-    """Return the checksum of one header's fields, summed in place; None if words would straddle stretches."""
+    """Return the checksum of one header's fields, summed in place.
+
+    The result is None if 16-bit words would straddle stretches.
+    """
     stretches = _stretches(run)
     if stretches is None or any(count % 2 for _, count in stretches[:-1]):
         return None
@@ -203,7 +206,7 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
 
 
 def functions(program: Program) -> str:
-    """Return the functions of all calculations; those that compute the same are one."""
+    """Return the functions of all calculations; calculations with equal code share a function."""
     out, written = [], set()
     for calculation in program.nodes.calculations:
         own = program.calculation(calculation.name)

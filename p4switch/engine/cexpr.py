@@ -1,7 +1,7 @@
-"""Expressions of C: with their types, simplified where they are made, and printed with the parentheses they need.
+"""C expressions with types, simplified on construction and printed with the parentheses they need.
 
-Computing is done in 64 bits, or more: values of less are cast before. What only has to be equal in value (what is
-stored, compared, or handed to a function) needs no cast: an expression knows a form of itself without (`bare`).
+Arithmetic uses 64 bits or more, so narrower values are cast before. Where only the value matters (it is stored,
+compared, or passed to a function) no cast is needed; each expression knows such a form of itself (`bare`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
 }
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE = tuple(_OPPOSITE)
-# The operators whose results need no parentheses as operands of another; compilers warn about more than C asks for.
+# Operators whose results need no parentheses as operands of another; compilers warn where C itself allows more.
 _INSIDE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_COMPARE, ("+", "-", "*", "/", "%")),
     **dict.fromkeys(("&&",), ("+", "-", "*", "/", "%", *_COMPARE)),
@@ -32,12 +32,15 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("+", "-"), ("*", "/", "%")),
     "?:": ("+", "-", "*", "/", "%", "&", "|", "^", *_COMPARE),
 }
-_CHAINS = ("+", "&", "|", "^", "&&", "||")  # the left operand may be of the same operator
+_CHAINS = ("+", "&", "|", "^", "&&", "||")  # the left operand may have the same operator
 
 
 @dataclass(frozen=True)
 class C:
-    """`text` has no parentheses around it. `op` is its outermost operator, "" if it is primary or unary."""
+    """C expression.
+
+    `text` has no parentheses around it. `op` is its outermost operator, "" if it is primary or unary.
+    """
 
     text: str
     type: str = ""
@@ -52,12 +55,12 @@ class C:
 
     @property
     def plain(self) -> C:
-        """Equal in value, whatever the type."""
+        """Form with the same value but possibly another type."""
         return self.equal or self
 
     @property
     def bare(self) -> str:
-        """Code for places where C converts it to the wanted type, or only its value matters."""
+        """Form for places where C converts it to the wanted type, or where only its value matters."""
         return self.plain.text
 
     def inside(self, op: str, *, left: bool = False) -> str:
@@ -68,7 +71,7 @@ class C:
 
 
 Code = C | str
-"""A text is primary, or has its parentheses."""
+"""C expression; a string must be primary or have parentheses."""
 
 
 def node(code: Code, c_type: str = "") -> C:

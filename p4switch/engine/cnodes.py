@@ -1,7 +1,7 @@
 """C as a tree: declarations, statements and blocks, and the one printer of them.
 
-Expressions are text: `value` and `expr` make them. Blocks are lists of statements, so that what is generated has its
-braces and its indentation from the printer alone.
+Expressions are text, made by `value` and `expr`. Blocks are lists of statements, so that only the printer adds braces
+and indentation to generated code.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 
 _COLUMNS = 100
 _COMMENT_CHARS = 100
-_BESIDE_COLUMNS = 120  # of a statement with its comment behind it
+_BESIDE_COLUMNS = 120  # line length of a statement with its comment after it
 
 
 @dataclass(frozen=True)
 class Do:
-    """An expression that is a statement, without its semicolon."""
+    """Expression used as a statement, without its semicolon."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Declare:
-    """A declaration of a name that ends with its block, without its semicolon."""
+    """Declaration of a name whose scope is its block, without its semicolon."""
 
     text: str
 
@@ -83,7 +83,7 @@ _LEAVES = (Goto, Return, Break)
 
 
 def ends(body: Sequence[Statement]) -> bool:
-    """Return whether control never comes to the end of a block that begins at its first statement."""
+    """Return whether control never reaches the end of a block that is entered at its first statement."""
     last = body[-1] if body else None
     if isinstance(last, If):
         return ends(last.then) and ends(last.otherwise)
@@ -107,7 +107,7 @@ def _targets(body: Sequence[Statement]) -> Iterator[str]:
 
 
 def _simple(body: Sequence[Statement]) -> list[Statement]:
-    """Return a block without jumps to what follows, and without braces around what declares nothing."""
+    """Return a block without jumps to the code that follows, and without braces that enclose no declaration."""
     made: list[Statement] = []
     for statement in body:
         if isinstance(statement, Block):
@@ -141,7 +141,7 @@ def _without_labels(body: Sequence[Statement], used: set[str]) -> list[Statement
 
 
 def tidy(body: Sequence[Statement]) -> list[Statement]:
-    """Return the same statements without needless jumps, labels and braces, and without what is never reached."""
+    """Return the same statements without needless jumps, labels and braces, and without unreachable code."""
     simple = _simple(body)
     made = _without_labels(simple, {*_targets(simple)})
     if made and made[-1] == Return():
@@ -172,7 +172,7 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
 
 
 def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
-    """Return the line of a statement with its comment behind it; "" if that is of several, or too long."""
+    """Return the line of a statement with its comment after it; "" if it has several lines or is too long."""
     comment, *following = body[at : at + 3]
     if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do):
         return ""
@@ -263,7 +263,7 @@ def _case(case: Case, indent: str, depth: int) -> Iterator[str]:
 
 
 def commented(text: str) -> str:
-    """Return the first line of a piece of source, as it may stand in a comment."""
+    """Return the first line of a piece of source in a form that can be part of a comment."""
     first = text.strip().partition("\n")[0].strip()
     plain = first[:_COMMENT_CHARS].encode("ascii", "replace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *")
@@ -273,13 +273,13 @@ def commented(text: str) -> str:
 
 
 def initialiser(members: Mapping[str, object]) -> str:
-    """Return the initialiser of a struct by the names of its members; members that are 0 or NULL are left out."""
+    """Return the initialiser of a struct by the names of its members; members that are 0 or NULL are omitted."""
     shown = {name: value for name, value in members.items() if str(value) not in ("0", "NULL")} or members
     return "{" + ", ".join(f".{name} = {value}" for name, value in shown.items()) + "}"
 
 
 def filled(head: str, items: Sequence[str], tail: str) -> str:
-    """Return a list in lines of full width: `head` before it and `tail` behind it, on one line if there is room."""
+    """Return a list wrapped to full lines, between `head` and `tail`; on one line if there is room."""
     one = head + ", ".join(items) + tail
     if len(one) <= _COLUMNS and "\n" not in one:
         return one
@@ -299,7 +299,7 @@ def literal_array(c_type: str, rows: Sequence[str]) -> str:
 
 
 def array(c_type: str, name: str, rows: Sequence[str], last: str = "") -> str:
-    """Return the definition of a constant array, a row a line; `last` ends it."""
+    """Return the definition of a constant array with a row per line; `last` ends it."""
     every = [*rows, last] if last else list(rows)
     if len(every) == 1 and len(every[0]) < _COLUMNS // 2:
         return f"static const {c_type} {name}[] = {{{every[0]}}};"
@@ -307,7 +307,7 @@ def array(c_type: str, name: str, rows: Sequence[str], last: str = "") -> str:
 
 
 def members(declared: Sequence[str], indent: str) -> str:
-    """Return declarations of a struct's members in lines of full width."""
+    """Return declarations of a struct's members, wrapped to full lines."""
     lines = [indent]
     for one in declared:
         if len(lines[-1]) + len(one) + 1 > _COLUMNS and lines[-1].strip():
@@ -317,7 +317,7 @@ def members(declared: Sequence[str], indent: str) -> str:
 
 
 def _row(row: str) -> str:
-    """Return a row, over several lines if it is too long."""
+    """Return a row, split into several lines if it is too long."""
     lines: list[str] = []
     line = ""
     for part in row.split(", ."):

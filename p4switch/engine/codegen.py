@@ -1,4 +1,4 @@
-"""A program to one C source: the pipeline and its description for the control plane."""
+"""Generation of one C source from a program: the pipeline, and its description for the control plane."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Named = TypeVar("_Named", ir.Parser, ir.Deparser, ir.Pipeline)
 
 
 class Generator:
-    """Generates the C text of one program."""
+    """Generator of the C text of one program."""
 
     def __init__(self, program: ir.Program, *, traced: bool = False) -> None:
         self.nodes = program
@@ -54,7 +54,7 @@ class Generator:
         raise ProgramError(f"there is no {kind} {name}")
 
     def text(self) -> str:
-        """Return the whole source, which does not depend on the program's path: copies of it are compiled once."""
+        """Return the whole source. It does not depend on the program's path, so that copies are compiled only once."""
         parsers = [
             ParserGenerator(self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys).text()
             for name in self.path.parsers
@@ -107,7 +107,7 @@ class Generator:
         if places:
             out.append("/* Of packet headers: V, their place in `valid`; H, where they begin in `H`. */")
             out.append(filled("enum { ", places, " };") + "\n")
-        # Fields are read 8 bytes at a time: what lies behind the last must be memory.
+        # Fields are read 8 bytes at a time, so there must be memory after the last one.
         slots, headers = max(layout.slots, 1), layout.nbytes + 16
         varbytes = any(h.type.varbit for h in self.program.headers.values())
         out.append(f"P4_PACKET({slots}, {max(layout.nexts, 1)}, {slots if varbytes else 0}, {headers});\n")
@@ -129,7 +129,7 @@ class Generator:
         )
 
     def _constants(self) -> str:
-        """Return the definitions of constants and cells that the C of the packet's path uses."""
+        """Return the definitions of the constants and cells that the C of the packet path uses."""
         out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
         for own, each in zip(self.path.states, self.program.objects, strict=False):
             out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
@@ -155,7 +155,7 @@ class Generator:
     # --- deparser and checksums ---
 
     def _deparser(self, deparser: ir.Deparser) -> list[str]:
-        """Return a deparser's functions: the length of its output, these bytes, a trace of them, and its statements."""
+        """Return a deparser's functions: the length of its output, the output itself, its trace, and its statements."""
         x = Expressions(self.program, Emitter())
         emitted = [x.named(header.name) for header in deparser.order]
         for ref in emitted:
@@ -170,7 +170,7 @@ class Generator:
 
     @staticmethod
     def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> str:
-        """Return a function of the bytes of the headers that would be emitted now."""
+        """Return a function for the length of the headers that would be emitted now."""
         terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in emitted]
         body: list[Statement] = [Declare("uint32_t n = 0"), *(Do(f"n += {term}") for term in terms), Return("n")]
         return cnodes.function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)
@@ -367,7 +367,7 @@ class Generator:
 
 @dataclass(frozen=True)
 class Generated:
-    """C source, and the program that it is of."""
+    """C source with the program from which it was generated."""
 
     text: str
     program: Program
@@ -377,7 +377,7 @@ class Generated:
 def generate(program: ir.Program, *, traced: bool = False) -> Generated:
     """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
 
-    traced: it is to be built with P4_TRACE, and tells what it does with each packet.
+    traced: the source will be built with P4_TRACE, and reports the events of each packet.
     """
     with deep_recursion():
         generator = Generator(program, traced=traced)

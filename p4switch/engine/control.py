@@ -1,4 +1,4 @@
-"""Actions, tables and pipelines in C."""
+"""Generation of C for actions, tables and pipelines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {
 
 @dataclass
 class Table:
-    """A table with its place in memory. Offsets are of an entry, in bytes."""
+    """Table with its layout in memory. Offsets are in bytes, relative to an entry."""
 
     number: int
     declared: ir.Table
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass
 class Control:
-    """Everything between parser and deparser. `text` of actions and pipelines is generated on demand."""
+    """Generator of everything between parser and deparser. The text of actions and pipelines is generated on demand."""
 
     program: Program
     tables: list[Table] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Control:
         self.actions = nodes.actions
         self.numbers = {action: i for i, action in enumerate(nodes.actions)}
         self.parameters = [Parameter.of(action) for action in nodes.actions]
-        # Tables that are looked up come first: they share cache lines.
+        # Tables with lookups come first, so that they share cache lines.
         tables = [table for pipeline in nodes.pipelines for table in pipeline.tables]
         self.statements = {t.name: self._fixed_action(t) for t in tables if _is_statement(t)}
         for table in sorted(tables, key=lambda table: not table.keys):
@@ -127,7 +127,7 @@ class Control:
         return self.numbers[table.default.action]
 
     def _offered(self) -> dict[int, int]:
-        """Map the program's number of each action that a control plane may choose to a number from 0."""
+        """Map the program's number of each action that a control plane may choose to a number counted from 0."""
         used = [a for table in self.tables for a in self.possible(table)]
         used += [self.numbers[entry.call.action] for table in self.tables for entry in table.declared.entries or ()]
         return {a: i for i, a in enumerate(sorted({*used}))}
@@ -146,11 +146,11 @@ class Control:
         return struct_bytes([p.width for p in self.parameters[action]])
 
     def _data_bytes(self, actions: Iterable[int]) -> int:
-        """Return the size of a place for the arguments of any of the actions."""
+        """Return the size of a slot for the arguments of any of the actions."""
         return -(-max([8, *map(self.args_bytes, actions)]) // 8) * 8
 
     def _place(self, table: Table) -> None:
-        """Set sizes and places of entries and of the default entry."""
+        """Determine sizes and offsets of entries and of the default entry."""
         has_data = table.profile >= 0 or any(self.parameters[a] for a in table.actions)
         table.stride = _stride(table.data_offset + has_data * self._data_bytes(table.actions))
         table.fallback_offset = self.fallbacks_bytes
@@ -169,9 +169,9 @@ class Control:
     def actions_text(self) -> str:
         """Return structs of arguments and a function for every action.
 
-        Statements that stand outside of actions are functions too: compilers make better code of these than of the same
-        statements in the pipeline's own function (8% fewer instructions for a contribution to a sum). Those that do
-        the same are one.
+        Statements outside of actions become functions, too, because compilers generate better code for them than for
+        the same statements inside the pipeline's function (8% fewer instructions for a contribution to a sum).
+        Functions with the same statements are shared.
         """
         out = []
         written: dict[str, str] = {}
@@ -239,7 +239,7 @@ class Control:
         return "\n".join(out)
 
     def _args(self, call: ir.ActionCall) -> bytes:
-        """Return action data as the control plane would give it."""
+        """Return action data in the form in which the control plane would supply it."""
         widths = [parameter.width for parameter in self.parameters[self.numbers[call.action]]]
         return b"".join(
             value.to_bytes((width + 7) // 8, "big") for value, width in zip(call.args, widths, strict=True)
@@ -250,9 +250,9 @@ class Control:
         if table.fields:
             out.append(array("p4_key_info", table.named("keys"), keys.description(table.fields)))
         if table.declared.entries:
-            # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last
-            # of the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that
-            # the program gives, their sign changed.
+            # In the JSON the lowest number is the highest priority; everywhere else it is the other way round. The last
+            # of the program's entries has priority 1, as a controller sees it. Negative numbers are negated priorities
+            # that the program itself gives.
             lowest = max(entry.priority for entry in table.declared.entries)
             top = 0 if lowest < 0 else lowest + 1
             rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.declared.entries]
@@ -263,7 +263,7 @@ class Control:
         return "\n".join(out)
 
     def _cells(self, table: Table, name: str) -> str:
-        """Return the initialiser of what has a cell for each entry of a table, and one for where none is hit."""
+        """Return the initialiser of an object with a cell for each entry of a table and one for the default entry."""
         register = self.program.registers.get(name)
         made = self.program.object(name) if register is None else register
         if made.size <= table.declared.room:
@@ -348,12 +348,12 @@ def _is_statement(table: ir.Table) -> bool:
 
 
 def _stride(size: int) -> int:
-    """Return the bytes from one entry to the next: no entry of up to a cache line lies in two."""
+    """Return the distance between entries in bytes; no entry of at most a cache line crosses a cache line."""
     return next((s for s in (16, 32) if size <= s), -(-size // 64) * 64)
 
 
 class _PipelineGenerator:
-    """Generator of one pipeline: a node for each table, condition and action call."""
+    """Generator of one pipeline, with a node for each table, condition and action call."""
 
     def __init__(self, control: Control, pipeline: ir.Pipeline) -> None:
         self.control = control
@@ -365,7 +365,7 @@ class _PipelineGenerator:
         self.names = {node.name: i for i, node in enumerate(pipeline.nodes)}
 
     def _order(self) -> list[ir.Block]:
-        """Return the reachable nodes, each after those that lead to it except for loops, whose nodes are noted."""
+        """Return the reachable nodes, each after its predecessors except in loops, whose nodes are recorded."""
         start = self.pipeline.start
         self.looping = looping(self.pipeline.nodes)
         if start.is_end:
@@ -411,7 +411,7 @@ class _PipelineGenerator:
         node.yes, node.next = end.if_true.name or None, end.if_false.name or None
 
     def _call(self, action: int, data: str) -> None:
-        """Run an action, and leave the pipeline if it exits."""
+        """Generate a call of an action that leaves the pipeline if the action exits."""
         if action in self.control.empty:
             return
         args = f", {data}" if self.control.parameters[action] else ""
@@ -421,7 +421,7 @@ class _PipelineGenerator:
                 self.em.leave()
 
     def _fixed(self, node: flow.Node, apply: ir.Apply) -> None:
-        """Generate statements that stand outside of actions."""
+        """Generate statements outside of actions."""
         assert apply.table.default is not None
         action = self.control.statements[apply.table.name]
         node.next = self._next(apply, action, hit=False)
@@ -444,7 +444,7 @@ class _PipelineGenerator:
                 low = cut(place.low(self.em, f.width), f.width)
                 value = Value(low, 0, (1 << f.width) - 1) if f.width <= 64 else value
             values.append(value)
-            # BMv2 matches on 0 where the header is not valid.
+            # BMv2 matches on 0 if the header is not valid.
             valid.append("" if isinstance(target, ir.Valid) else self.x.named(target.header).valid)
         return keys.pack(self.em, table.fields, table.words, values, valid)
 
@@ -459,7 +459,7 @@ class _PipelineGenerator:
         return f"&(const {self.control.named('args', number)}){initialiser(members)}"
 
     def _constant_call(self, node: flow.Node, table: Table, apply: ir.Apply) -> bool:
-        """Generate a table without key and with a fixed default entry as a call; return whether it is one."""
+        """Generate a table without key and with a fixed default entry as a call; return whether the table is one."""
         default = table.declared.default
         if table.fields or table.profile >= 0 or default is None or not table.declared.default_const:
             return False
@@ -475,7 +475,8 @@ class _PipelineGenerator:
 
     def _tell_action(self, table: Table, action: int, member: str, data: str) -> None:
         name = self.control.actions[action].name
-        implied = name == "NoAction" and table.profile >= 0 and table.declared.default is None  # no member has it
+        # No member has this number.
+        implied = name == "NoAction" and table.profile >= 0 and table.declared.default is None
         place = self.program.place(table.declared.span)
         point = self.program.points.add("action", table.name, place, name, counted=not implied)
         args = self.control.named("args", action)
@@ -484,7 +485,7 @@ class _PipelineGenerator:
         self.em.note(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size})")
 
     def _tell_table(self, table: Table, key: str, found: str) -> None:
-        """Report a looked-up table: the key, what matched, and the points of hit, miss and its own entries."""
+        """Report a table lookup: the key, the match, and the points of hit, miss and the program's own entries."""
         points, source = self.program.points, self.program.place(table.declared.span)
         point = points.add("table", table.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
@@ -501,7 +502,7 @@ class _PipelineGenerator:
             self.em.note(f"PASS_ENTRY({found}.entry, {len(numbers)}, {numbers[0]})")
 
     def _next(self, apply: ir.Apply, action: int | None, hit: bool) -> str | None:
-        """Return where a table leads that hits or not, and runs an action."""
+        """Return the node that follows a table, given whether it hits and which action it runs."""
         label: bool | int | None = hit
         if not apply.by_hit:
             name = None if action is None else self.control.actions[action].name
@@ -509,7 +510,7 @@ class _PipelineGenerator:
         return apply.on.get(label, apply.default).name or None
 
     def _lookup(self, table: Table) -> tuple[str, str]:
-        """Declare what a table's lookup finds; returns its name and that of the key."""
+        """Declare the result of a table's lookup; return its name and that of the key."""
         t = table
         key = "NULL" if t.kind == "P4_TABLE_KEYLESS" else self._key(t)
         if t.kind == "P4_TABLE_EXACT":
@@ -567,7 +568,7 @@ class _PipelineGenerator:
         self, node: flow.Node, table: Table, found: str, cases: list[tuple[str, list[Statement]]],
         targets: list[tuple[str | None, str | None]], default: tuple[str | None, str | None],
     ) -> None:
-        """Generate the actions' effects and where a table leads: to one node after all, or to one after each."""
+        """Generate the effects of the actions and the jumps that follow: one for all actions, or one for each."""
         if all(pair == default for pair in targets):
             with self.em.switch(f"{found}.action") as switch:
                 switch.cases += [Case(value, body) for value, body in cases if body]
@@ -582,7 +583,7 @@ class _PipelineGenerator:
         node.next = self._by_hit(table, found, "none", default)
 
     def _by_hit(self, table: Table, found: str, what: str, pair: tuple[str | None, str | None]) -> str | None:
-        """Return where one action of a table leads: a node of its own if that depends on a hit."""
+        """Return the successor of a table after one action; if it depends on a hit, that is a node of its own."""
         if pair[0] == pair[1]:
             return pair[0]
         name = f"{table.name} {what}"
@@ -590,7 +591,7 @@ class _PipelineGenerator:
         return name
 
     def _direct(self, table: Table, entry: str) -> None:
-        """Update what a table keeps of each entry: counter, time of the last hit, meter."""
+        """Update a table's state of each entry: counter, time of the last hit, meter."""
         em, t = self.em, table
         if t.declared.counter:
             counter = em.name("counter")

@@ -1,4 +1,4 @@
-"""Builds the body of one C function, statement by statement."""
+"""Construction of the body of one C function, statement by statement."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +21,9 @@ from p4switch.engine.cnodes import (
 
 
 class Emitter:
-    """Collects the statements of one function and names its temporaries.
+    """Collector of the statements of one function, which also names its temporaries.
 
-    `traced`: whether it is of a pipeline that tells what it does with each packet; else notes are left out.
+    `traced` tells whether the pipeline reports packet events; otherwise notes are omitted.
     """
 
     def __init__(self, *, traced: bool = False) -> None:
@@ -43,12 +43,12 @@ class Emitter:
         self.body.append(Declare(text))
 
     def note(self, text: str) -> None:
-        """Add a statement that tells what becomes of a packet."""
+        """Add a statement that reports a packet event."""
         if self.traced:
             self.body.append(Do(text))
 
     def comment(self, text: str) -> None:
-        """Add the first line of a piece of source, for readers."""
+        """Add the first line of a piece of source as a comment."""
         if first := commented(text):
             self.body.append(Comment(first))
 
@@ -66,7 +66,7 @@ class Emitter:
 
     @contextmanager
     def inside(self, body: list[Statement]) -> Iterator[None]:
-        """Add to another block meanwhile."""
+        """Add to another block while the context is active."""
         outer, self.body = self.body, body
         try:
             yield
@@ -75,7 +75,7 @@ class Emitter:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Add to a block of its own, for names that end with it."""
+        """Add to a block of its own, so that the scope of names ends with it."""
         made = Block()
         self.body.append(made)
         with self.inside(made.body):
@@ -83,7 +83,7 @@ class Emitter:
 
     @contextmanager
     def when(self, condition: Code) -> Iterator[None]:
-        """Add what happens if a condition holds."""
+        """Add the statements for a condition that holds."""
         made = If(node(condition).bare)
         self.body.append(made)
         with self.inside(made.then):
@@ -91,7 +91,7 @@ class Emitter:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Add what happens if the condition of the `when` just before does not hold."""
+        """Add the statements for the case that the condition of the preceding `when` does not hold."""
         made = self.body[-1]
         assert isinstance(made, If)
         with self.inside(made.otherwise):
@@ -119,13 +119,13 @@ class Emitter:
         return f"{what}{self._temps}"
 
     def temp(self, c_type: str, value: Code, what: str = "t") -> str:
-        """Declare a constant with that value; returns its name."""
+        """Declare a constant with that value; return its name."""
         name = self.name(what)
         self.declare(f"const {c_type} {name} = {node(value).bare}")
         return name
 
     def limbs(self, count: int) -> str:
-        """Declare an array for a wide integer; returns its name."""
+        """Declare an array for a wide integer; return its name."""
         name = self.name()
         self.declare(f"uint64_t {name}[{count}]")
         return name

@@ -1,6 +1,6 @@
-"""Expressions of the intermediate representation in C.
+"""Generation of C for expressions of the intermediate representation.
 
-Operators are exact, of type `int`; casts cut what they have computed to the width of a type.
+Operators are exact and of type `int`; casts truncate results to the width of a type.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_SHIFT = 4096
 
 @dataclass(frozen=True)
 class HeaderRef:
-    """A header, maybe an element of a stack known only at run time. `slot` and `base` are C expressions.
+    """Header, possibly a stack element known only at run time. `slot` and `base` are C expressions.
 
     `siblings` are the slots of the other members of its union.
     """
@@ -48,7 +48,7 @@ class HeaderRef:
     base: str
     siblings: tuple[str, ...] = ()
     metadata: Header | None = None
-    at: str = ""  # where it begins in `H`, where that is known
+    at: str = ""  # its offset in `H`, if that is known
 
     @property
     def valid(self) -> str:
@@ -77,7 +77,7 @@ class HeaderRef:
 
 
 class Expressions(ir.ExpressionVisitor[Value]):
-    """Generates expressions into one function. `params` are the action's data, in order."""
+    """Generator of expressions in one function. `params` are the action's parameters, in order."""
 
     def __init__(self, program: Program, em: Emitter, params: Sequence[Place] = ()) -> None:
         self.program = program
@@ -123,7 +123,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.em.temp("uint32_t", f"p->next[{stack.next}] ? p->next[{stack.next}] - 1 : {stack.size}")
 
     def index(self, expr: ir.Expr, size: int) -> str:
-        """Return an index into a stack of `size`; out of bounds becomes `size`, the spare element."""
+        """Return an index into a stack of `size`; an index out of bounds becomes `size`, the spare element."""
         value = self.data(expr)
         if value.constant is not None:
             return str(value.constant if 0 <= value.constant < size else size)
@@ -186,7 +186,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return Value(C(f"(int64_t)p->next[{stack.next}] - 1", "int64_t", "-"), -1, stack.size - 1)
 
     def low(self, expr: ir.Expr, width: int) -> C:
-        """Return the low `width` bits, as `low_rep` holds them; higher bits are arbitrary."""
+        """Return the low `width` bits in the form of `low_rep`; higher bits are arbitrary."""
         if not isinstance(expr, ir.Op) or isinstance(expr.type, types.Bool):
             return low_bits(self.em, self.data(expr), width)
         op, args = expr.op, expr.args
@@ -267,7 +267,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return Value(self._shift_left(convert(self.em, a, rep), amount, rep), low, high)
 
     def _narrow(self, code: C, rep: Rep, low: int, high: int) -> Value:
-        """Return a result computed in `rep`, in the representation of its own range."""
+        """Return a result computed in `rep`, converted to the representation of its own range."""
         want = rep_of(low, high)
         if want == rep:
             return Value(code, low, high)
@@ -302,7 +302,10 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self._binary(op, a, b, min(products), max(products))
 
     def _divide(self, op: str, a: Value, b: Value) -> Value:
-        """Return a division; by BMv2's rule without negative numbers or 0, where the result is 0 here."""
+        """Return a division.
+
+        BMv2 requires operands that are not negative and a divisor other than 0; otherwise the result is 0 here.
+        """
         if a.low < 0 or b.low < 0:
             a, b = self._clamp(a, 0, max(a.high, 0)), self._clamp(b, 0, max(b.high, 0))
         low, high = 0, a.high if op == "/" else max(0, min(a.high, b.high - 1))
@@ -442,7 +445,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.compare(op, self.data(left), self.data(right))
 
     def _varbits_equal(self, left: ir.Expr, right: ir.Expr) -> C:
-        """Return whether lengths and bits are equal, as in P4-16; BMv2 compares the values alone."""
+        """Return whether lengths and bits are equal, as in P4-16; BMv2 compares only the values."""
         (a, first), (b, second) = self.located(left), self.located(right)
         lengths = C(f"p->varbytes[{a.slot}] == p->varbytes[{b.slot}]", "int", "==")
         first_byte, second_byte = f"{a.base} + {first.bit // 8}", f"{b.base} + {second.bit // 8}"
@@ -461,7 +464,7 @@ def _width(expr: ir.Op) -> int:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an action: a member of its struct in C."""
+    """Parameter of an action: a member of its struct in C."""
 
     name: str
     width: int

@@ -1,8 +1,9 @@
-"""Conversion of a graph of nodes to C with if and switch: statements, and where they lead.
+"""Conversion of a graph of nodes to C with if and switch.
 
-A branch is written where it is taken, up to the node where all its ways meet again (the immediate post-dominator). A
-node that is reached in several ways without such a place is written once, and jumped to from elsewhere; loops jump
-back. So every way from a node to the next is either what follows in the text or a jump, whatever the graph is.
+The code of a branch is placed where it is taken, up to the node where all its paths meet again (the immediate
+post-dominator). A node that is reached on several paths without such a meeting point is placed once, with jumps to it
+from elsewhere; loops jump back. So for any graph, the transition to the next node is either by position in the text or
+by a jump.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,30 +13,30 @@ import networkx as nx
 
 from p4switch.engine.cnodes import Block, Case, Goto, If, Label, Return, Statement, Switch, commented, ends
 
-_END = ""  # the name of no node
+_END = ""  # not the name of a node
 _DEEPEST = 30  # blocks in blocks: compilers have limits, and readers too
 
 
 @dataclass
 class Node:
-    """Statements of a node, and where it leads: None is the end.
+    """Node with its statements and its successor; None is the end.
 
-    With `value` it goes on by the value of a C expression, as `cases` say, else as `next` says; a case has its own
-    statements. With `condition` it goes on to `next` where that does not hold, and to `yes` where it does.
+    With `value`, the successor is chosen by the value of a C expression in `cases`, else it is `next`; a case has
+    statements of its own. With `condition`, the successor is `yes` if it holds, else `next`.
     """
 
     body: list[Statement] = field(default_factory=list)
     next: str | None = None
     condition: str = ""
-    note: str = ""  # on the condition, for readers
+    note: str = ""  # comment on the condition
     yes: str | None = None
     value: str = ""
     cases: list[tuple[str, list[Statement], str | None]] = field(default_factory=list)
-    inner: bool = False  # it has names of the node before it, which is the only one that leads to it
+    inner: bool = False  # it uses names of its predecessor, which is its only one
 
     @property
     def successors(self) -> list[str | None]:
-        """Nodes to which it may lead."""
+        """Possible successors."""
         return [self.next, *([self.yes] if self.condition else []), *(target for _, _, target in self.cases)]
 
 
@@ -60,7 +61,7 @@ class _Writer:
         return made
 
     def _from(self, name: str, stop: str, depth: int) -> list[Statement]:
-        """Return everything from a node up to `stop`, which follows in the text."""
+        """Return all code from a node up to `stop`, which follows it."""
         made: list[Statement] = []
         while name != stop:
             if name == _END:
@@ -95,5 +96,5 @@ class _Writer:
 
 
 def statements(nodes: Mapping[str, Node], start: str | None, label: Callable[[str], str]) -> list[Statement]:
-    """Return the body of a function that goes through the nodes from `start` on; `label` gives a node's label in C."""
+    """Return the body of a function that runs the nodes from `start` on; `label` gives a node's label in C."""
     return _Writer(nodes, label).body(start)

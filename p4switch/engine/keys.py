@@ -1,4 +1,4 @@
-"""Keys of tables and value sets: how their fields are packed into 64-bit words.
+"""Layout of keys of tables and value sets: their fields are packed into 64-bit words.
 
 Fields of up to 64 bits share a word while they fit; wider ones take whole words, the first the most significant.
 """
@@ -18,7 +18,7 @@ from p4switch.ir.errors import ProgramError
 
 @dataclass(frozen=True)
 class KeyField:
-    """Field of a key: its place in the words.
+    """Field of a key, with its position in the words.
 
     `shift` is 0 for wide fields. `kind` is an enumerator of p4_match_kind.
     """
@@ -40,7 +40,7 @@ class KeyField:
 
 
 def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[KeyField], int]:
-    """Place (name, width, kind, static mask) one after the other; return the fields and the number of words."""
+    """Lay out (name, width, kind, static mask) consecutively; return the fields and the number of words."""
     placed: list[KeyField] = []
     word, used = -1, 64
     for name, width, kind, mask in fields:
@@ -63,7 +63,7 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
     for field, value, condition in zip(fields, values, valid, strict=True):
         low = low_bits(em, value, field.width)
         for i in range(field.words):
-            below = field.words - 1 - i  # limbs of lower significance
+            below = field.words - 1 - i  # less significant limbs
             if field.width <= 64:
                 code = low
             elif field.width <= 128:

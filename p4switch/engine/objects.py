@@ -1,4 +1,4 @@
-"""State of extern objects: arrays of cells whose members the class of the extern declares."""
+"""State of extern objects: arrays of cells with the members that the extern's class declares."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Object:
-    """`size` cells, which are structs."""
+    """Object with `size` cells, which are structs."""
 
     number: int
     name: str
     kind: type[ExternType]
     size: int
-    label: str  # in names of C
+    label: str  # its name in C
 
     def cell(self, index: str) -> str:
         """Return the cell at a C expression; index `size` is a spare cell."""
@@ -29,7 +29,7 @@ class Object:
 
 
 def types(objects: Sequence[Object]) -> str:
-    """Return the structs of their cells."""
+    """Return the structs of the objects' cells."""
     return "\n".join(
         f"typedef struct {{ {' '.join(c_member(width, name) for name, width in each.kind.cell)} }} object_{each.label};"
         for each in objects
@@ -45,7 +45,7 @@ def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[str]:
 
 
 def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
-    """Return the memory of a cell with these members, as `Switch.object_write` takes it; the others are 0."""
+    """Return the memory of a cell with these members, as `Switch.object_write` takes it; other members are 0."""
     data = bytearray()
     widths = [storage_bytes(width) for _, width in kind.cell]
     for (name, _), size in zip(kind.cell, widths, strict=True):
@@ -55,7 +55,7 @@ def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
 
 
 def values(kind: type[ExternType], data: bytes) -> dict[str, int]:
-    """Return the members of a cell from its memory, as `Switch.object_read` and traces have it."""
+    """Return the members of a cell from its memory, as `Switch.object_read` and traces contain it."""
     found, at = {}, 0
     for name, width in kind.cell:
         size = storage_bytes(width)

@@ -1,4 +1,4 @@
-"""A parser in C: one function, a label a state."""
+"""Generation of a parser in C: one function, with a label for each state."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from p4switch.engine.value import InHeader, Place, Value, cut, low_bits, low_rep
 from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import looping
 
-_MAX_STEPS = 65536  # through states that lie on a cycle
+_MAX_STEPS = 65536  # number of passes through states on a cycle
 
 _Case = list[tuple[int, int | None]]
 
 VsetKeys = dict[str, tuple[list[keys.KeyField], int]]
-"""The keys of value sets, and how many words they have: those of a program's parsers."""
+"""Key layouts of value sets, and their numbers of words, for a program's parsers."""
 
 
 @dataclass(frozen=True)
 class Front:
     """The `size` bytes that a parser finds in front of a frame.
 
-    The first `read` of them are to be written to `place`, as C. The operations `taking` them are done by that; if there
-    are none, the parser takes them from where they are as it takes the frame's.
+    The C code writes the first `read` of them to `place`, which completes the operations `taking` them. If there are no
+    such operations, the parser extracts the bytes from their place as it extracts those of the frame.
     """
 
     size: int
@@ -39,10 +39,10 @@ class Front:
 
 
 class _Operations(Statements):
-    """Operations of states; what fails leaves the parser.
+    """Generator of the operations of states; an operation that fails leaves the parser.
 
-    Where the packet begins with bytes in front of its frame (`behind`), C has them as `front` and `front_len`, unless
-    they are where the operations `taking` them would put them.
+    If the packet has bytes in front of its frame (`behind`), they are at `front` and have the length `front_len` in C,
+    unless they are already where the operations `taking` them would put them.
     """
 
     def __init__(self, program: Program, em: Emitter, front: Front | None) -> None:
@@ -58,7 +58,7 @@ class _Operations(Statements):
             self.em.leave(f"parser_error(sw, p, {self.taken}, {self.program.errors[error]})")
 
     def operation(self, op: ir.Operation) -> None:
-        """Add one operation, with what a trace tells of it."""
+        """Add one operation, and report it to traces."""
         with self.em.block():
             if isinstance(op, ir.Extract):
                 op.accept(self)
@@ -76,7 +76,7 @@ class _Operations(Statements):
         place.store(self.em, self.ahead(op.src).low(self.em, place.width))
 
     def _copy_bytes(self, to: str, at: str, size: str) -> None:
-        """Copy bytes of the packet, without taking them."""
+        """Copy bytes of the packet without consuming them."""
         copy = "p4_copy_behind" if self.behind else "p4_copy_padded"
         self.em.do(f"{copy}({to}, {self.packet}, {at}, {size})")
 
@@ -114,7 +114,7 @@ class _Operations(Statements):
         em = self.em
         if ref.metadata:
             raise ProgramError(f"metadata {ref.metadata.name} cannot be extracted")
-        ref.length()  # refuses types that are no whole number of bytes
+        ref.length()  # refuses types that are not a whole number of bytes
         size = ref.type.fixed_bytes
         if ref.type.varbit:
             self._extract_varbit(ref, ref.type.varbit, length)
@@ -160,7 +160,7 @@ class _Operations(Statements):
         em.do(f"at += {size} + {count} / 8")
 
     def ahead(self, expr: ir.Lookahead) -> InHeader:
-        """Return bits that lie ahead, as a place in a copy of them."""
+        """Return the next bits of the packet, as a place in a copy of them."""
         first, count = expr.offset // 8, (expr.offset % 8 + expr.width + 7) // 8
         em = self.em
         self.fail(f"{first + count} > len - at", "PacketTooShort")
@@ -176,7 +176,7 @@ class _Operations(Statements):
 
 
 class ParserGenerator:
-    """Generates `static void run_<name>(p4_switch *sw, phv *p)`, or what bytes in front of a frame need besides."""
+    """Generator of `static void run_<name>(p4_switch *sw, phv *p)`, and of code for bytes in front of a frame."""
 
     def __init__(self, program: Program, parser: ir.Parser, vset_keys: VsetKeys) -> None:
         self.program = program
@@ -220,9 +220,9 @@ class ParserGenerator:
         em.do(f"p->parsed = {self.operations.taken}")
 
     def _front(self, size: int) -> Front:
-        """Return how the parser takes the `size` bytes in front.
+        """Return how the parser consumes the `size` bytes in front.
 
-        They may be written to a header if the parser first of all extracts this one, and passes over the others.
+        They may be written to a header if the parser first extracts this header and skips the others.
         """
         untouched = Front(size, size, "spare", ())
         ops = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)]
@@ -256,7 +256,7 @@ class ParserGenerator:
                 self.operations.fail("!--steps", "ParserTimeout")
             fresh = state is self.parser.start and state not in self.looping
             for op in self.operations.spelled_out(state.ops):
-                # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
+                # Compilers begin by invalidating headers. A packet starts without valid headers, so that needs no code.
                 fresh = fresh and isinstance(op, ir.SetInvalid)
                 if not fresh:
                     self.operations.operation(op)
@@ -270,7 +270,7 @@ class ParserGenerator:
     # --- transitions ---
 
     def _take(self, state: ir.Block, target: ir.Block | None, span: int | None) -> None:
-        """Go where a transition of the state leads; None ends parsing."""
+        """Generate the jump to the target of a transition; None ends parsing."""
         to = target.name if target is not None and target.name else "accept"
         point = self.program.points.add("transition", state.name, self.program.place(span), to)
         key = "key, sizeof key" if isinstance(state.end, ir.Select) else "NULL, 0"
@@ -279,7 +279,7 @@ class ParserGenerator:
         self._goto(target)
 
     def _select(self, state: ir.Block, select: ir.Select) -> None:
-        """Go where the first case leads that takes the key; the last may be one that takes any."""
+        """Generate the jump to the target of the first case that matches the key; the last may match any key."""
         em = self.em
         pieces, widths, values = self._key(select.keys)
         if em.traced:
@@ -344,7 +344,7 @@ class ParserGenerator:
 
 
 def _match(case: _Case, pieces: Sequence[str], widths: Sequence[int]) -> str:
-    """Return as C whether the pieces of a key have the values of a case."""
+    """Return a C condition that the pieces of a key have the values of a case."""
     terms: list[str] = []
     index = 0
     for (want, mask), width in zip(case, widths, strict=True):

@@ -1,8 +1,9 @@
-"""The virtual network: hosts, switches, links and one clock. Part of the native extension, beside `Switch`.
+"""The virtual network: hosts, switches, links and one clock. It is part of the native extension, like `Switch`.
 
-Nodes are small ints in order of creation, and so are links. Times are ns from the start, rates bit/s of payload on the
-wire (Ethernet header to the last byte before the FCS, plus `framing_bytes` a frame). A wrong node, port, link or value
-raises ValueError and changes nothing. Same calls, same frames: same events, same records, byte for byte.
+Nodes are small ints in order of creation, and so are links. Times are in ns from the start, rates in bit/s of payload
+on the wire (Ethernet header to the last byte before the FCS, plus `framing_bytes` per frame). A wrong node, port, link
+or value raises ValueError and changes nothing. The same calls and frames give the same events and records, byte for
+byte.
 
 Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffer(v, np.int64) for k, v in t.items()}`.
 """
@@ -12,13 +13,13 @@ from typing import Literal, Protocol
 
 from p4switch.engine._engine import RawEvent, Switch
 
-NEVER_NS: int  # 2**61: times are before it
+NEVER_NS: int  # 2**61; all times are before it
 
 class Endpoint(Protocol):
-    """See docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never.
+    """Endpoint of a host; see docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never.
 
-    It may have `may_report(frame)`, too: whether a frame that is on its way to it may make it report something of which
-    others have to know before they go on. The default is that every frame may.
+    It may also have `may_report(frame)`: whether a frame on its way to the endpoint may make it report something that
+    others have to know before they continue. By default every frame may.
     """
 
     def receive(self, now_ns: int, frame: bytes, /) -> None: ...
@@ -36,10 +37,10 @@ Probe = Literal[
 ]
 
 class Fabric:
-    """Network of nodes that take turns within windows no longer than the shortest link's delay.
+    """Network of nodes that run in turns, in windows no longer than the shortest link's delay.
 
-    A long delay is fast, 0 is slow. Results are as if all events went in order of time. At one instant:
-    callbacks, then at each node PFC, arrivals by port, links that become free by port.
+    A long delay is fast, 0 is slow. Results are as if all events were processed in order of time. At one instant
+    callbacks come first, then at each node PFC, arrivals by port, and links that become free by port.
     """
 
     def __init__(
@@ -52,17 +53,17 @@ class Fabric:
     ) -> None:
         """Create an empty network.
 
-        framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 =
-        24. Negative: headers that are not charged; a frame then costs 16 bytes at least. tick_ns: length of a
+        framing_bytes: bytes that a frame occupies on the link beyond its length; preamble 8 + gap 12 + FCS 4 = 24. A
+        negative number means headers that are not charged; a frame then costs at least 16 bytes. tick_ns: length of a
         tick of the switches' clocks.
 
-        independent_hosts: a promise that endpoints affect each other through frames only, which is faster
-        with many. Their calls then come in order of time for each endpoint, not among them; in such a call
-        `stop`, `kick` of another host and `at` (except for the same host) take effect at the end of the
-        window, and changes to the network raise RuntimeError.
+        independent_hosts: a promise that endpoints affect each other through frames only, which speeds up large
+        networks. Calls are then in order of time for each endpoint, but not among endpoints; in such a call `stop`,
+        `kick` of another host and `at` (except for the same host) take effect at the end of the window, and changes to
+        the network raise RuntimeError.
 
-        settle: called with a time when independent hosts are held (`hold`) before it. By `turn` and `go_on`
-        it moves those, in the order that it wants, until none is held before that time.
+        settle: called with a time if independent hosts are held (`hold`) before it. It moves these hosts by `turn` and
+        `go_on`, in any order, until none is held before that time.
         """
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
@@ -96,13 +97,13 @@ class Fabric:
     ) -> int:
         """Add a switch, which may be in one fabric only, and return its number.
 
-        Priorities are 0-7, the higher first; larger ones count as 7. A packet that finds its port idle never
-        waits and is not subject to the limits of queue and port.
+        Priorities are 0-7, the highest first; larger ones count as 7. A packet that finds its port idle never waits and
+        is not subject to the limits of queue and port.
         """
     def set_queue(
         self, node: int, port: int, priority: int, *, limit_bytes: int | None = None, limit_packets: int | None = None
     ) -> None:
-        """Override the limits of one queue; None: no limit."""
+        """Override the limits of one queue; None means no limit."""
     def set_port(
         self,
         node: int,
@@ -112,7 +113,7 @@ class Fabric:
         limit_packets: int | None = None,
         scheduler: Literal["fifo", "round_robin"] = "fifo",
     ) -> None:
-        """Override the limits and the scheduler of one port of a switch, before anything is queued there."""
+        """Override the limits and the scheduler of one port of a switch, before any packet is queued there."""
     def set_trimming(
         self,
         node: int,
@@ -127,10 +128,10 @@ class Fabric:
         victim: Literal["newest", "newest_or_youngest"] = "newest",
         seed: int = 0,  # of the coin
     ) -> None:
-        """Have a port of a switch trim what finds no room, before anything is queued there.
+        """Have a port of a switch trim packets that find no room, before any packet is queued there.
 
-        v1model's egress finds the length of what is left in `packet_length`, and the old one in the packet's
-        headers, which it may put right. No more than what is left leaves.
+        v1model's egress finds the trimmed length in `packet_length`, and the old length in the packet's headers, which
+        it may correct. No more than the trimmed length leaves.
         """
     def set_pfc(
         self,
@@ -160,7 +161,7 @@ class Fabric:
         seed: int = 0,  # what is lost follows from it, from the link's number and from the direction
         framing_bytes: int = ...,  # charged for every frame; default: as all links
     ) -> int:
-        """Add a full-duplex link and return its number; direction 0 is a to b, 1 is b to a."""
+        """Add a full-duplex link and return its number; direction 0 is from a to b, direction 1 from b to a."""
 
     # -- running ----------------------------------------------------------------------------------------------------
     def run(
@@ -172,12 +173,12 @@ class Fabric:
         progress: Callable[[int, int], object] | None = None,  # (now_ns, events)
         progress_events: int = 1_000_000,
     ) -> Stop:
-        """Run everything up to and including until_ns, and return why it ended.
+        """Run all events up to and including until_ns, and return why the run ended.
 
-        "idle": nothing is left to happen (now_ns is then the last event's time, or until_ns if given). The
-        other limits and the progress are checked between windows. An exception of an endpoint or a callback
-        is raised here, with its event completed; run may be called again. KeyboardInterrupt likewise. Of
-        several workers, the first one whose max_wall_s is over ends the run for all.
+        "idle" means that no events are left (now_ns is then the last event's time, or until_ns if given). The other
+        limits and the progress are checked between windows. An exception of an endpoint or a callback, or
+        KeyboardInterrupt, is raised here after its event is completed; run may be called again. With several workers,
+        the first one whose max_wall_s has passed ends the run for all.
         """
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
@@ -186,55 +187,55 @@ class Fabric:
     ) -> None:
         """Schedule call(now_ns) at time_ns, which is not in the past, before the frames of that instant.
 
-        At the present instant it comes after them. Same time: in order of insertion, those with `host` last.
-        host: the call is about that endpoint alone (posting a message, say): then it does not end a window,
-        which matters with very many of them, and an independent host gets it in its turn. own: of several
+        At the present instant the call comes after them. Calls at the same time are in order of insertion, those with
+        `host` last. host: the call affects that endpoint only (for instance posting a message). Then it does not end a
+        window, which matters for large numbers of calls, and an independent host gets it in its turn. own: with several
         workers (see `join`) only this one has the call.
         """
     def kick(self, host: int) -> None:
-        """Ask a host that has something new to send (a message was posted), if its link is idle."""
+        """Notify a host that has new data to send (a message was posted), which sends if its link is idle."""
     def hold(self, host: int, time_ns: int | None, /) -> None:
-        """Hold a host from a time on, until it is held at a later one; None: it is not held.
+        """Hold a host from a time on, until it is held at a later one; with None it is not held.
 
-        In a call of its own it is held at the end of the instant at the earliest.
+        During one of its own calls, it is held at the end of the instant at the earliest.
         """
     def turn(self, host: int, time_ns: int, /) -> None:
-        """Make it the host's turn in `settle`, at a time up to which it has gone.
+        """Make it the host's turn in `settle`, at a time that it has reached.
 
         `now_ns` is that time, and a message may be posted.
         """
     def go_on(self, host: int, time_ns: int | None, /) -> None:
-        """Hold a host in `settle` at this time, as `hold` does, and let it go on up to there.
+        """Hold a host in `settle` at this time, as `hold` does, and run it up to this time.
 
-        It stops earlier where it is held meanwhile, or at the end of the window.
+        It stops earlier where it is held in the meantime, or at the end of the window.
         """
     def settle_again(self) -> None:
-        """Have `settle` called after the hosts' part of this window; in `settle`, of the next one."""
+        """Have `settle` called after the hosts' part of this window; during `settle`, of the next window."""
     def meet(self) -> int:
-        """Meet the other workers in `settle`, which hands over what they have told each other; return `known_ns`."""
+        """Meet the other workers during `settle`, which delivers their messages; return `known_ns`."""
     @property
     def known_ns(self) -> int:
-        """Time before which hosts report nothing in this window that was not told at the last meeting.
+        """Time before which hosts report nothing in this window that was not known at the last meeting.
 
-        This concerns the hosts of all workers, as far as their `may_report` says; NEVER_NS with one worker.
+        It takes the hosts of all workers into account, according to their `may_report`; NEVER_NS with one worker.
         """
     def careful_from(self, time_ns: int | None, /) -> None:
-        """Make windows of one instant each from a time on, so that `stop` ends a run with the instant."""
+        """Make every window one instant long from a time on, so that `stop` ends a run with the instant."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
         """Let a frame arrive now at a switch's port as if from its wire (packet-out, tests), counted as entered.
 
-        Of several workers (see `join`) all call this, and it arrives at the switch's own.
+        With several workers (see `join`) all call this, and the frame arrives at the worker of the switch.
         """
 
     # -- several workers --------------------------------------------------------------------------------------------
     @staticmethod
     def shared_bytes(workers: int) -> int:
-        """How much memory so many share."""
+        """Return the size of the memory that this number of workers shares."""
     @staticmethod
     def on_abort(arguments: Sequence[bytes]) -> None:
-        """Have this process become this program, by its absolute path, when it aborts for want of memory.
+        """Replace this process by this program, given by absolute path, when it aborts for lack of memory.
 
-        (): not any more. Its forked children stay as they are.
+        () disables this. Forked children are not affected.
         """
     def join(
         self,
@@ -253,43 +254,48 @@ class Fabric:
     ) -> None:
         """Become worker `rank` of `count`, which build the same network, and make the same calls in the same order.
 
-        These calls are run, set_link_up, gather, ..., and what `at` makes (except with `own`). What happens
-        is what happens with one worker. What was recorded and counted is about the worker's own nodes: see
-        p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not
-        look at the network.
+        These calls are run, set_link_up, gather and so on, and those scheduled by `at` (except with `own`). The events
+        are those of a run with one worker. Records and counts concern the worker's own nodes: see
+        p4switch.fabric.joined. Hosts that are not independent all belong to one worker, and their calls do not access
+        the network.
         """
     def tell(self, data: bytes, others: bool = False) -> None:
-        """Tell all workers, this one included, or the others: they get it when they meet next."""
+        """Send a message to all workers, including this one, or to the others, which receive it at the next meeting."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
-        """Return what all workers give, by rank; unless `to_all`, only the first one gets it, others an empty list.
+        """Return the values that all workers give, by rank.
 
-        Not in a call of a host.
+        Unless `to_all` is set, only the first worker gets them, and the others an empty list. This is not allowed in a
+        call of a host.
         """
     def take_records(self) -> bytes:
-        """Traces and captures, for another worker to add to its own."""
+        """Return traces and captures, for another worker to add to its own."""
     def add_records(self, data: bytes) -> None: ...
 
     # -- link events ------------------------------------------------------------------------------------------------
     def set_link_up(self, link: int, up: bool) -> None:
-        """Down: what is on the wire and in the queues to it is lost (LINK_DOWN), as is what is sent until it is up."""
+        """Set whether a link is up.
+
+        When it goes down, frames on the wire and in the queues to it are lost (LINK_DOWN), as are frames sent until it
+        is up again.
+        """
     def set_link_rate(self, link: int, rate_bps: int, *, direction: Literal[0, 1] | None = None) -> None:
-        """From the next frame on. None: both directions."""
+        """Set the rate from the next frame on; the direction None means both."""
     def set_link_delay(self, link: int, delay_ns: int) -> None:
         """Set the delay from the next frame on, which does not overtake those in flight.
 
         Where workers share the network, each calls this at the same time.
         """
     def set_link_loss(self, link: int, loss: float) -> None:
-        """From the next frame on; see `connect`."""
+        """Set the loss from the next frame on; see `connect`."""
 
     # -- what was recorded ------------------------------------------------------------------------------------------
     def port_stats(self) -> dict[str, bytes]:
         """Return a row for each connected port.
 
-        Columns: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes, busy_ns
-        (time its transmitter was sending, PFC frames included; those count nowhere else here), drop_<reason>
-        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with
-        port, link and direction -1 is for a switch that lost packets at ports it does not have.
+        Columns: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes, busy_ns (time that
+        its transmitter was sending, including PFC frames, which no other column counts), drop_<reason> (packets; see
+        `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A switch that lost packets at ports that it
+        does not have has a further row with port, link and direction -1.
         """
     def queue_stats(self) -> dict[str, bytes]:
         """Return a row for each queue of a switch that was ever used.
@@ -306,73 +312,72 @@ class Fabric:
         headroom_max_bytes. Times include a pause that still lasts.
         """
     def link_counters(self) -> dict[str, bytes]:
-        """Return a short form of `port_stats` and `pfc_stats` of each connected port, quick enough to be asked often.
+        """Return a short form of `port_stats` and `pfc_stats` of each connected port, which is cheap to call often.
 
-        Columns: node, port, tx_packets, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets
-        that left with ECN CE and came without), dropped (for all reasons), depth_bytes.
+        Columns: node, port, tx_packets, tx_bytes, busy_ns, paused_ns (of all priorities), marked (packets that left
+        with ECN CE and arrived without), dropped (for all reasons), depth_bytes.
         """
     def buffer_stats(self) -> dict[str, bytes]:
-        """One row a switch: node, depth_bytes, max_bytes."""
+        """Return one row for each switch: node, depth_bytes, max_bytes."""
     def flow(self, src_ip: int, dst_ip: int, qp: int) -> int:
-        """Return the tag of a flow: IPv4 addresses and BTH destination queue pair (0 for what is not RoCEv2).
+        """Return the tag of a flow: IPv4 addresses and BTH destination queue pair (0 for flows that are not RoCEv2).
 
-        A flow is given the next tag, from 1, when its first frame enters, or here.
+        Tags count from 1; a flow gets the next one when its first frame enters the network, or here.
         """
     def flow_stats(self) -> dict[str, bytes]:
         """Return a row for each tag.
 
-        Columns: tag, src_ip, dst_ip, qp, host (that sent first, -1: none), sent_packets, sent_bytes,
+        Columns: tag, src_ip, dst_ip, qp, host (the first sender, -1: none), sent_packets, sent_bytes,
         delivered_packets, delivered_bytes, dropped_packets, dropped_bytes, first_sent_ns, last_sent_ns,
         first_delivered_ns, last_delivered_ns (-1: never).
         """
     def conservation(self) -> dict[str, int]:
         """Return the ledger of packets: entered + copied == delivered + drop_<reason>... + queued + on_wire.
 
-        The reasons: program_ingress, program_egress, buffer, no_port, link_down, link_loss, hops, endless.
-        copied == cloned + multicast, as the pipelines count them. PFC frames are separate: pfc_sent ==
-        pfc_received + pfc_lost + pfc_on_wire. queued, on_wire and pfc_on_wire are counted by walking what is
-        there; "balance" and "pfc_balance" are left side less right side: 0, or there is a bug.
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, link_loss, hops, endless. copied ==
+        cloned + multicast, as the pipelines count them. PFC frames are separate: pfc_sent == pfc_received + pfc_lost +
+        pfc_on_wire. queued, on_wire and pfc_on_wire are counted by walking through queues and wires. "balance" and
+        "pfc_balance" are the left side minus the right side; any value but 0 is a bug.
         """
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:
         """Return (time_ns, kind, id, [(node, port, priority), ...]) of storms and deadlocks.
 
-        storm: this queue stood still for longer than the limit. deadlock: these queues wait for each other in
-        this order, and nothing outside can free them.
+        storm: this queue was blocked for longer than the limit. deadlock: these queues wait for each other in this
+        order, and nothing outside can release them.
         """
     def watch_pfc(
         self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True
     ) -> None:
-        """Set how often paused queues are checked (at multiples of the interval), and after what pause to report.
+        """Set the interval at which paused queues are checked, and the pause after which they are reported.
 
-        On by default with these values.
+        The check is on by default with these values; it takes place at multiples of the interval.
         """
 
     # -- recording --------------------------------------------------------------------------------------------------
     def probe(self, kind: Probe, node: int, port: int = 0, priority: int | None = None) -> int:
         """Add a column of `samples`, before the first sample; a host has tx_bytes only."""
     def sample(self, interval_ns: int, start_ns: int = 0) -> None:
-        """Sample all probes at start_ns, start_ns + interval_ns, ...: the state before anything of that instant."""
+        """Sample all probes at start_ns, start_ns + interval_ns, ..., in the state before any event of that instant."""
     def samples(self) -> tuple[bytes, bytes]:
-        """Take out (times, values): int64, values row-major, one row a time, one column a probe."""
+        """Remove and return (times, values): int64, values row-major, one row per time, one column per probe."""
     def trace(
         self, tag: int, packets: int = ..., from_ns: int = 0, until_ns: int = ..., pipelines: bool = True
     ) -> None:
-        """Record every hop of this flow's packets. 0: of everything.
+        """Record every hop of this flow's packets; 0 means all packets.
 
-        Limits, which are those of all that is traced: so many packets, and those that are sent from from_ns on and
-        before until_ns. Without `pipelines`, nothing of what pipelines that are built for tracing tell.
+        The limits apply to all traced flows together: the number of packets, and the packets sent from from_ns on and
+        before until_ns. Without `pipelines`, events of pipelines built for tracing are not recorded.
         """
     def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int, int]]:
-        """Take out records of hops, by time and node.
+        """Remove and return records of hops, by time and node.
 
-        They are (time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn). `packet` is the
-        same for all hops of one, and of its copies: source address << 32, and a number from 1; 0: it belongs
-        to no flow. psn is -1 where it had none when it was sent. Events: "send" (a host starts), "receive"
-        (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit" (starts; depth:
-        what it left behind), "drop:<reason>", and the events of pipelines built for tracing (see
-        `Switch.traced`). priority is -1 where it is not known.
+        They are (time_ns, node, event, port, priority, depth_bytes, wire_len, packet, psn). `packet` is the same for
+        all hops of one, and of its copies: source address << 32, and a number from 1; 0: it belongs to no flow. psn is
+        -1 where it had none when it was sent. Events: "send" (a host starts), "receive" (last bit in, at a switch or a
+        host), "enqueue" (depth: that on arrival), "transmit" (starts; depth: that on departure), "drop:<reason>", and
+        the events of pipelines built for tracing (see `Switch.traced`). priority is -1 where it is not known.
         """
     def capture(self, link: int, snap_bytes: int = 65535) -> None:
-        """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""
+        """Capture both directions of a link, including PFC frames, when a frame's first bit is on it."""
     def captured(self) -> list[tuple[int, int, int, bytes, int]]:
-        """(time_ns, link, direction, header bytes, wire_len), by time and link; takes them out."""
+        """Remove and return (time_ns, link, direction, header bytes, wire_len), by time and link."""

@@ -1,6 +1,6 @@
-"""Union of several workers' counts of the network that they went through together, as of one fabric.
+"""Sum of several workers' counts of a network that they simulated together, as if from one fabric.
 
-Every worker counts what happened at its own nodes, and what was lost on its way to them; all else is 0 there. So rows
+Every worker counts the events at its own nodes and the losses on the way to them; all other counts are 0 there. So rows
 of the same port, queue or flow are added up.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_SAME = ("link", "direction", "rate_bps", "src_ip", "dst_ip", "qp")  # of all that have the row
+_SAME = ("link", "direction", "rate_bps", "src_ip", "dst_ip", "qp")  # maximum of all that have the row
 _LATEST = ("last_sent_ns", "last_delivered_ns", "host")
 _EARLIEST = ("first_sent_ns", "first_delivered_ns")  # -1: never
 _KEYS = ("node", "port", "priority", "tag")
@@ -23,12 +23,12 @@ Columns = Mapping[str, bytes]
 def columns(parts: Sequence[Columns]) -> dict[str, bytes]:
     """Return one of the fabric's tables (`port_stats` and so on), with rows in the order of a single fabric.
 
-    Flows are known by their tags: only those that were given one by `Fabric.flow` have the same at all workers.
+    Flows are identified by their tags; only tags assigned by `Fabric.flow` are the same for all workers.
     """
     if len(parts) == 1:
         return dict(parts[0])
     whole = {name: np.concatenate([np.frombuffer(part[name], np.int64) for part in parts]) for name in parts[0]}
-    keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # -1, of no port, comes last
+    keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # -1, which stands for no port, comes last
     order = np.lexsort(keys[::-1])
     ordered = [key[order] for key in keys]
     if not len(order):
@@ -59,7 +59,7 @@ def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 def samples(parts: Sequence[tuple[bytes, bytes]], owners: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
     """Return the total of `Fabric.samples`: times, and values by time and probe.
 
-    All sampled at the same times, each the probes of its own nodes. `owners`: the rank of each probe's
+    All workers sample at the same times, each the probes of its own nodes. `owners` gives the rank of each probe's
     worker, in the order of the probes.
     """
     times = parts[0][0]

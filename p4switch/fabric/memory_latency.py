@@ -23,7 +23,7 @@ _TIMEOUT_S = 300
 class Cost:
     """Cost of one run.
 
-    A hop is one packet through one switch; hosts and the trivial pipelines are included.
+    A hop is one packet passing one switch; hosts and the trivial pipelines are included.
     """
 
     k: int
@@ -40,12 +40,13 @@ class Cost:
 
 
 def build(*flags: str) -> Path:
-    """Return the program.
+    """Build the benchmark and return its path.
 
     Raises native.BuildError.
     """
     fabric, engine = HERE / "c", HERE.parent / "engine" / "c"
-    sources = [path for path in sorted(fabric.glob("*.c")) if not path.name.startswith("fabric_")]  # those need Python
+    # These files need Python.
+    sources = [path for path in sorted(fabric.glob("*.c")) if not path.name.startswith("fabric_")]
     return native.build(
         "benchmark of the fabric",
         [HERE / "bench_c" / "fat_tree.c", *sources, *traffic.SOURCES],
@@ -73,7 +74,7 @@ def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) ->
 
 
 def memory_latency_ns(mebibytes: int) -> float:
-    """Return the time of a load that waits for the previous one, in that much memory: the least of three.
+    """Return the time of a load that depends on the previous one, in a block of memory: the minimum of three runs.
 
     Raises native.BuildError, CalledProcessError, TimeoutExpired.
     """

@@ -1,4 +1,4 @@
-/* What an entry does: an action with its arguments, or a member or group of an action profile. */
+/* Targets of entries: an action with its arguments, or a member or group of an action profile. */
 #include "control.h"
 
 int p4_action_of(p4_switch *sw, const char *where, const uint32_t *allowed, uint32_t n, const p4_aim *aim,

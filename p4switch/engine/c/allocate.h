@@ -1,5 +1,5 @@
-/* Memory for what is too deep inside a run to be given up: without it the program ends, and says why. The control plane
- * does not use this: it refuses what there is no memory for (P4_MEMORY).
+/* Memory for code deep inside a run that cannot fail: if there is none, the program ends with a message. The control
+ * plane does not use this; it refuses requests for which there is no memory (P4_MEMORY).
  */
 #ifndef P4CC_ALLOCATE_H
 #define P4CC_ALLOCATE_H
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The memory if there was some. */
+/* Returns the memory unless it is NULL. */
 static inline void *must_have(void *memory)
 {
     if (__builtin_expect(!memory, 0)) {
@@ -22,7 +22,7 @@ static inline void *must_alloc(size_t bytes)
     return must_have(malloc(bytes));
 }
 
-/* Room for `count` things of `bytes` each. */
+/* Room for `count` objects of `bytes` each. */
 static inline void *must_grow(void *memory, size_t count, size_t bytes)
 {
     return must_have(realloc(memory, count * bytes));

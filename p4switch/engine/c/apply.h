@@ -1,15 +1,15 @@
-/* What a generated pipeline does with a packet at its parser, tables and deparser, whatever the program.
+/* Processing of a packet by parser, tables and deparser that is the same for every program.
  *
- * Included once by every generated pipeline, after its packet struct and the tables that describe it: what is taken from
- * those is a constant to the compiler.
+ * Every generated pipeline includes it once, after its packet struct and the tables that describe it, so that their
+ * contents are constants to the compiler.
  */
 
-/* What a table's lookup comes to: the entry that matches, or NULL, and what is to be done. */
+/* The result of a table lookup: the matching entry, or NULL, and what is to be done. */
 typedef struct p4_applied {
     p4_entry *entry;
     const void *data; /* arguments of the action */
     uint32_t action;  /* P4_NO_ACTION: there is none */
-    int64_t member;   /* of the action profile; -1: none */
+    int64_t member;   /* member of the action profile; -1: none */
 } p4_applied;
 
 P4_INLINE p4_applied p4_default(const p4_switch *sw, uint32_t table, p4_entry *entry)
@@ -25,7 +25,8 @@ P4_INLINE p4_applied p4_apply(const p4_switch *sw, uint32_t table, p4_entry *ent
     return p4_default(sw, table, NULL);
 }
 
-/* Of a table with an action profile. `select` hashes the packet where an entry has a group; NULL: there are none. */
+/* Lookup in a table with an action profile. `select` hashes the packet if an entry has a group; NULL: there are
+ * none. */
 P4_INLINE p4_applied p4_apply_member(p4_switch *sw, phv *p, uint32_t table, p4_entry *entry,
                                      uint64_t (*select)(p4_switch *, phv *))
 {
@@ -64,7 +65,8 @@ P4_INLINE void p4_note_hit(p4_entry *entry, uint32_t offset, p4_tick now)
 
 /* --- parser and deparser ------------------------------------------------------------------------------------------- */
 
-/* Moves `size` bytes of the packet to a header; 0 where it is too short. Of its `len` bytes `have` are there. */
+/* Moves `size` bytes of the packet to a header; returns 0 if the packet is too short. `have` of its `len` bytes are
+ * present. */
 P4_INLINE int p4_extract(uint8_t *to, const p4_frame *frame, uint32_t *at, uint32_t len, uint32_t have, uint32_t size)
 {
     if (P4_LIKELY((uint64_t)*at + size <= have))
@@ -77,7 +79,7 @@ P4_INLINE int p4_extract(uint8_t *to, const p4_frame *frame, uint32_t *at, uint3
     return 1;
 }
 
-/* The same of a packet with `front_len` bytes in front of its frame. */
+/* The same for a packet with `front_len` bytes in front of its frame. */
 P4_INLINE int p4_extract_behind(uint8_t *to, const uint8_t *front, uint32_t front_len, const p4_frame *frame, uint32_t *at,
                                 uint32_t len, uint32_t have, uint32_t size)
 {
@@ -93,7 +95,7 @@ P4_INLINE int p4_extract_behind(uint8_t *to, const uint8_t *front, uint32_t fron
     return 1;
 }
 
-/* How far a parser is in the frame that is at `at` of a packet with bytes in front. */
+/* How far a parser has advanced in the frame when it is at `at` of a packet with bytes in front. */
 P4_INLINE uint32_t p4_taken(uint32_t at, uint32_t front_len) { return at > front_len ? at - front_len : 0; }
 
 static __attribute__((noinline, cold, unused)) void parser_error(P4_UNUSED p4_switch *sw, phv *p, uint32_t at, uint32_t error)
@@ -103,7 +105,7 @@ static __attribute__((noinline, cold, unused)) void parser_error(P4_UNUSED p4_sw
     p->parsed = at;
 }
 
-/* A header of fixed size, if it is valid; returns where the next one goes. */
+/* Appends a header of fixed size if it is valid; returns the position of the next one. */
 P4_INLINE uint8_t *p4_emit(const phv *p, uint8_t *to, uint32_t slot, uint32_t at, uint32_t size)
 {
     if (!p->valid[slot])

@@ -1,5 +1,6 @@
-/* What the files of a switch's control plane share: values.c, keys.c, places.c, aims.c, table.c, profiles.c and
- * value_sets.c. What fails returns a negative p4_status, with sw->error set, as everything does that runtime.h declares. */
+/* Declarations shared by the files of a switch's control plane: values.c, keys.c, places.c, aims.c, table.c,
+ * profiles.c and value_sets.c. On failure the functions return a negative p4_status and set sw->error, like the
+ * functions declared in runtime.h. */
 #ifndef P4CC_CONTROL_H
 #define P4CC_CONTROL_H
 
@@ -11,7 +12,8 @@ P4_INLINE p4_table_control *p4_control_of(p4_switch *sw, const p4_table *t) { re
 
 int p4_check_value(p4_switch *sw, const char *where, const char *name, uint32_t width, p4_bytes v);
 
-/* Key fields to words, masks (or bounds), and the length of the LPM field. words and masks have key_words each. */
+/* Converts key fields to words, masks (or bounds) and the length of the LPM field. words and masks have key_words
+ * each. */
 int p4_pack_key(p4_switch *sw, const char *where, const p4_key_info *infos, uint32_t n_infos, uint32_t key_words,
                 const p4_match *key, size_t n_keys, uint64_t *words, uint64_t *masks, uint32_t *prefix);
 
@@ -19,17 +21,17 @@ int p4_pack_key(p4_switch *sw, const char *where, const p4_key_info *infos, uint
 void *p4_allocate_lines(size_t size);
 
 void p4_mark_free(uint8_t *entries, uint32_t stride, uint32_t from, uint32_t to);
-/* Puts a copy of an entry where it is to be in the table and tells its handle. */
+/* Puts a copy of an entry in its place in the table and returns its handle. */
 void p4_put_entry(const p4_table *t, const p4_table_control *c, uint32_t place, const p4_entry *e);
 /* The place where an entry with this key would go. */
 uint32_t p4_free_place(const p4_table *t, const p4_table_info *info, const p4_entry *e);
-/* Moves a table to twice as many places. */
+/* Doubles the number of places of a table. */
 int p4_table_grow(p4_switch *sw, p4_table *t);
-/* Closes the hole of an entry that is gone: moves back whatever probing would no longer reach. */
+/* Closes the hole left by a removed entry: moves back entries that probing would no longer reach. */
 void p4_close_hole(p4_table *t, const p4_table_control *c, uint32_t hole);
 
 int p4_handle_new(p4_switch *sw, p4_table_control *c, uint32_t *handle);
-/* The cell of a new entry begins: it may have been another one's. */
+/* Initialises the cell of a new entry, because it may have belonged to another one. */
 void p4_cell_begin(p4_switch *sw, const p4_cells_info *cells, uint32_t index);
 void p4_handle_free(p4_table_control *c, uint32_t handle);
 
@@ -43,7 +45,7 @@ int p4_member_valid(const p4_profile *profile, uint32_t handle);
 int p4_group_valid(const p4_profile *profile, uint32_t handle);
 int p4_check_aim(p4_switch *sw, const p4_table_info *info, const p4_aim *aim, uint32_t *action);
 void p4_target_count(p4_switch *sw, const p4_table_info *info, const p4_target *target, int by);
-/* Writes a checked aim into an entry whose previous target, if any, has been released. */
+/* Writes a checked target into an entry whose previous target, if any, has been released. */
 void p4_apply_aim(p4_switch *sw, const p4_table_info *info, p4_entry *e, const p4_aim *aim, uint32_t action);
 void p4_release_aim(p4_switch *sw, const p4_table_info *info, p4_entry *e);
 

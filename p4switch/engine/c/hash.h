@@ -1,12 +1,12 @@
-/* Hash algorithms over n bytes. A program defines the CRCs that it uses, by P4_CRC_*; their tables are filled in when its
- * library is loaded. */
+/* Hash algorithms over n bytes. A program defines the CRCs that it uses by P4_CRC_*; their tables are filled in when
+ * its library is loaded. */
 #ifndef P4CC_HASH_H
 #define P4CC_HASH_H
 
 #include "wide.h"
 
-/* Sum for the Internet checksum (RFC 1071) of n bytes, an odd last one as the high half of a word. The words are read
- * as little-endian ones: the bytes of the sum can be swapped at the end. */
+/* Sum for the Internet checksum (RFC 1071) of n bytes, where an odd last byte is the high half of a word. Words are
+ * read as little-endian, because the bytes of the sum can be swapped at the end. */
 P4_INLINE uint64_t p4_csum_add(const uint8_t *b, size_t n)
 {
     uint64_t sum = 0;
@@ -83,7 +83,7 @@ P4_INLINE uint64_t p4_crc_reflected64(const uint64_t table[256], const uint8_t *
     return crc;
 }
 
-/* Not reflected; crc is kept in the top bits of `width`. */
+/* CRC without reflection; crc is kept in the top bits of `width`. */
 P4_INLINE uint64_t p4_crc_plain(const uint64_t table[256], const uint8_t *b, size_t n, uint64_t crc, uint32_t width)
 {
     for (; n; n--)

@@ -7,7 +7,7 @@ static void pack(uint64_t *words, const p4_key_info *k, const uint8_t *bytes)
     uint32_t n = p4_byte_width(k->width);
     uint32_t parts = k->width > 64 ? (k->width + 63) / 64 : 1;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t bit = 8 * (n - 1 - i); /* of the byte's lowest bit within the value */
+        uint32_t bit = 8 * (n - 1 - i); /* position of the byte's lowest bit within the value */
         words[k->word + parts - 1 - bit / 64] |= (uint64_t)bytes[i] << (bit % 64 + k->shift);
     }
 }
@@ -20,7 +20,7 @@ static void prefix_mask(uint8_t *mask, uint32_t width, uint32_t length)
         mask[(pad + i) / 8] |= (uint8_t)(0x80 >> ((pad + i) % 8));
 }
 
-#define MAX_BYTES 256 /* of a key field: the schema limits widths to 2048 bits */
+#define MAX_BYTES 256 /* size of a key field: the schema limits widths to 2048 bits */
 
 int p4_pack_key(p4_switch *sw, const char *where, const p4_key_info *infos, uint32_t n_infos, uint32_t key_words,
                 const p4_match *key, size_t n_keys, uint64_t *words, uint64_t *masks, uint32_t *prefix)

@@ -1,4 +1,4 @@
-/* The packet struct of a generated pipeline: what every program's has, and what differs by the program. */
+/* The packet struct of a generated pipeline: members of every program, and members that depend on the program. */
 #ifndef P4CC_PACKET_H
 #define P4CC_PACKET_H
 
@@ -17,9 +17,9 @@ typedef struct family family;
 #define P4_VARBYTES(slots, varbytes) varbytes
 #endif
 
-/* Defines struct phv, of a program's `metadata`, with room for the validity of `slots` headers, for `nexts` indices of
- * stacks, for `varbytes` lengths of headers of variable length, and for `bytes` bytes of headers. The architecture's
- * state.h says what its own members are (P4_STATE). */
+/* Defines struct phv for a program's `metadata`, with room for the validity of `slots` headers, `nexts` indices of
+ * stacks, `varbytes` lengths of headers of variable length, and `bytes` bytes of headers. P4_STATE in the
+ * architecture's state.h lists its own members. */
 #define P4_PACKET(slots, nexts, varbytes_, bytes)                                                                     \
     struct phv {                                                                                                      \
         p4_packet base;                                                                                               \
@@ -38,12 +38,13 @@ typedef struct family family;
         P4_SEEN(slots, bytes)                                                                                         \
     }
 
-/* The arguments of an action, as entries have them. */
+/* The arguments of an action, in the form in which entries store them. */
 #define P4_ARGS(name, bytes, members)                                                                                 \
     typedef struct { members } name;                                                                                  \
     _Static_assert(sizeof(name) == (bytes), "as the control plane writes them")
 
-/* A field of intrinsic metadata, of `width` bits: set_NAME writes its low bits, or the most that it holds. */
+/* A field of intrinsic metadata of `width` bits: set_NAME writes its low bits, or its largest value if that is
+ * exceeded. */
 #define P4_INTRINSIC(name, width, member, value)                                                                      \
     enum { has_##name = 1 };                                                                                          \
     P4_INLINE void set_##name(phv *p, uint64_t v) { p->m.member = (__typeof__(p->m.member))(value & p4_mask64(width)); } \
@@ -51,13 +52,13 @@ typedef struct family family;
 #define INTRINSIC(name, width, member) P4_INTRINSIC(name, width, member, v)
 #define INTRINSIC_SATURATING(name, width, member)                                                                     \
     P4_INTRINSIC(name, width, member, (v < p4_mask64(width) ? v : p4_mask64(width)))
-/* One that the program does not have: it is not kept, and reads as 0. */
+/* A field that the program does not have: it is not stored, and reads as 0. */
 #define NO_INTRINSIC(name)                                                                                            \
     enum { has_##name = 0 };                                                                                          \
     P4_INLINE void set_##name(phv *p, uint64_t v) { (void)p, (void)v; }                                               \
     P4_INLINE uint64_t get_##name(const phv *p) { return (void)p, 0; }
 
-/* What traces tell changes of. */
+/* Variables whose changes are traced. */
 #ifdef P4_TRACE
 typedef struct trace_cell { uint32_t now, before, size; int32_t slot; } trace_cell;
 #define METADATA_CELL(member) {offsetof(phv, m.member), offsetof(phv, seen.m.member), sizeof ((phv *)0)->m.member, -1}

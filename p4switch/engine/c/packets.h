@@ -1,14 +1,14 @@
-/* Packets of a generated pipeline, whatever its architecture: their memory, their copies, their frames.
+/* Packets of a generated pipeline, independent of its architecture: their memory, copies and frames.
  *
- * Included once by every generated pipeline, after its packet struct and its functions; the way of packets through the
- * architecture's blocks follows.
+ * Every generated pipeline includes it once, after its packet struct and its functions, and before the packet path of
+ * the architecture.
  */
 
 #define NO_TRUNCATION UINT32_MAX
 
 /* --- packets ------------------------------------------------------------------------------------------------------- */
 
-/* What the packets share that one frame became: together they may not go on for ever. */
+/* State shared by all packets that derive from one frame, whose total number of hops is limited. */
 struct family {
     family *next;
     uint32_t members;
@@ -18,17 +18,17 @@ struct family {
 #endif
 };
 
-/* Of this program, not in use, of whatever switch. */
+/* Unused packets of this program, from any switch. */
 static phv *pool;
 static family *families;
 
 #ifdef __SANITIZE_ADDRESS__
-#define PACKETS_TOGETHER 1 /* so that nothing out of bounds goes unseen */
+#define PACKETS_TOGETHER 1 /* so that no access out of bounds goes unnoticed */
 #else
 #define PACKETS_TOGETHER 64
 #endif
 
-/* More of them, beside each other, each on a line of its own: what a queue reads of it is the first. */
+/* Allocates more of them side by side, with the part that a queue reads on a cache line of its own at the start. */
 static __attribute__((noinline, cold)) void pool_grow(void)
 {
     size_t stride = (sizeof(phv) + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
@@ -54,7 +54,7 @@ static phv *packet_new(p4_switch *sw, p4_frame *frame)
     return p;
 }
 
-/* The family of p, made now if it has none. */
+/* The family of p, created now if it has none. */
 static family *family_of(phv *p)
 {
     if (p->family)
@@ -72,7 +72,7 @@ static family *family_of(phv *p)
     return p->family = f;
 }
 
-/* q, made of p, joins its family. */
+/* Adds q, made from p, to the family of p. */
 static void family_join(phv *q, phv *p)
 {
     q->family = family_of(p);
@@ -80,7 +80,7 @@ static void family_join(phv *q, phv *p)
     NUMBER(q, p->number, p->copy);
 }
 
-/* One hop more for the family of p; whether it may have it. */
+/* Counts one more hop for the family of p; returns whether it is allowed. */
 static int may_hop(phv *p)
 {
     family *f = family_of(p);
@@ -126,7 +126,7 @@ static phv *packet_copy(p4_switch *sw, phv *p)
 
 static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Counts and tells a packet that goes nowhere; it would have `len` bytes. */
+/* Counts and traces a packet that is discarded; it would have `len` bytes. */
 static void packet_drop(p4_switch *sw, P4_UNUSED const phv *p, uint32_t port, uint32_t len, p4_drop_reason reason)
 {
     sw->counts.dropped++;
@@ -134,15 +134,15 @@ static void packet_drop(p4_switch *sw, P4_UNUSED const phv *p, uint32_t port, ui
     sw->env.drop(sw->env.ctx, port, p->base.tag, len, reason);
 }
 
-/* Without a header, as before a parser. */
+/* Invalidates all headers, as before a parser. */
 P4_UNUSED static void forget_headers(phv *p)
 {
     memset(p->valid, 0, sizeof p->valid);
     memset(p->next, 0, sizeof p->next);
 }
 
-/* `headers` bytes that `write` writes, then what of the frame was not parsed. Takes the frame of p, which may become the
- * result. */
+/* Makes a frame from `headers` bytes, which `write` writes, and the part of the old frame that was not parsed. Takes
+ * the frame of p, which may become the result. */
 P4_INLINE P4_UNUSED p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, void (*write)(const phv *, uint8_t *))
 {
     p4_frame *frame = p->base.frame;

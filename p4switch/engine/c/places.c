@@ -1,4 +1,4 @@
-/* Where the entries of a table are, which handles name them, and which prefix lengths are in use. */
+/* Places of a table's entries, the handles that name them, and the prefix lengths in use. */
 #include "control.h"
 
 #include <stdlib.h>

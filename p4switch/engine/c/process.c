@@ -8,7 +8,7 @@
 /* An E2E clone session with several replicas can breed packets faster than they leave. */
 #define MAX_QUEUED 65536
 #define MAX_SAID 4096
-#define MAX_LEARNT 65536 /* digests that nobody has taken yet */
+#define MAX_LEARNT 65536 /* digests that have not been taken yet */
 #define MAX_TRACED_BYTES (256u << 20)
 
 struct p4_fifo {
@@ -22,7 +22,7 @@ struct p4_fifo {
     uint32_t said_count;
     uint64_t said_lost;
     uint32_t queued;
-    int64_t depth; /* what every packet is told of its queue; negative: what there is */
+    int64_t depth; /* queue depth reported to every packet; negative: the actual depth */
     uint64_t lost;
     p4_traced *traced, **last_traced;
     size_t traced_bytes;

@@ -105,7 +105,7 @@ static void members_count(p4_profile *profile, const p4_members *group, int by)
         p4_member_at(profile, members_of(group)[i], profile->info->stride)->references += (uint32_t)by;
 }
 
-/* BMv2 numbers the members of a group by ascending handle: the hash picks the same one here. */
+/* BMv2 numbers the members of a group by ascending handle; so the hash picks the same member here. */
 int p4_group_set(p4_switch *sw, uint32_t index, uint32_t handle, const uint32_t *members, size_t count)
 {
     p4_profile *profile = &sw->profiles[index];

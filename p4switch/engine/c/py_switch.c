@@ -70,7 +70,7 @@ static int to_bytes(PyObject *object, p4_bytes *result)
     return 1;
 }
 
-/* Values of an action, whose bytes objects `args` keeps alive. */
+/* Values of an action; `args` keeps the bytes objects alive. */
 typedef struct {
     p4_aim aim;
     p4_bytes *values;
@@ -637,7 +637,7 @@ METHOD(object_write)
 
 /* --- replication, value sets, digests ------------------------------------------------------------------------------------------- */
 
-/* (port, instance), and where there are more the other members of a p4_replica in their order. */
+/* (port, instance), followed by the other members of a p4_replica in order if they are given. */
 static int to_replica(PyObject *tuple, p4_replica *r)
 {
     uint32_t values[7] = {0};
@@ -790,7 +790,7 @@ METHOD(process)
         return NULL;
     }
     p4_switch *sw = self->sw;
-    p4_env outer = sw->env; /* a fabric's, maybe; it is back when the packet has gone */
+    p4_env outer = sw->env; /* possibly that of a fabric; it is restored after the packet */
     PyObject *list = NULL;
     if (frame.len > 1 << 24)
         PyErr_Format(PyExc_ValueError, "a frame of %zd bytes is too long", frame.len);

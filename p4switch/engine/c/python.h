@@ -1,4 +1,4 @@
-/* What the two Python types of the extension module, Switch and Fabric, know of each other. */
+/* Interface between the two Python types of the extension module, Switch and Fabric. */
 #ifndef P4CC_PYTHON_H
 #define P4CC_PYTHON_H
 
@@ -7,10 +7,11 @@
 
 #include "switch.h"
 
-/* The pipeline of a `Switch`; NULL with TypeError set if `object` is none. Lives as long as the object. */
+/* The pipeline of a `Switch`, which lives as long as the object; NULL with TypeError set if `object` is not a
+ * Switch. */
 p4_switch *p4_switch_of(PyObject *object);
 
-/* An event as Python gets it: kind, packet, copy, now, point or -1, value, extra, data. */
+/* An event as passed to Python: kind, packet, copy, now, point or -1, value, extra, data. */
 static inline PyObject *p4_trace_tuple(const p4_trace_event *e, const void *data)
 {
     return Py_BuildValue("iIILiLLy#", (int)e->kind, e->packet, e->copy, (long long)e->now,

@@ -1,7 +1,9 @@
-/* What generated pipelines and the control plane share: tables, profiles, stateful objects, the switch itself.
+/* Structures shared by generated pipelines and the control plane: tables, profiles, stateful objects, the switch
+ * itself.
  *
- * A generated library exports one `p4_program`, constant tables that describe it. The control plane (table.c, switch.c)
- * works from that description; the pipeline works on the same memory with everything known when it was compiled.
+ * A generated library exports one `p4_program`, a set of constant tables that describe it. The control plane (table.c,
+ * switch.c) interprets this description. The pipeline works on the same memory, with everything in the description
+ * known at its compilation.
  */
 #ifndef P4CC_RUNTIME_H
 #define P4CC_RUNTIME_H
@@ -55,17 +57,17 @@ typedef struct p4_action_info {
     const p4_param_info *params;
 } p4_action_info;
 
-/* An entry that the program itself has. Values are big-endian and byte-padded, one field after the other. */
+/* An entry defined by the program. Values are big-endian and byte-padded, one field after the other. */
 typedef struct p4_entry_info {
     const uint8_t *values;
-    const uint8_t *masks;    /* or upper bounds; bytes of fields that have none are ignored */
+    const uint8_t *masks;    /* or upper bounds; bytes of fields without a mask are ignored */
     const int32_t *prefixes; /* of each field; -1: none */
     const uint8_t *args;
     int32_t priority;
     uint32_t action;
 } p4_entry_info;
 
-/* A register, or an object of an extern, with a cell for each entry, by the entry's handle. */
+/* A register or an extern object with a cell for each entry, indexed by the entry's handle. */
 typedef struct p4_cells_info { uint8_t in_register; uint16_t number; } p4_cells_info;
 
 typedef struct p4_table_info {
@@ -83,8 +85,8 @@ typedef struct p4_table_info {
     uint16_t n_cells;
     const p4_cells_info *cells;
     uint32_t max_size;
-    uint32_t data_offset;  /* of the action's data within an entry */
-    uint32_t stride;       /* bytes an entry */
+    uint32_t data_offset;  /* offset of the action's data within an entry */
+    uint32_t stride;       /* bytes of an entry */
     uint32_t fallback_offset;
     const p4_key_info *keys;
     const uint32_t *actions; /* that its entries may have */
@@ -111,7 +113,7 @@ typedef struct p4_register_info {
     uint32_t width;
     uint32_t bank;
     uint32_t offset; /* in a row of the bank */
-    const uint8_t *initial; /* what the cells begin with, big-endian; NULL: zeros */
+    const uint8_t *initial; /* initial value of the cells, big-endian; NULL: zeros */
 } p4_register_info;
 typedef struct p4_object_info { const char *name; uint32_t size; uint32_t stride; } p4_object_info; /* of an extern */
 typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_words; const p4_key_info *keys; } p4_vset_info;
@@ -122,7 +124,7 @@ typedef struct p4_program {
     uint32_t fallbacks_size;
     uint32_t drop_port; /* of the architecture */
     uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_objects, n_vsets;
-    uint32_t n_points; /* that it counts; 0 unless it was built for tracing */
+    uint32_t n_points; /* counted points; 0 unless it was built for tracing */
     const p4_action_info *actions;
     const p4_table_info *tables;
     const p4_profile_info *profiles;
@@ -134,19 +136,19 @@ typedef struct p4_program {
     const p4_vset_info *vsets;
     void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
     p4_frame *(*transmit)(p4_switch *sw, p4_packet *packet, p4_tick now);
-    int (*deflect)(p4_switch *sw, p4_packet *packet); /* NULL: the architecture drops what finds no room */
+    int (*deflect)(p4_switch *sw, p4_packet *packet); /* NULL: the architecture drops packets that find no room */
     void (*free_packet)(p4_switch *sw, p4_packet *packet);
 } p4_program;
 
-/* Changes whenever a structure here does: a library and the extension must have been built from the same headers. */
+/* Changes whenever a structure here changes: a library and the extension must have been built from the same headers. */
 #ifndef P4_ABI
 #define P4_ABI 0
 #endif
 
 /* --- tables ------------------------------------------------------------------------------------------------------ */
 
-/* An entry: this head, key words, mask words (or upper bounds), then as the table has them counter, last hit, data.
- * An entry of an indirect table has a p4_target as its data, and no action. */
+/* An entry consists of this head, key words, mask words (or upper bounds), and, if the table has them, counter, last
+ * hit and data. The data of an entry of an indirect table is a p4_target, and there is no action. */
 typedef struct p4_entry {
     uint16_t action; /* P4_FREE: there is no entry here */
     uint16_t prefix; /* LPM: significant bits of the prefix field */
@@ -158,17 +160,20 @@ typedef struct p4_counter { uint64_t packets, bytes; } p4_counter;
 
 typedef struct p4_target { uint32_t group; uint32_t index; } p4_target; /* group: 1, or 0 for a member */
 
-/* What a lookup needs; two to a cache line. A network has hundreds of switches, and each packet's next switch is another:
- * what a pipeline touches is rarely in the cache, so it is kept together and small.
+/* Data needed by a lookup; two of these fit into a cache line. A network has hundreds of switches, and each packet
+ * goes on to another one; so the data that a pipeline uses are rarely in the cache, and are kept small and close
+ * together.
  *
- * Entries of hashed tables (exact, LPM) lie in an open-addressing hash table themselves, with linear probing; those of
- * ordered tables one after the other, the first match wins. They move; handles say where they are (p4_table_control). */
+ * Entries of hashed tables (exact, LPM) are stored directly in an open-addressing hash table with linear probing.
+ * Entries of ordered tables are stored in order, and the first match wins. Entries move; handles give their present
+ * places (p4_table_control).
+ */
 typedef struct p4_table {
     uint8_t *entries;     /* NULL: none yet */
     uint64_t lengths;     /* LPM over up to 63 bits: bit n is set if there are prefixes of n bits */
     uint32_t count;
     uint32_t slot_mask;   /* hashed: places - 1 */
-    uint32_t slot_shift;  /* hashed: of a hash, to the place it begins at */
+    uint32_t slot_shift;  /* hashed: shift from a hash to its first place */
     uint32_t default_target_set; /* of an indirect table */
 } p4_table;
 
@@ -179,13 +184,13 @@ typedef struct p4_prefix { /* one prefix length in use */
 } p4_prefix;
 
 typedef struct p4_handle {
-    uint32_t place;   /* of the entry; P4_NOWHERE: the handle is free */
-    int32_t priority; /* of an ordered table's entry; of a free handle the next free one, -1: none */
+    uint32_t place;   /* place of the entry; P4_NOWHERE: the handle is free */
+    int32_t priority; /* priority in an ordered table; for a free handle the next free one, -1: none */
 } p4_handle;
 
 #define P4_NOWHERE UINT32_MAX
 
-/* What only the control plane needs. */
+/* Data that only the control plane needs. */
 typedef struct p4_table_control {
     const p4_table_info *info;
     p4_handle *handles;
@@ -198,7 +203,7 @@ typedef struct p4_table_control {
     p4_target default_target;
 } p4_table_control;
 
-/* The default action of a table; its arguments follow. */
+/* The default action of a table, followed by its arguments. */
 typedef struct p4_fallback { uint32_t action; uint32_t pad; uint64_t data[]; } p4_fallback;
 
 typedef struct p4_member {
@@ -209,7 +214,7 @@ typedef struct p4_member {
 
 #define P4_FEW 11
 
-typedef struct p4_members { /* of a group; one cache line */
+typedef struct p4_members { /* members of a group; one cache line */
     uint32_t count;
     uint32_t used;
     uint32_t references;
@@ -224,12 +229,13 @@ typedef struct p4_profile {
     uint32_t n_members, n_groups; /* allocated; handles are below */
 } p4_profile;
 
-/* Two-rate three-color marker, colour-blind, as BMv2 has it: tokens accrue from time 0. */
+/* Two-rate three-color marker, colour-blind, as in BMv2: tokens accumulate from time 0. */
 typedef struct p4_rate { uint64_t per_second, burst, tokens, accrued; } p4_rate;
 typedef struct p4_meter { uint64_t configured; p4_rate rates[2]; /* peak, committed */ } p4_meter;
 
-/* A copy of a packet. Where `of` is not 0 it is one of so many, of which a hash chooses one, and likewise lag_of by
- * another hash; where `xid` is not 0, packets that exclude xid - 1 have no such copy. Only some architectures look. */
+/* A copy of a packet. If `of` is not 0, the replica is one of that many, from which a hash chooses one; lag_of works
+ * likewise with another hash. If `xid` is not 0, packets that exclude xid - 1 are not copied. Only some
+ * architectures use these members. */
 typedef struct p4_replica { uint32_t port, instance, xid; uint16_t of, at, lag_of, lag_at; } p4_replica;
 
 typedef struct p4_group { /* multicast group or clone session */
@@ -243,8 +249,8 @@ typedef struct p4_groups { p4_group **list; uint32_t count; } p4_groups; /* sort
 
 typedef struct p4_vset { const p4_vset_info *info; uint64_t *words; uint32_t count; } p4_vset; /* key, mask, key, ... */
 
-/* In the order of use: what every packet touches comes first. Tables, profiles, the arrays of pointers and the default
- * actions follow in the same block. */
+/* Members are in the order of use: data that every packet uses come first. Tables, profiles, the arrays of pointers
+ * and the default actions follow in the same block. */
 struct p4_switch {
     const p4_program *program;
     p4_table *tables;
@@ -268,7 +274,7 @@ struct p4_switch {
     uint64_t seed;
     uint64_t tick_ns;
     uint64_t failed_asserts; /* also assumes */
-    const char *failed_assert; /* the first of them: a text of the program's library */
+    const char *failed_assert; /* the first of them, a text in the program's library */
     uint8_t *scratch;        /* for checksums over payload */
     size_t scratch_size;
     struct p4_fifo *fifo;    /* the env of Switch.process */
@@ -276,7 +282,8 @@ struct p4_switch {
     char error[256];
 };
 
-/* --- what a program says ------------------------------------------------------------------------------------------ */
+/* --- messages of a program
+ * ------------------------------------------------------------------------------------------ */
 
 P4_INLINE void p4_log(const p4_switch *sw, const char *text)
 {
@@ -300,10 +307,10 @@ P4_INLINE uint32_t p4_hash(const uint64_t *key, int words, uint32_t salt)
     uint64_t h = (key[0] ^ key[0] >> 32 ^ salt) * 0x9e3779b97f4a7c15ull;
     for (int i = 1; i < words; i++)
         h = ((h ^ h >> 32) + (key[i] ^ key[i] >> 32)) * 0xd6e8feb86659fd93ull;
-    return (uint32_t)(h >> 32); /* the highest bits are the best: they choose the slot */
+    return (uint32_t)(h >> 32); /* the highest bits are the most random: they choose the slot */
 }
 
-/* Its entries are found by their hash, so places may be free; else they lie in order. */
+/* Whether entries are found by their hash, so that places may be free; else entries are stored in order. */
 P4_INLINE int p4_is_hashed(const p4_table_info *info)
 {
     return info->kind == P4_TABLE_EXACT || info->kind == P4_TABLE_LPM;
@@ -339,7 +346,7 @@ P4_INLINE p4_entry *p4_find_exact(const p4_table *t, const uint64_t *key, int wo
     return t->count ? p4_find_hashed(t, key, words, stride, 0) : NULL;
 }
 
-/* LPM where the prefix field has at most 63 bits, at `shift` of a word. */
+/* LPM where the prefix field has at most 63 bits and is at `shift` of a word. */
 P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int words, uint32_t stride, int word,
                                 uint32_t shift, uint32_t width)
 {
@@ -357,7 +364,7 @@ P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int word
     return NULL;
 }
 
-/* LPM over any width. */
+/* LPM with a prefix field of any width. */
 P4_INLINE p4_entry *p4_find_lpm_wide(const p4_table *t, const uint64_t *key, int words, uint32_t stride,
                                      const p4_table_control *control)
 {
@@ -438,7 +445,7 @@ P4_INLINE int p4_vset_contains(const p4_vset *set, const uint64_t *key, int word
     return 0;
 }
 
-/* Groups often have a power of two of members, and a division takes 20 times as long. */
+/* The number of members is often a power of two, and a division takes 20 times as long. */
 P4_INLINE uint32_t p4_modulo(uint32_t a, uint32_t b)
 {
     return P4_LIKELY(!(b & (b - 1))) ? a & (b - 1) : a % b;
@@ -470,7 +477,7 @@ P4_INLINE const p4_group *p4_group_find(const p4_groups *groups, uint32_t id)
 
 /* --- frames --------------------------------------------------------------------------------------------------------- */
 
-/* n bytes from `at` on, of which those that are not present are zeros. */
+/* n bytes from `at` on; bytes that are not present are zeros. */
 P4_FUNCTION void p4_copy_padded(uint8_t *to, const p4_frame *frame, uint32_t at, uint32_t n)
 {
     uint32_t present = at < frame->data_len ? frame->data_len - at : 0;
@@ -480,7 +487,7 @@ P4_FUNCTION void p4_copy_padded(uint8_t *to, const p4_frame *frame, uint32_t at,
     memset(to + present, 0, n - present);
 }
 
-/* The same of a packet with `front_len` bytes in front of its frame. */
+/* The same for a packet with `front_len` bytes in front of its frame. */
 P4_FUNCTION void p4_copy_behind(uint8_t *to, const uint8_t *front, uint32_t front_len, const p4_frame *frame, uint32_t at,
                                 uint32_t n)
 {
@@ -503,7 +510,7 @@ P4_INLINE void p4_count(p4_switch *sw, uint32_t array, uint64_t size, uint64_t i
     }
 }
 
-/* The colour of a packet, which comes with `colour`: 0 green, 1 yellow, 2 red. */
+/* The new colour of a packet that arrives with `colour`: 0 green, 1 yellow, 2 red. */
 P4_FUNCTION uint32_t p4_meter_execute(const p4_switch *sw, p4_meter *m, int rates, int packets, uint32_t bytes,
                                       p4_tick now, uint32_t colour)
 {
@@ -533,7 +540,7 @@ P4_INLINE uint64_t p4_random64(p4_switch *sw)
     return z ^ z >> 31;
 }
 
-/* Uniform in low..high. */
+/* A uniformly distributed number in low..high. */
 P4_INLINE uint64_t p4_random(p4_switch *sw, uint64_t low, uint64_t high)
 {
     uint64_t span = high - low + 1; /* 0: all 2^64 values */
@@ -541,7 +548,7 @@ P4_INLINE uint64_t p4_random(p4_switch *sw, uint64_t low, uint64_t high)
     return span ? low + (uint64_t)((p4_u128)random * span >> 64) : random;
 }
 
-/* Room for checksums over payload; NULL where there is no memory. */
+/* Room for checksums over payload; NULL if there is no memory. */
 P4_FUNCTION uint8_t *p4_scratch(p4_switch *sw, size_t size)
 {
     if (size > sw->scratch_size) {
@@ -554,7 +561,8 @@ P4_FUNCTION uint8_t *p4_scratch(p4_switch *sw, size_t size)
     return sw->scratch;
 }
 
-/* --- control plane (table.c, switch.c). 0, or a negative p4_status with sw->error set and nothing changed --------- */
+/* --- control plane (table.c, switch.c): returns 0, or a negative p4_status with sw->error set and nothing changed
+ * ----- */
 
 typedef enum p4_status { P4_OK = 0, P4_INVALID = -1, P4_FULL = -2, P4_MEMORY = -3 } p4_status;
 
@@ -568,7 +576,7 @@ typedef struct p4_match {
 
 typedef enum p4_target_kind { P4_TO_ACTION, P4_TO_MEMBER, P4_TO_GROUP } p4_target_kind;
 
-typedef struct p4_aim { /* what an entry is to do */
+typedef struct p4_aim { /* target of an entry */
     p4_target_kind kind;
     const char *action;
     uint32_t index;  /* of the member or group */
@@ -594,7 +602,7 @@ int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_ke
                  uint32_t *handle);
 int p4_table_modify(p4_switch *sw, uint32_t table, uint32_t handle, const p4_aim *aim);
 int p4_table_delete(p4_switch *sw, uint32_t table, uint32_t handle);
-int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim); /* NULL: the program's own */
+int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim); /* NULL: restores the program's own */
 int p4_table_clear(p4_switch *sw, uint32_t table);
 p4_entry *p4_table_entry(p4_switch *sw, uint32_t table, uint32_t handle); /* NULL with sw->error set */
 p4_counter *p4_entry_counter(const p4_table_info *info, p4_entry *e);
@@ -618,7 +626,7 @@ int p4_vset_set(p4_switch *sw, uint32_t set, const p4_match *keys, size_t n_memb
 
 int p4_fail(p4_switch *sw, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Bytes a value of so many bits takes in entries and registers, and how it is moved in and out of there. */
+/* The number of bytes of a value of this many bits in entries and registers, and conversions to and from this form. */
 P4_INLINE uint32_t p4_storage(uint32_t width)
 {
     return width <= 8 ? 1 : width <= 16 ? 2 : width <= 32 ? 4 : (width + 63) / 64 * 8;

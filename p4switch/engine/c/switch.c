@@ -1,4 +1,4 @@
-/* A switch: its life, stateful objects, replication groups, and the seam's functions. */
+/* A switch: its creation and removal, stateful objects, replication groups, and the functions of the seam. */
 #include "control.h"
 
 #include "process.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PREFETCH_BYTES 2048      /* of a table: the small ones fit */
-#define PREFETCH_BLOCK_BYTES 256 /* of the tables' heads, which follow the switch */
+#define PREFETCH_BYTES 2048      /* maximum prefetched bytes of a table: the small ones fit */
+#define PREFETCH_BLOCK_BYTES 256 /* prefetched bytes of the tables' heads, which follow the switch */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "stored values are limbs of little-endian words"
@@ -39,7 +39,7 @@ static uint8_t *cell_of(p4_switch *sw, const p4_register_info *info, uint32_t in
     return sw->banks[info->bank] + (size_t)index * sw->program->banks[info->bank].stride + info->offset;
 }
 
-/* What registers begin with that do not begin with zeros. */
+/* Initial values of registers that do not start with zeros. */
 static void begin_registers(p4_switch *sw)
 {
     for (uint32_t i = 0; i < sw->program->n_registers; i++) {
@@ -65,7 +65,7 @@ void p4_cell_begin(p4_switch *sw, const p4_cells_info *cells, uint32_t index)
 static int allocate(p4_switch *sw)
 {
     const p4_program *p = sw->program;
-    /* One more than needed, so that none is of zero bytes. */
+    /* One more than needed, so that no allocation has zero bytes. */
     sw->controls = calloc(p->n_tables + 1u, sizeof *sw->controls);
     sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
     sw->passed = calloc(p->n_points + 1u, sizeof *sw->passed);
@@ -92,7 +92,7 @@ static int allocate(p4_switch *sw)
     return P4_OK;
 }
 
-/* The switch with all that packets touch, in one block; NULL without memory. */
+/* The switch with all data that packets use, in one block; NULL if there is no memory. */
 static p4_switch *block_new(const p4_program *p)
 {
     size_t size = (sizeof(p4_switch) + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
@@ -170,7 +170,7 @@ void p4_switch_delete(p4_switch *sw)
     free(sw);
 }
 
-/* As new, except for the environment. Packets that are still out stay valid. */
+/* Resets the switch, except for the environment. Packets held by the environment stay valid. */
 int p4_switch_reset(p4_switch *sw)
 {
     const p4_program *p = sw->program;
@@ -214,7 +214,7 @@ p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     return sw->program->transmit(sw, packet, now);
 }
 
-/* Its first bytes, if the whole is large. Always inlined: gcc leaves out a call that only fetches. */
+/* Prefetches only the first bytes if the whole is large. Always inlined, because gcc drops calls that only prefetch. */
 P4_INLINE void fetch(const void *at, size_t size)
 {
     for (size_t line = 0; at && line < size && line < PREFETCH_BYTES; line += P4_CACHE_LINE)

@@ -1,8 +1,7 @@
-/* The seam between a P4 pipeline and what surrounds it (traffic manager, fabric, packet tests).
+/* The seam between a P4 pipeline and its environment (traffic manager, fabric, packet tests).
  *
- * A frame is what is on a wire; a packet is what a switch holds between ingress and egress.
- * Ownership: whoever is handed a pointer frees it or hands it on.
- * One thread at a time: switches of one program share a pool of packets.
+ * A frame is on a wire; a packet is inside a switch, between ingress and egress. Ownership: the receiver of a pointer
+ * frees it or hands it on. Only one thread may run at a time, because switches of one program share a pool of packets.
  */
 #ifndef P4CC_SWITCH_H
 #define P4CC_SWITCH_H
@@ -10,33 +9,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint64_t p4_tick; /* model time in ticks: ns in the virtual world, us to be BMv2 */
+typedef uint64_t p4_tick; /* model time in ticks: ns in the virtual world, us for compatibility with BMv2 */
 
 typedef struct p4_frame {
-    struct p4_frame *next; /* for whoever holds the frame */
+    struct p4_frame *next; /* for the owner of the frame */
     uint32_t wire_len;     /* bytes on the wire, without preamble, gap and FCS */
     uint32_t data_len;     /* bytes present; the wire_len - data_len bytes after them are zeros */
-    uint32_t cap;          /* bytes that data has room for */
+    uint32_t cap;          /* capacity of data in bytes */
     uint32_t tag;          /* the sender's flow, for traces and accounting; 0: none. Copies keep it */
     uint8_t data[];
 } p4_frame;
 
 typedef struct p4_packet {
     struct p4_packet *next;
-    p4_frame *frame;       /* that it came in, and that it leaves in */
-    uint32_t len;          /* bytes the packet would have on the wire if it left now; what a queue is charged */
+    p4_frame *frame;       /* port of arrival, and port of departure */
+    /* bytes that the packet would have on the wire if it left now; a queue is charged for these */
+    uint32_t len;
     uint32_t tag;
     uint32_t ingress_port;
     uint32_t egress_port;
-    uint32_t priority;     /* the queue of the port that it waits in: 0 is the lowest */
+    uint32_t priority;     /* the queue of the port in which it waits: 0 is the lowest */
     uint32_t enq_depth;    /* cells of the queue when this packet arrived; depths and times are the traffic manager's */
-    uint32_t deq_depth;    /* cells left behind when it left */
-    uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
-    uint8_t queue;         /* of those of the highest priority: 0 (as 7) or 7 to 127, the higher first */
-    uint8_t came_marked : 1; /* that frame had ECN CE; the driver's */
-    uint8_t trimmed : 1;   /* the traffic manager left only len bytes of it */
+    uint32_t deq_depth;    /* cells in the queue when this packet left */
+    uint8_t pfc_class;     /* 802.1Qbb priority of the frame that it arrived in; used by the driver */
+    uint8_t queue;         /* order among packets of the highest priority: 0 (as 7) or 7 to 127, the higher first */
+    uint8_t came_marked : 1; /* that frame had ECN CE; used by the driver */
+    uint8_t trimmed : 1;   /* the traffic manager has trimmed it to len bytes */
     uint8_t color : 2;     /* 0 is green, 1 yellow, 3 red */
-    uint8_t enq_state : 2; /* of the queue: over no threshold of a colour (0), over red's (1), over yellow's, too (2) */
+    /* state of the queue: below the colours' thresholds (0), above red's (1), also above yellow's (2) */
+    uint8_t enq_state : 2;
     uint8_t deq_state : 2;
     p4_tick enq_time;
     p4_tick deq_time;
@@ -44,33 +45,33 @@ typedef struct p4_packet {
 } p4_packet;
 
 typedef enum p4_drop_reason {
-    P4_DROP_PROGRAM_INGRESS, /* ingress drops it, or gives it no egress port */
+    P4_DROP_PROGRAM_INGRESS, /* ingress dropped it, or assigned no egress port */
     P4_DROP_PROGRAM_EGRESS,
     P4_DROP_BUFFER,          /* the traffic manager had no room */
     P4_DROP_NO_PORT,         /* sent to a port, group or session that does not exist */
     P4_DROP_LINK_DOWN,
-    P4_DROP_LINK_LOSS,       /* a link lost it at random */
+    P4_DROP_LINK_LOSS,       /* lost at random on a link */
     P4_DROP_HOPS,            /* its frame was resubmitted, recirculated and cloned too often (over P4_MAX_HOPS times) */
     P4_DROP_ENDLESS,         /* a loop of a control or an action did not end (in P4_MAX_STEPS steps) */
     P4_DROP_REASONS
 } p4_drop_reason;
 
-#define P4_MAX_HOPS 1024 /* of a frame: of all the packets together that it became */
-#define P4_MAX_STEPS 100000 /* of a packet */
+#define P4_MAX_HOPS 1024 /* per frame: for all packets together that derive from it */
+#define P4_MAX_STEPS 100000 /* per packet */
 
-/* What happened to a packet inside a pipeline; only pipelines built for tracing tell. A point is a place of the program,
- * by its number in p4switch.engine.points, which also says how data is to be read. */
+/* Events of a packet inside a pipeline, reported only by pipelines built for tracing. A point is a place of the
+ * program, identified by its number in p4switch.engine.points, which also defines how data is read. */
 typedef enum p4_trace_kind {
     P4_TRACE_RECEIVE,      /* value: port, extra: wire length, data: the frame as far as it is present */
     P4_TRACE_STATE,        /* point: parser state */
     P4_TRACE_EXTRACT,      /* value: slot of the header, extra: bytes of its varbit field, data: as in memory */
-    P4_TRACE_TRANSITION,   /* value: how many words of data the select key has */
+    P4_TRACE_TRANSITION,   /* value: number of words of data that the select key has */
     P4_TRACE_PARSER_ERROR, /* value: error code */
     P4_TRACE_CHECKSUM,     /* value: whether it is right */
     P4_TRACE_PIPELINE,     /* value: 0 ingress, 1 egress; extra: 1 at its end */
     P4_TRACE_TABLE,        /* value: handle or -1, extra: priority or prefix, data: see trace_table */
     P4_TRACE_ACTION,       /* value: member of the profile or -1, data: its arguments, as in memory */
-    P4_TRACE_STATEMENT,    /* data: what it changed, p4_trace_change */
+    P4_TRACE_STATEMENT,    /* data: its changes, p4_trace_change */
     P4_TRACE_CONDITION,    /* value: 0 or 1 */
     P4_TRACE_REGISTER,     /* value: index, extra: 1 if written, data: the cell before, and now if written */
     P4_TRACE_COUNTER,      /* value: index, data: the p4_counter after it */
@@ -78,7 +79,7 @@ typedef enum p4_trace_kind {
     P4_TRACE_LOG,          /* value: 1 if an assertion failed, data: text */
     P4_TRACE_DIGEST,       /* value: id of the learn list, data: its fields */
     P4_TRACE_ENQUEUE,      /* value: port, extra: length */
-    P4_TRACE_DEQUEUE,      /* value: port, extra: cells left behind */
+    P4_TRACE_DEQUEUE,      /* value: port, extra: cells left in the queue */
     P4_TRACE_CLONE,        /* value: session, extra: number of the copy */
     P4_TRACE_MULTICAST,    /* value: group */
     P4_TRACE_RESUBMIT,
@@ -107,7 +108,7 @@ typedef struct p4_trace_event {
     const void *data;   /* valid during the call */
 } p4_trace_event;
 
-/* Of a metadata field, or of a packet header; its bytes before and now follow. */
+/* A change of a metadata field or a packet header; its bytes before and after follow. */
 typedef struct p4_trace_change {
     uint32_t cell;
     uint16_t varbytes_before, varbytes_now;
@@ -115,65 +116,68 @@ typedef struct p4_trace_change {
     uint16_t pad;
 } p4_trace_change;
 
-/* What a pipeline needs from its surroundings. */
+/* Functions that a pipeline needs from its environment. */
 typedef struct p4_env {
     void *ctx;
-    /* wire_len, data_len, tag and data of a new frame are the caller's to set; cap is at least what was asked for */
+    /* the caller sets wire_len, data_len, tag and data of a new frame; cap is at least the requested size */
     p4_frame *(*frame_new)(void *ctx, uint32_t cap);
     void (*frame_free)(void *ctx, p4_frame *frame);
     void (*enqueue)(void *ctx, p4_packet *packet); /* takes the packet */
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
     void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
-    /* A queue of a port is to send nothing, or to go on. 0: there is no such port. NULL: there are no queues. */
+    /* Stops or restarts a queue of a port. Returns 0 if there is no such port. NULL: there are no queues. */
     int (*stop_queue)(void *ctx, uint32_t port, uint32_t queue, int stopped);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
-    /* What the program says by log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
-     * text is valid during the call. NULL: nobody listens. */
+    /* Reports messages of log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
+     * text is valid during the call. NULL: there is no listener. */
     void (*log)(void *ctx, int failed, const char *text);
 } p4_env;
 
 typedef struct p4_switch p4_switch;
 
-/* Parser, checksum verification, ingress. Takes the frame. Calls env->enqueue for every packet that results. */
+/* Parser, checksum verification, ingress. Takes the frame. Calls env->enqueue for every resulting packet. */
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
 
-/* Egress, checksum update, deparser. Takes the packet. NULL: nothing leaves (dropped or recirculated).
+/* Egress, checksum update, deparser. Takes the packet. Returns NULL if no frame leaves (dropped or recirculated).
  * May call env->enqueue, for clones and recirculated packets. */
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now);
 
-/* Bytes of a packet, all its own state included: what a driver may fetch of one that waits. */
+/* Size of a packet with all its state, so that a driver can prefetch a waiting packet. */
 uint32_t p4_switch_packet_bytes(const p4_switch *sw);
 
-/* The switch will be needed soon: fetches it into the cache, and a little later what its pipeline looks things up in.
- * Where there are hundreds of switches this is quicker than one wait after the other. */
+/* Announces that the switch will be needed soon: fetches it into the cache, and a little later the data for its
+ * pipeline's lookups. With hundreds of switches this is quicker than waiting for one cache miss after the other. */
 void p4_switch_prefetch(const p4_switch *sw);
 void p4_switch_prefetch_tables(const p4_switch *sw);
 
-/* For a packet that a queue had no room for. 1: the pipeline sends it to another queue, which is now the packet's own and
- * may have no room either; 0: it is to be dropped. A packet is sent to another queue once. */
+/* Called for a packet that a queue had no room for. 1: the pipeline sends it to another queue, which is now the
+ * packet's own and may have no room either; 0: it is to be dropped. A packet is sent to another queue only once. */
 int p4_switch_deflect(p4_switch *sw, p4_packet *packet);
 
-/* For a packet that is not to be transmitted, a drop-tail loss for instance. */
+/* Frees a packet that will not be transmitted, for instance after a drop-tail loss. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);
 
-/* The env is copied. Without one, frames go to and from the switch's own FIFO (see Switch.process). */
+/* Sets the environment, which is copied. Without one, frames go to and from the switch's own FIFO (see
+ * Switch.process). */
 void p4_switch_set_env(p4_switch *sw, const p4_env *env);
 
-/* What was set last, or its own: for an env that hands some calls on (digests), or puts the old one back. */
+/* The environment that was set last, or the switch's own: for an environment that passes on some calls (digests) or
+ * restores the old one. */
 const p4_env *p4_switch_get_env(const p4_switch *sw);
 
-/* For conservation: received + cloned + multicast = transmitted + dropped (by whatever reason) + packets held by the env. */
+/* Counts for conservation: received + cloned + multicast = transmitted + dropped (for whatever reason) + packets
+ * held by the environment. */
 typedef struct p4_switch_counts {
     uint64_t received;    /* frames handed to p4_switch_receive */
     uint64_t cloned;      /* packets made by clones, */
-    uint64_t multicast;   /* ... and by multicast groups, beyond the one that came in */
+    uint64_t multicast;   /* ... and by multicast groups, beyond the one that arrived */
     uint64_t transmitted; /* frames returned by p4_switch_transmit */
     uint64_t dropped;     /* packets reported to env->drop by the pipeline */
 } p4_switch_counts;
 
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw);
 
-/* How many asserts and assumes failed; *first: the first of them, as env->log was told it, or NULL. */
+/* The number of failed asserts and assumes; *first: the first of them as passed to env->log, or NULL. */
 uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first);
 
 #endif

@@ -1,9 +1,9 @@
-/* Entries and default actions of tables, and their lives. */
+/* Entries and default actions of tables, and the creation and removal of tables. */
 #include "control.h"
 
 #include <stdlib.h>
 
-/* The place of an entry in the order: by priority, then by handle. */
+/* The position of an entry in the order of priority, then handle. */
 static uint32_t order_place(const p4_table *t, const p4_table_control *c, int32_t priority, uint32_t handle)
 {
     uint32_t low = 0, high = t->count;
@@ -18,7 +18,7 @@ static uint32_t order_place(const p4_table *t, const p4_table_control *c, int32_
     return low;
 }
 
-/* Makes room at a place of an ordered table (by 1), or closes it (by -1). */
+/* Makes room at a place of an ordered table (by 1), or removes a place (by -1). */
 static void shift_order(p4_table *t, p4_table_control *c, uint32_t place, int by)
 {
     uint32_t stride = c->info->stride, from = by > 0 ? place : place + 1;
@@ -70,7 +70,7 @@ int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_ke
         return p4_fail(sw, P4_INVALID, "table %s: there is an entry with this key already", info->name);
     if (t->count >= info->max_size)
         return p4_fail(sw, P4_FULL, "table %s is full (%u entries)", info->name, info->max_size);
-    /* Half of a hash table stays empty: probes are short. */
+    /* Half of a hash table stays empty, so that probe sequences are short. */
     if ((p4_is_hashed(info) ? 2 * (uint64_t)(t->count + 1) : (uint64_t)t->count + 1) > c->capacity &&
         (status = p4_table_grow(sw, t)))
         return status;
@@ -222,7 +222,7 @@ int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim)
 
 /* --- life of a table ------------------------------------------------------------------------------------------------ */
 
-/* The entries the program itself has. */
+/* The entries that the program itself defines. */
 static int add_own(p4_switch *sw, uint32_t table)
 {
     const p4_table_info *info = sw->controls[table].info;

@@ -1,7 +1,8 @@
-/* What a pipeline built with P4_TRACE tells about its packets, and counts of its own points (p4switch.engine.points).
+/* Events that a pipeline built with P4_TRACE reports about its packets, and its counts of passed points
+ * (p4switch.engine.points).
  *
- * Included once by every generated pipeline, after its packet struct and, where it is built for tracing, its cells: one a
- * metadata field, one a packet header. Without P4_TRACE there are no cells, and all of it is nothing.
+ * Every generated pipeline includes it once, after its packet struct and, if it is built for tracing, its cells: one
+ * for each metadata field and packet header. Without P4_TRACE there are no cells, and all macros are empty.
  */
 #ifdef P4_TRACE
 
@@ -15,7 +16,7 @@ static void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, uint32_t poin
                                                      value, extra, data});
 }
 
-/* From now on changes are those to what the packet is now. */
+/* Makes the present state of the packet the reference for later changes. */
 static void note(phv *p)
 {
     p->seen.m = p->m;
@@ -24,7 +25,7 @@ static void note(phv *p)
     memcpy(p->seen.H, p->H, sizeof p->H);
 }
 
-/* What of the packet is other than it was: for each cell a p4_trace_change, then its bytes before and now. */
+/* Reports the changes of the packet: for each cell a p4_trace_change, then its bytes before and after. */
 static void trace_changes(p4_switch *sw, phv *p, p4_trace_kind kind, uint32_t point)
 {
     static uint8_t changes[CHANGES_BYTES];
@@ -52,7 +53,7 @@ static void trace_changes(p4_switch *sw, phv *p, p4_trace_kind kind, uint32_t po
     trace(sw, p, kind, point, 0, 0, changes, size);
 }
 
-/* The key that was looked up, then that of the entry with its masks, if one matched. */
+/* Reports the key that was looked up, then the key of the matching entry with its masks, if there is one. */
 static __attribute__((unused)) void trace_table(p4_switch *sw, const phv *p, uint32_t point, uint32_t table,
                                                 const uint64_t *key, int words, const p4_entry *e, int masks)
 {

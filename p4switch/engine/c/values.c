@@ -1,4 +1,4 @@
-/* Values of fields and parameters: as the control plane has them, and as entries and registers do. */
+/* Conversion of values of fields and parameters between the control plane and entries or registers. */
 #include "control.h"
 
 void p4_store(uint8_t *to, uint32_t width, const uint8_t *value)

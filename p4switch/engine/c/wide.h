@@ -213,7 +213,7 @@ P4_FUNCTION void p4_big_sar(uint64_t *v, const uint64_t *a, uint32_t n, uint64_t
     }
 }
 
-/* Keeps the low `width` bits; `sign` says whether the highest of them fills the rest. */
+/* Keeps the low `width` bits; `sign` tells whether the highest of them fills the rest. */
 P4_FUNCTION void p4_big_cut(uint64_t *v, const uint64_t *a, uint32_t n, uint32_t width, int sign)
 {
     uint64_t fill = sign && (a[(width - 1) / 64] >> ((width - 1) % 64) & 1) ? ~0ull : 0;

@@ -1,6 +1,6 @@
-"""Fuzzer for generated pipelines, a separate program.
+"""Fuzzer for generated pipelines, which runs as a separate program.
 
-It makes random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer.
+It generates random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 import re
@@ -18,7 +18,7 @@ _FUZZ_C = Path(__file__).parent / "fuzz.c"
 
 
 class FuzzError(UserError):
-    """The fuzzer found something: a report of a sanitizer, or packets that are not conserved."""
+    """Finding of the fuzzer: the report of a sanitizer, or packets that are not conserved."""
 
 
 def build(document: Mapping[str, Any]) -> Path:
@@ -35,7 +35,7 @@ def build(document: Mapping[str, Any]) -> Path:
 
 
 def constants(document: Any) -> set[bytes]:
-    """Return the numbers that the JSON mentions, which parsers and tables look for."""
+    """Return the numbers in the JSON, because parsers and tables match on them."""
     found: set[bytes] = set()
     if isinstance(document, Mapping):
         for item in document.values():
@@ -51,9 +51,9 @@ def constants(document: Any) -> set[bytes]:
 
 def run(document: Mapping[str, Any], *, seed: int, packets: int, frames: Iterable[bytes] = (),
         timeout_s: float = 300) -> str:
-    """Send that many random packets through the pipeline; `frames` are put into some of them.
+    """Send this many random packets through the pipeline; some of them contain `frames`.
 
-    Returns what became of them, in one line. Raises FuzzError with the report of what went wrong.
+    Returns a line about the fate of the packets. Raises FuzzError with the report of a failure.
     """
     whole = list(frames)
     words = [*sorted(constants(document)), *whole]

@@ -1,9 +1,9 @@
-/* Feeds one pipeline random packets and random control-plane calls. Linked with it and the engine's runtime, built with
- * sanitizers: whatever is wrong ends the program with a report.
+/* Feeds one pipeline random packets and random control-plane calls. It is linked with the pipeline and the engine's
+ * runtime, all built with sanitizers, so that an error ends the program with a report.
  *
- * fuzz SEED PACKETS WORDS FRAMES: WORDS is a file of byte strings, each after its length in two big-endian bytes, that
- * are put into packets and keys now and then; the last FRAMES of them are whole frames.
- * Prints what became of the packets. Exits with 1 if packets were lost or made from nothing.
+ * fuzz SEED PACKETS WORDS FRAMES: WORDS is a file of byte strings, each preceded by its length in two big-endian bytes.
+ * They are occasionally put into packets and keys; the last FRAMES of them are whole frames. The program prints the
+ * fate of the packets, and exits with 1 if packets were lost or appeared from nowhere.
  */
 #include "process.h"
 #include "runtime.h"
@@ -48,7 +48,7 @@ static void read_words(const char *path)
         fclose(file);
 }
 
-/* A value of so many bits: small, all ones, a word of the dictionary, or anything. */
+/* A value of this many bits: small, all ones, a word of the dictionary, or random. */
 static p4_bytes random_value(uint8_t *buffer, uint32_t width)
 {
     uint32_t n = (width + 7) / 8;
@@ -62,7 +62,7 @@ static p4_bytes random_value(uint8_t *buffer, uint32_t width)
         for (uint32_t i = 0; i < n && i < w.len; i++)
             buffer[n - 1 - i] = w.data[w.len - 1 - i];
     }
-    if (width % 8 && below(50)) /* now and then a value that does not fit */
+    if (width % 8 && below(50)) /* occasionally a value that does not fit */
         buffer[0] &= (uint8_t)((1u << width % 8) - 1);
     return (p4_bytes){buffer, below(100) ? n : n + 1};
 }
@@ -88,7 +88,7 @@ static void random_key(p4_match *key, uint8_t (*values)[MAX_VALUE], uint8_t (*ma
 static uint8_t arg_values[64][MAX_VALUE];
 static p4_bytes args[64];
 
-/* Some action of those allowed, with arguments. */
+/* One of the allowed actions, with arguments. */
 static p4_aim random_action(const p4_program *p, const uint32_t *actions, uint32_t n)
 {
     if (!n)
@@ -195,14 +195,14 @@ static uint32_t random_frame(uint8_t *data, uint32_t *wire_len)
         for (uint32_t b = 0; b < w.len && at + b < len; b++)
             data[at + b] = w.data[b];
     }
-    if (n_frames && below(2)) { /* a frame as its test has it, with some luck */
+    if (n_frames && below(2)) { /* possibly an unchanged frame of a test */
         p4_bytes w = words[n_words - 1 - below((uint32_t)n_frames)];
         len = w.len < MAX_FRAME ? (uint32_t)w.len : MAX_FRAME;
         memcpy(data, w.data, len);
     }
     for (uint32_t i = below(2) ? 0 : below(4); i > 0 && len; i--)
         data[below(len)] ^= (uint8_t)(1u << below(8));
-    *wire_len = len + (below(3) ? 0 : below(3000)); /* the rest is zeros that are not there */
+    *wire_len = len + (below(3) ? 0 : below(3000)); /* the rest are zeros that are not present */
     return len;
 }
 
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
             return 1;
         uint64_t sum = 0;
         for (p4_frame *out; (out = p4_fifo_next(sw->fifo, &port, i)); free(out))
-            for (uint32_t b = 0; b < out->data_len; b++) /* every byte must be there */
+            for (uint32_t b = 0; b < out->data_len; b++) /* every byte must be accessible */
                 sum += out->data[b];
         if (sum == UINT64_MAX)
             puts("");

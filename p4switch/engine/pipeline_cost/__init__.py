@@ -1,12 +1,13 @@
 """Benchmark of generated pipelines: CPU time a packet of ecn.p4 and int.p4, against hand-written C.
 
-All run behind the seam of switch.h with nothing around them: a frame in, the packet straight from ingress to egress,
-a frame out. 64 flows, 33 routes of three prefix lengths, ECMP over four ports. Of collective.p4, also what a
-contribution to a sum costs; of sperc.p4, a control packet; of dart.p4, data without tokens, and with tokens where the
-table of deflected flows is full.
+All run behind the seam of switch.h with nothing around them: a frame enters, the packet goes directly from ingress to
+egress, and a frame leaves. There are 64 flows, 33 routes of three prefix lengths, and ECMP over four ports. Further
+loads are a contribution to a sum (collective.p4), a control packet (sperc.p4), and data packets without tokens, and
+with tokens while the table of deflected flows is full (dart.p4).
 
-A processor has slow hours, of which a whole measurement may lie in one. So all that is to be compared is measured by
-turns of about a millisecond, and of each the fastest turn counts: ratios of these repeat to a few hundredths.
+A processor can be slow for the duration of a whole measurement. So loads that are to be compared are measured in
+alternating turns of about a millisecond, and the fastest turn of each counts. Ratios of these are reproducible to a few
+hundredths.
 """
 
 import struct
@@ -22,19 +23,20 @@ if TYPE_CHECKING:
 
 _BASELINE_C = Path(__file__).parent / "baseline.c"
 _FLOWS = 64
-_ROUNDS = 100  # a turn
+_ROUNDS = 100  # packets in a turn
 _TURNS = 300
-_INT_RECORDS = 2  # of hops before, in the frames for int.p4
+_INT_RECORDS = 2  # records of earlier hops in the frames for int.p4
 _CHILDREN = 8
-_OPERATIONS = 512  # in the slots at a time,
+_OPERATIONS = 512  # operations in the slots at a time,
 _INTERLEAVED = 64  # ... of which so many are under way together
 
 
 @dataclass(frozen=True)
 class Load:
-    """A pipeline, and the packets that it is given in a turn, by the turn's number, so many times one after the other.
+    """Pipeline with its packets for a turn, given by the turn's number, which are repeated that many times.
 
-    Each time `forwarded` of them leave it. `check` raises RuntimeError where they went another way than is measured.
+    `forwarded` of them leave each time. `check` raises RuntimeError if they did not take the path that is to be
+    measured.
     """
 
     switch: "Switch"
@@ -45,7 +47,7 @@ class Load:
 
 
 def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
-    """Return the CPU nanoseconds a packet, ingress and egress, of each load: the fastest of its turns.
+    """Return the CPU time of each load in nanoseconds per packet, ingress and egress: that of its fastest turn.
 
     Raises RuntimeError if a pipeline forwards more packets or fewer than it should.
     """
@@ -63,10 +65,10 @@ def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
 
 
 def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
-    """Return the loads of a program with plain frames, int.p4's with telemetry.
+    """Return the loads of a program with plain frames, or frames with telemetry for int.p4.
 
-    They are the pipeline itself; the same "by hand" in C; and "silent", built for tracing while nobody asks
-    it to report.
+    They are the pipeline itself, its equivalent "by hand" in C, and "silent": the pipeline built for tracing while
+    tracing is off.
     """
     generated, baseline, packets = _set_up(name, program)
     tracing = engine.load().Switch(str(engine.build_traced(program).library))
@@ -76,13 +78,13 @@ def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
 
 
 def on_chip(name: str, program: ir.Program) -> Load:
-    """Return the load of `forwarding` for a program as it is written for another architecture."""
+    """Return the load of `forwarding` for a program that is written for another architecture."""
     generated, _, packets = _set_up(name, program)
     return _forwards(generated, packets)
 
 
 def contributing(program: ir.Program) -> Load:
-    """Return the load of collective.p4: contributions to sums of 8, of which the last one leaves with the sum.
+    """Return the load of collective.p4: contributions to sums of 8, where the last contribution leaves with the sum.
 
     Each turn has new sequence numbers in the same slots.
     """
@@ -101,7 +103,7 @@ def controlling(program: ir.Program) -> Load:
 
 
 def deflecting(program: ir.Program, tokens: int) -> Load:
-    """Return the load of dart.p4: data packets with that many tokens.
+    """Return the load of dart.p4: data packets with this many tokens.
 
     Each is the first one of a message that finds 15,000 bytes waiting (threshold 0) and no entry free.
     """
@@ -120,12 +122,12 @@ def deflecting(program: ir.Program, tokens: int) -> Load:
 
 
 def _forwards(switch: "Switch", packets: list[bytes]) -> Load:
-    """Return a load of which all packets are forwarded."""
+    """Return a load whose packets are all forwarded."""
     return Load(switch, lambda turn: packets, len(packets))
 
 
 def control_packets() -> list[bytes]:
-    """Return control packets of many flows: half counted at the link (state B), half three switches on (E)."""
+    """Return control packets of many flows: half counted at this link (state B), half three switches ahead (E)."""
     out = []
     for flow in range(_FLOWS):
         own = struct.pack(">IIBB", 10**6, 10**6, (1 + flow % 2) << 6, 0)
@@ -138,7 +140,7 @@ def control_packets() -> list[bytes]:
 
 
 def _fill(switch: "Switch", program: ir.Program) -> None:
-    """Make every class a lane and ports 1 to 4 candidates, and give all 16 entries to others, without expiry."""
+    """Make every class a lane and ports 1 to 4 candidates, and fill all 16 entries with other flows, without expiry."""
     tables = _tables(program)
     actions, registers = _named(program.actions), _named(program.registers)
     for priority in range(8):
@@ -158,17 +160,17 @@ def _fill(switch: "Switch", program: ir.Program) -> None:
 
 
 def _tables(program: ir.Program) -> dict[str, str]:
-    """Return whole names by the last part, of both pipelines."""
+    """Return complete names by the last part, for both pipelines."""
     return _named(table for pipeline in program.pipelines for table in pipeline.tables)
 
 
 def _named(items: Iterable[ir.Action | ir.Counter | ir.Register | ir.Table]) -> dict[str, str]:
-    """Return whole names by the last part."""
+    """Return complete names by the last part."""
     return {one.name.rsplit(".", 1)[-1]: one.name for one in items}
 
 
 def _share(switch: "Switch", program: ir.Program) -> None:
-    """Write sperc.p4's links of 100 Gb/s, and 1/n."""
+    """Write the entries of sperc.p4 for links of 100 Gb/s and for 1/n."""
     tables = _tables(program)
     actions = _named(program.actions)
     link = [(95_000_000, 6), (23_193, 6), (12_000, 6), (712, 4), (2**20, 4)]
@@ -183,7 +185,7 @@ def _share(switch: "Switch", program: ir.Program) -> None:
 
 
 def contributions(first_sequence: int) -> list[bytes]:
-    """Return contributions of 8 children, which differ by their groups here, since all come by the same port."""
+    """Return contributions of 8 children, which differ in their groups, since all arrive on the same port."""
     lanes = struct.pack(">32I", *range(32))
     out = []
     for start in range(0, _OPERATIONS, _INTERLEAVED):
@@ -196,7 +198,7 @@ def contributions(first_sequence: int) -> list[bytes]:
 
 
 def _join(switch: "Switch", program: ir.Program) -> None:
-    """Make port 5 that of all children, by their groups, which have the same slots."""
+    """Make port 5 the port of all children, by their groups, which share the slots."""
     tables = _tables(program)
     child = next(a.name for a in program.actions if a.name.endswith(".child"))
     everyone, window_bits = (1 << _CHILDREN) - 1, _OPERATIONS.bit_length() - 1
@@ -208,7 +210,7 @@ def _join(switch: "Switch", program: ir.Program) -> None:
 
 
 def outputs(name: str, program: ir.Program) -> tuple[list[Any], list[Any]]:
-    """Return the outputs of generated and hand-written pipeline for each frame; equal, if the comparison is fair."""
+    """Return the outputs of both pipelines for each frame; they are equal if the comparison is fair."""
     generated, baseline, packets = _set_up(name, program)
     return [generated.process(5, f) for f in packets], [baseline.process(5, f) for f in packets]
 
@@ -247,7 +249,7 @@ def _frame(opcode: int, source: bytes, destination: bytes, flow: int, after_bth:
 
 
 def _program(switch: "Switch", program: ir.Program) -> None:
-    """Write the routes that baseline.c has."""
+    """Write the routes that are built into baseline.c."""
     tables = _tables(program)
     actions = _named(program.actions)
     profile = program.profiles[0].name

@@ -1,7 +1,7 @@
-/* What ecn.p4 and int.p4 do to a packet, written by hand: the measure of what generated pipelines cost.
+/* The processing of ecn.p4 and int.p4 written by hand, as a reference for the cost of generated pipelines.
  *
- * Parses, checks, looks up and rewrites the same headers, in place, behind the same seam. The lookups are a hash per
- * prefix length and arrays by index; the routes are those that the benchmark gives the P4 programs.
+ * It parses, checks, looks up and rewrites the same headers, in place, behind the same seam. Lookups use a hash per
+ * prefix length and arrays by index; the routes are the same as in the P4 programs.
  */
 #include "hash.h"
 #include "runtime.h"

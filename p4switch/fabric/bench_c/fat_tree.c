@@ -1,4 +1,4 @@
-/* How much the fabric itself costs: a permutation on a k-ary fat-tree with pipelines and hosts that do next to nothing.
+/* Cost of the fabric itself: a permutation on a k-ary fat-tree with pipelines and hosts that do almost nothing.
  *
  * usage: fat_tree K MICROSECONDS WINDOW_PACKETS INDEPENDENT. Prints one line of JSON.
  */

@@ -1,5 +1,5 @@
-/* How long a load takes that waits for the one before: one cycle through all cache lines of a piece of memory.
- * Prints ns. */
+/* Latency of a load that depends on the previous one: one cycle through all cache lines of a block of memory. Prints
+ * ns. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 
 #include "allocate.h"
 
-#define FEW 24      /* up to here insertion alone is faster */
-#define BUCKETS 128 /* powers of two; about one item in each is best */
+#define FEW 24      /* up to this size, insertion sort alone is faster */
+#define BUCKETS 128 /* powers of two; about one item per bucket is best */
 
 void arrivals_grow(arrivals *a)
 {
@@ -32,7 +32,7 @@ static void insertion_sort(arrival *list, uint32_t count)
     }
 }
 
-/* Into buckets of equal span by time, in order; what is left to be done is within each. */
+/* Sorts into buckets of equal span in order of time; the rest of the sorting is within each bucket. */
 static void spread(arrivals *a, uint64_t base, int shift)
 {
     uint32_t place[BUCKETS + 1] = {0};

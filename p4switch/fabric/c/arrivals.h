@@ -1,4 +1,4 @@
-/* The frames that reach a switch within a window, sorted by time. */
+/* The frames that arrive at a switch within a window, sorted by time. */
 #ifndef P4CC_ARRIVALS_H
 #define P4CC_ARRIVALS_H
 
@@ -16,7 +16,7 @@ typedef struct arrivals {
 } arrivals;
 
 void arrivals_grow(arrivals *a); /* aborts without memory */
-void arrivals_sort(arrivals *a); /* by time; what is equal keeps its order */
+void arrivals_sort(arrivals *a); /* sorts by time; the order of equal times is kept */
 void arrivals_free(arrivals *a);
 
 static inline void arrivals_add(arrivals *a, arrival item)

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define LINE_BYTES 64
-#define RINGS_AHEAD 6 /* frames; their ports come as many before */
+#define RINGS_AHEAD 6 /* frames, whose ports are prefetched as many steps earlier */
 #define WORDS_AHEAD_BYTES 1024
 #define ROOM_AHEAD 4  /* frames of the pool, to be filled */
 
 typedef struct crossing {
     uint64_t time;
-    uint32_t end; /* of the link, which sent it */
+    uint32_t end; /* the side of the link that sent it */
     uint32_t tag; /* the sender's number of the flow; 0: none */
     uint32_t wire_len, data_len;
     bool pfc;
@@ -25,7 +25,7 @@ typedef struct crossing_flow {
     int32_t psn;
 } crossing_flow;
 
-/* -- whose nodes are whose --------------------------------------------------------------------------------------- */
+/* -- owners of nodes --------------------------------------------------------------------------------------------- */
 
 void workers_own_port(net *n, net_port *port)
 {
@@ -33,7 +33,7 @@ void workers_own_port(net *n, net_port *port)
     port->away = !port->node->away && owner[port->peer->node->index] != n->workers->rank;
 }
 
-/* Nothing is due there any more: it is another worker's. */
+/* Nothing is due at the node any more, because it belongs to another worker. */
 static void give_away(net *n, node *at)
 {
     agenda *next = at->sw ? &n->switches.next[at->place] : &n->hosts.next[at->place];
@@ -83,7 +83,7 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
     }
     for (uint32_t i = 0; i < 2 * n->link_count; i++)
         workers_own_port(n, n->ends[i]);
-    if (!hosts) { /* those that it may know of are all away */
+    if (!hosts) { /* all those that it can report to belong to other workers */
         wheel_free(n->wheel);
         n->wheel = must_have(wheel_new());
     }
@@ -111,7 +111,7 @@ void workers_free(workers *w)
     free(w);
 }
 
-/* -- what is handed over ----------------------------------------------------------------------------------------- */
+/* -- messages and frames ------------------------------------------------------------------------------------------ */
 
 static char *add_word(buffer *to, uint32_t kind, uint64_t bytes)
 {
@@ -148,7 +148,7 @@ static uint32_t *number_of(flow_numbers *of, uint32_t tag)
     return &of->list[tag];
 }
 
-/* What a flow's number stands for, said to each worker once. */
+/* Describes the flow that a number stands for, once to each worker. */
 static void say_flow(net *n, uint32_t to, uint32_t tag)
 {
     uint32_t *said = number_of(&n->workers->said[to], tag);
@@ -199,7 +199,7 @@ static void take_frame(net *n, uint32_t rank, const crossing *c)
     net_put_on_wire(n, from, frame, c->time, c->pfc);
 }
 
-/* The frames that come, some steps ahead of those that are taken: links are met in no order that a cache could know. */
+/* Fetches frames some steps before they are taken, because the order of links defeats hardware prefetching. */
 static void look_ahead(const net *n, arrived in, uint64_t *at, bool ring)
 {
     const word *next = workers_next_word(in, at);
@@ -209,7 +209,7 @@ static void look_ahead(const net *n, arrived in, uint64_t *at, bool ring)
     if (ring) {
         prefetch_slots(&from->out, from->out.tail, 0);
     } else {
-        prefetch_lines((const char *)next + WORDS_AHEAD_BYTES, 2 * LINE_BYTES); /* written at another core */
+        prefetch_lines((const char *)next + WORDS_AHEAD_BYTES, 2 * LINE_BYTES); /* written by another core */
         prefetch_lines(from, LINE_BYTES);
         __builtin_prefetch(&from->lost_packets, 1);
     }
@@ -261,7 +261,7 @@ static bool late_anywhere(const net *n)
     return n->workers->all.late;
 }
 
-/* Each counts it, so that it is none of the events that one has had since the last meeting. */
+/* Every worker counts this event, so it is not among the events of one worker since the last meeting. */
 static void count_call_of_all(net *n)
 {
     n->events++;

@@ -1,4 +1,4 @@
-/* The Python type Fabric: what its parts share. */
+/* The Python type Fabric: declarations shared by its parts. */
 #ifndef P4CC_FABRIC_H
 #define P4CC_FABRIC_H
 
@@ -15,7 +15,7 @@ typedef struct fabric {
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
     bool running, settling;
-    PyObject *settle; /* of hosts that are held; NULL: none ever is */
+    PyObject *settle; /* settles hosts that are held; NULL: none ever is */
     PyObject *told, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
     Py_buffer memory;                    /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;
@@ -23,7 +23,7 @@ typedef struct fabric {
 
 typedef struct host {
     PyObject *receive, *next_frame, *next_wakeup; /* bound methods, ... */
-    PyObject *may_report; /* ... of which it need not have this; NULL: every frame may make it report something */
+    PyObject *may_report; /* ... this one is optional; NULL: every frame may make it report something */
     bool busy; /* one of them is being called */
 } host;
 
@@ -34,7 +34,7 @@ net_port *fabric_port(fabric *self, long index, long number);
 /* A frame from Python; NULL: an exception is set. */
 p4_frame *fabric_frame(fabric *self, PyObject *data);
 
-/* Before the network is changed or looked at: it must not be in the midst of a window. -1: RuntimeError is set. */
+/* Called before the network is changed or read: it must not be inside a window. -1: RuntimeError is set. */
 int check_framing(long framing_bytes);
 int fabric_sync(fabric *self, const char *what);
 

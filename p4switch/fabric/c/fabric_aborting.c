@@ -1,5 +1,5 @@
-/* What a process becomes that aborts because it gets no memory: another program, which cleans up with memory of its own.
- * `must_have` and the compiled hosts abort so deep inside a run that nothing can be undone there.
+/* A process that aborts because it gets no memory is replaced by another program, which cleans up with memory of its
+ * own. `must_have` and the compiled hosts abort so deep inside a run that nothing can be undone there.
  */
 #define _GNU_SOURCE
 #include "fabric.h"
@@ -14,7 +14,8 @@ extern char **environ;
 static char **program; /* its arguments, up to NULL; of process `owner` */
 static pid_t owner;
 
-/* Only what a signal handler may call. An abort for another reason, or of a forked worker, stays what it is. */
+/* Uses only functions that a signal handler may call. An abort for another reason, or of a forked worker, is not
+ * changed. */
 static void become(int number)
 {
     if (program && getpid() == owner) {

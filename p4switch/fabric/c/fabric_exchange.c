@@ -1,4 +1,4 @@
-/* A transport that is a Python function: between machines, say. */
+/* A transport implemented by a Python function, for instance between machines. */
 #include "fabric.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static PyObject *parts_of(const buffer *out, uint32_t count)
     return parts;
 }
 
-/* What the list has for each worker. -1: an exception is set. */
+/* The list's data for each worker. -1: an exception is set. */
 static int take(PyObject *list, uint32_t count, int (*put)(void *to, uint32_t from, const Py_buffer *view), void *to)
 {
     if (PyList_GET_SIZE(list) != (Py_ssize_t)count) {

@@ -33,7 +33,7 @@ static void row_end(table *t)
     memcpy(buffer_add(&t->data, t->columns * sizeof(int64_t)), t->row, t->columns * sizeof(int64_t));
 }
 
-/* A first row that is only there for its names. */
+/* A first row that only supplies the names. */
 static void forget_row(table *t)
 {
     t->rows = 0;
@@ -225,7 +225,7 @@ static void link_row(table *t, const node *at, const net_port *port, uint64_t no
     row_end(t);
 }
 
-/* Unlike port_stats it looks at no frame on a wire: what a large network can be asked for often. */
+/* Unlike port_stats it does not visit the frames on wires, so that a large network can be queried often. */
 PyObject *fabric_link_counters(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("link_counters")

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define MAX_FRAME_BYTES (1 << 20)
-#define CHECK_EVENTS 65536 /* between looks at signals and the wall clock */
+#define CHECK_EVENTS 65536 /* events between checks of signals and the wall clock */
 
 const char *const fabric_drop_names[P4_DROP_REASONS] = {
     [P4_DROP_PROGRAM_INGRESS] = "program_ingress", [P4_DROP_PROGRAM_EGRESS] = "program_egress",
@@ -106,7 +106,7 @@ static PyObject *call_host(fabric *self, host *h, PyObject *method, PyObject *da
     PyObject *now = now_int(self);
     if (!now)
         return NULL;
-    Py_INCREF(now); /* the host may make the clock's int change under our hands */
+    Py_INCREF(now); /* the host may change the clock's int during the call */
     PyObject *args[3] = {NULL, now, data};
     h->busy = true;
     PyObject *result = PyObject_Vectorcall(method, args + 1, (data ? 2 : 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
@@ -289,7 +289,7 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Lets go of the endpoints; the rest stays usable until the end. */
+/* Releases the endpoints; the rest stays usable until the end. */
 static int fabric_clear(fabric *self)
 {
     for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
@@ -420,7 +420,7 @@ static PyObject *fabric_run(fabric *self, PyObject *args, PyObject *kwargs)
     net_status status = run_slices(self, until, max_events, deadline, progress, progress_events);
     self->running = false;
     Py_DECREF(self);
-    if (status == NET_ERROR) /* what fails without an error of Python's has got no memory */
+    if (status == NET_ERROR) /* a failure without a Python exception is lack of memory */
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     return PyUnicode_FromString(words[status]);
 }
@@ -561,7 +561,7 @@ static PyObject *fabric_kick(fabric *self, PyObject *arg)
     node *at = host_node(self, arg);
     if (!at)
         return NULL;
-    if (!((host *)at->host)->busy && net_kick(self->net, at) < 0) /* a busy one is asked again anyway */
+    if (!((host *)at->host)->busy && net_kick(self->net, at) < 0) /* a busy host is asked again anyway */
         return NULL;
     Py_RETURN_NONE;
 }

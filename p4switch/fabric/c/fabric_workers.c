@@ -1,11 +1,11 @@
-/* The Python type Fabric: as one of several workers that go through the same network. */
+/* The Python type Fabric: functions for one of several workers that simulate the same network. */
 #include "fabric.h"
 #include "exchange.h"
 
 #include <string.h>
 
 #define SLEEP_MS 20    /* at a time */
-#define LOOK_EACH 5    /* so many sleeps: whether the others are still there */
+#define LOOK_EACH 5    /* number of sleeps between checks that the others still exist */
 #define MOST_WORKERS 1024
 #define MOST_SHARING 256 /* one memory */
 #define WORD_BYTES (UINT64_C(1) << 30) /* of what is gathered, at most in one word */
@@ -21,7 +21,7 @@ PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg)
     return PyLong_FromUnsignedLongLong(shared_memory_bytes((uint32_t)count));
 }
 
-/* Others are awaited: sleeps, and now and then asks whether to go on. */
+/* Waits for other workers: sleeps, and at intervals checks whether to continue. */
 static int pause_worker(void *owner, const uint32_t *word, uint32_t value)
 {
     fabric *self = owner;
@@ -73,7 +73,7 @@ static uint32_t *owners_of(fabric *self, PyObject *owners, uint32_t count, uint3
     return NULL;
 }
 
-/* How this worker reaches the others: by memory that all share, or by a function. NULL: an exception is set. */
+/* The transport to the other workers: shared memory or a function. NULL: an exception is set. */
 static transport *way_of(fabric *self, uint32_t rank, uint32_t count, PyObject *memory, uint32_t spins)
 {
     transport *way;
@@ -174,7 +174,7 @@ PyObject *fabric_tell(fabric *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-/* All that a worker has sent, together. */
+/* All messages of a worker, concatenated. */
 static PyObject *gathered_from(buffer *b)
 {
     uint64_t len = 0, at = 0;

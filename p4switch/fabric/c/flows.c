@@ -88,7 +88,7 @@ uint32_t flows_tag(flows *f, flow_key key)
     return f->slots[i] = f->count++;
 }
 
-/* Of a frame with IPv4: its BTH; NULL: it has none. */
+/* The BTH of an IPv4 frame; NULL: it has none. */
 static const uint8_t *bth_of(const p4_frame *frame)
 {
     const uint8_t *ip = frame->data + ETHERNET_BYTES;

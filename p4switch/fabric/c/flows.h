@@ -1,4 +1,5 @@
-/* Flows: (IPv4 source, IPv4 destination, BTH destination queue pair) to a tag, and what became of their packets. */
+/* Flows: mapping of (IPv4 source, IPv4 destination, BTH destination queue pair) to a tag, and counts of their
+ * packets. */
 #ifndef P4CC_FLOWS_H
 #define P4CC_FLOWS_H
 
@@ -9,19 +10,19 @@
 
 typedef struct flow {
     uint32_t src_ip, dst_ip, qp;
-    int32_t host; /* that first sent it, or the traced packet; -1: none */
+    int32_t host; /* host that first sent it, or that sent the traced packet; -1: none */
     uint64_t sent_packets, sent_bytes;
     uint64_t delivered_packets, delivered_bytes;
     uint64_t dropped_packets, dropped_bytes;
     int64_t first_sent_ns, last_sent_ns, first_delivered_ns, last_delivered_ns; /* -1: never */
-    bool traced;     /* its packets get rows of their own */
-    uint32_t of;     /* of the row of a traced packet: its flow's, which all counts are in; 0: it is a flow's own */
-    uint32_t packet; /* then: its number among those that the host sent, from 1 */
-    int32_t psn;     /* and its BTH's packet sequence number; -1: none */
+    bool traced;     /* its packets have rows of their own */
+    uint32_t of;     /* for the row of a traced packet: its flow, which has all counts; 0: this is the row of a flow */
+    uint32_t packet; /* for a traced packet: its number among those that the host sent, from 1 */
+    int32_t psn;     /* and the packet sequence number of its BTH; -1: none */
 } flow;
 
 typedef struct flows {
-    flow *rows; /* by tag; row 0 is of the frames that belong to no flow */
+    flow *rows; /* by tag; row 0 is for frames that belong to no flow */
     uint32_t count, cap;
     uint32_t *slots; /* hash table of tags */
     uint32_t slot_mask;
@@ -30,10 +31,10 @@ typedef struct flows {
 typedef struct flow_key {
     uint32_t src_ip, dst_ip, qp;
     uint32_t packet; /* 0: the flow */
-    int32_t host;    /* of a packet: that sent it, whatever address it sent it from */
+    int32_t host;    /* host that sent the packet, whatever its source address */
 } flow_key;
 
-/* What a sender sent last, by a few bits of the key. */
+/* Flows that a sender used last, indexed by a few bits of the key. */
 #define RECENT_FLOWS 4
 typedef struct recent_flows {
     struct recent_flow { flow_key key; uint32_t tag; } flows[RECENT_FLOWS];
@@ -41,12 +42,12 @@ typedef struct recent_flows {
 
 int flows_init(flows *f); /* -1: no memory */
 void flows_free(flows *f);
-uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memory or no tags left */
+uint32_t flows_tag(flows *f, flow_key key); /* creates a flow if necessary; 0: no memory or no tags left */
 /* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
 bool flows_parse(p4_frame *frame, flow_key *key);
 int32_t flows_psn(const p4_frame *frame); /* -1: none */
 
-/* The same for a sender whose flows are few at a time: those that it had last are found without the table. */
+/* The same for a sender that has few flows at a time: those that it used last are found without the table. */
 static inline uint32_t flows_recent_tag(flows *f, recent_flows *recent, flow_key key)
 {
     struct recent_flow *place = &recent->flows[(key.qp ^ key.dst_ip) % RECENT_FLOWS];

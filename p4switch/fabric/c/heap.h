@@ -1,4 +1,4 @@
-/* A 4-ary heap of things to come, by time, then by rank. */
+/* A 4-ary heap of future events, by time, then by rank. */
 #ifndef P4CC_HEAP_H
 #define P4CC_HEAP_H
 
@@ -46,7 +46,7 @@ static inline void heap_push(heap *h, entry e)
     h->list[i] = e;
 }
 
-/* Puts `e` in the place of the first one. */
+/* Replaces the first element by `e`. */
 static inline void heap_replace(heap *h, entry e)
 {
     entry *list = h->list;

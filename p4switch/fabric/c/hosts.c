@@ -1,4 +1,4 @@
-/* What happens at a host: frames that arrive, frames that it sends, times at which it wants to be asked. */
+/* Events at a host: frames that arrive, frames that it sends, times at which it wants to be called. */
 #include "hosts.h"
 
 #include "pauses.h"
@@ -16,7 +16,7 @@ void net_host_wake_at(net *n, node *host, uint64_t time)
     }
 }
 
-/* Widens [first, last] to `now`: independent hosts do not come in order of time. */
+/* Extends [first, last] to `now`, because independent hosts do not run in order of time. */
 static void span(int64_t *first, int64_t *last, uint64_t now)
 {
     int64_t time = (int64_t)now;
@@ -54,12 +54,12 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
     net_host_due(n, host->place, ready);
 }
 
-/* The host's link is free: sends what it has, or finds out when to ask again. */
+/* Handles a free link of a host: sends a frame if it has one, or finds out when to ask again. */
 static int serve_host(net *n, node *host, bool contiguous)
 {
     p4_frame *frame = NULL;
     uint64_t when = 0;
-    for (int i = 0; i < 2; i++) { /* twice, if it was told of something new in between */
+    for (int i = 0; i < 2; i++) { /* twice, if new data was posted in between */
         if (n->ops->next_frame(n, host, &frame) < 0)
             goto failed;
         if (frame) {
@@ -88,11 +88,11 @@ int net_kick(net *n, node *host)
 {
     if (!host->port || host->away)
         return 0;
-    if (n->independent && n->phase == PHASE_HOSTS && host != n->current) { /* it may be ahead in time, or behind */
+    if (n->independent && n->phase == PHASE_HOSTS && host != n->current) { /* its time may be ahead or behind */
         net_host_wake_at(n, host, min_time(host->wake_ns, n->window_end));
         return 0;
     }
-    if (n->midway) { /* it may be behind */
+    if (n->midway) { /* its time may be behind */
         net_host_wake_at(n, host, min_time(host->wake_ns, n->now));
         return 0;
     }
@@ -122,7 +122,7 @@ static int arrive_host(net *n, node *host, p4_frame *frame)
     return ask_host(n, host);
 }
 
-/* Everything at a host before `end`, or until it says stop. Of one instant: calls, arrivals, the rest. */
+/* Runs all events at a host before `end`, or until it requests a stop. At one instant: calls, arrivals, the rest. */
 static int run_host(net *n, node *host, uint64_t end)
 {
     net_port *port = host->port;

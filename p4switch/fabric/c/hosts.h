@@ -1,16 +1,16 @@
-/* What happens at a host: frames that arrive, frames that it sends, times at which it wants to be asked. */
+/* Events at a host: frames that arrive, frames that it sends, times at which it wants to be called. */
 #ifndef P4CC_HOSTS_H
 #define P4CC_HOSTS_H
 
 #include "net.h"
 
-/* All hosts of a side up to the end of the window, which a callback may draw nearer. -1: the owner's error. */
+/* Runs all hosts of a side up to the end of the window, which a callback may move closer. -1: error of the owner. */
 int net_run_hosts(net *n, uint32_t side);
-/* Lets the hosts go on that are held before `end`, up to the end of the window. -1: the owner's error. */
+/* Runs the hosts that are held before `end`, up to the end of the window. -1: error of the owner. */
 int net_settle(net *n, uint64_t end);
 void net_host_wake_at(net *n, node *host, uint64_t time);
 
-/* Something is due at the host in this place at `time`. */
+/* Notes that something is due at the host at this index at `time`. */
 static inline void net_host_due(net *n, uint32_t place, uint64_t time)
 {
     if (n->independent)

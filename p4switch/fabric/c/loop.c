@@ -1,4 +1,4 @@
-/* The run loop: windows of time, whose turn it is, and what is done between them. */
+/* The run loop: windows of time, the side that runs next, and the work between windows. */
 #include "hosts.h"
 #include "pauses.h"
 #include "switches.h"
@@ -19,7 +19,7 @@ void net_end_window(net *n, uint64_t time)
 void net_at(net *n, uint64_t time, void *arg, node *host, bool own)
 {
     if (n->independent && n->phase == PHASE_HOSTS && host != n->current && time < n->window_end)
-        time = n->window_end; /* others may be ahead */
+        time = n->window_end; /* other workers may be ahead */
     heap *calls = host && host->port ? &host->events : &n->calls;
     heap_push(calls, (entry){time, n->order++ << 1 | own, arg});
     if (calls == &n->calls)
@@ -79,7 +79,7 @@ const net_company net_alone = {
     net_next_time, own_next_call, every_call_is_here, count_own_call, is_late, meet_nobody, catch_up,
 };
 
-/* All workers come to this point; false: the run has failed. */
+/* A meeting of all workers; false: the run has failed. */
 static bool meet(net *n)
 {
     if (!n->failed)
@@ -96,19 +96,19 @@ static void sample_until(net *n, uint64_t time)
     }
 }
 
-/* When paused queues are looked at next: at multiples of the interval. */
+/* The next time at which paused queues are checked, a multiple of the interval. */
 static uint64_t watch_after(const net *n, uint64_t time)
 {
     return (time / n->watch_interval_ns + 1) * n->watch_interval_ns;
 }
 
-/* Whether both sides have come to the same time. */
+/* Whether both sides have reached the same time. */
 static bool level(const net *n)
 {
     return n->sides != 2 || n->done[0] == n->done[1];
 }
 
-/* A side that is not ahead goes through everything before `end`. After an error it stays where it was. */
+/* Runs a side that is not ahead up to `end`. After an error it stays where it was. */
 static void advance(net *n, uint32_t side, uint64_t end)
 {
     n->window_end = end;
@@ -135,7 +135,7 @@ static uint64_t after(uint64_t time, uint64_t ns)
     return time < TIME_NEVER - ns ? time + ns : TIME_NEVER;
 }
 
-/* Lets the side that is behind go as far as it may: nothing from the other one gets to it before `end`. */
+/* Runs the side that is behind as far as it may: no frame of the other side arrives before `end`. */
 static void run_window(net *n, uint64_t until)
 {
     uint64_t link = n->lookahead_ns < NET_MAX_WINDOW_NS ? n->lookahead_ns : NET_MAX_WINDOW_NS;
@@ -149,14 +149,14 @@ static void run_window(net *n, uint64_t until)
         }
         other = min_time(other, after(own, link));
         end = after(other > ahead ? other : ahead, link);
-        watch = watch > ahead ? watch : ahead; /* the other one has gone on before there was PFC */
+        watch = watch > ahead ? watch : ahead; /* the other side has run ahead before PFC was configured */
     }
     if (until < end)
         end = until + 1;
     end = min_time(end, min_time(n->company->next_call(n), n->recorder.next_sample_ns));
     if (n->settles)
         end = min_time(end, n->done[side] < n->careful_ns ? n->careful_ns : n->done[side] + 1);
-    if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
+    if (n->sides == 2 && end < n->done[!side]) /* requested after an error, since when it has done nothing */
         n->done[!side] = end;
     advance(n, side, n->pfc_used ? min_time(end, watch) : end);
 }
@@ -169,7 +169,7 @@ static void make_level(net *n)
         advance(n, side, n->done[!side]);
 }
 
-/* Runs what happens next when both sides are at the same time; NET_BUDGET: there is more to do. */
+/* Runs the next event when both sides are at the same time; NET_BUDGET: there are more. */
 static net_status run_next(net *n, uint64_t until)
 {
     uint64_t time = n->company->next_time(n, 0);
@@ -189,7 +189,7 @@ static net_status run_next(net *n, uint64_t until)
     } else if (sample_until(n, next), call <= time) {
         n->now = n->last = call;
         n->company->count_call(n);
-        if (n->settles && time == call) { /* hosts that are held until then come before it */
+        if (n->settles && time == call) { /* hosts that are held until then run before it */
             n->phase = PHASE_HOSTS;
             n->window_end = call;
             n->failed = net_settle(n, call + 1) < 0;

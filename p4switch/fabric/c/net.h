@@ -1,22 +1,23 @@
-/* The virtual network: nodes, links, the order of events, and what is counted. No Python in here.
+/* The virtual network: nodes, links, the order of events, and counts. This file contains no Python.
  *
- * Time advances in windows: what a node does within one cannot reach another one in it. So the nodes go through a window
- * one after the other, each with its own state in the cache. What happens is the same as if all events had been taken in
- * order of time; events of one node at one instant have an order of their own (event_kind, then port), so the windows
- * leave no trace in the results.
+ * Time advances in windows that are so short that no node can affect another one within the same window. So the nodes
+ * run through a window one after the other, each with its own state in the cache. The results are the same as if all
+ * events had been processed in order of time; events of one node at one instant have a fixed order (event_kind, then
+ * port), so that results do not depend on the windows.
  *
- * Where every link joins two sides (fat-trees and leaf-spines are like that: hosts and every second layer against the
- * rest), the sides take turns, each going as far as the other's last time and the shortest link allow: windows of two
- * links' delay. Else all nodes go through windows of one.
+ * If the nodes form two sides such that every link joins one to the other (as in fat-trees and leaf-spines: hosts and
+ * every second layer on one side), the sides take turns. Each runs as far as the other's time and the shortest link
+ * allow, so that windows have the length of two link delays. Otherwise all nodes run through windows of one link delay.
  *
- * In a window first the hosts go, and unless they are declared independent, in order of time among each other, because
- * what they call may connect them; then there is one side only. Then each switch. Callbacks at a given time, samples and
- * the like end a window, and both sides come up to them.
+ * In a window the hosts run first, then each switch. Unless they are declared independent, hosts run in order of time
+ * among each other, because their calls may affect each other; then there is only one side. Callbacks at a given time,
+ * samples and the like end a window, and both sides advance to them.
  *
- * Independent hosts may be held at times of their own. In a window each goes as far as it is held; then the owner lets them
- * go on one by one, in order of time, up to its end. That keeps the order of what concerns several hosts.
+ * Independent hosts may be held at individual times. In a window each runs up to the time at which it is held; then the
+ * owner lets them continue one by one, in order of time, up to the end of the window. This keeps the order of events
+ * that concern several hosts.
  *
- * Several workers can go through one network together, each with some of its nodes: see exchange.h.
+ * Several workers can simulate one network together, each with some of its nodes: see exchange.h.
  */
 #ifndef P4CC_NET_H
 #define P4CC_NET_H
@@ -32,18 +33,18 @@
 #include "wheel.h"
 #include "wire.h"
 
-#define NET_NEVER (UINT64_C(1) << 61) /* this and later: what a host says when nothing is due (seam 4) */
+#define NET_NEVER (UINT64_C(1) << 61) /* this or a later time is returned by a host with nothing due (seam 4) */
 #define NET_MAX_TIME (NET_NEVER - 1)
 #define NET_MAX_WINDOW_NS 4096
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Of a switch, in the order of one instant; after these come arrivals, which stay on the wires, and ports whose links are
- * free. A rank is kind, port and a running number. */
+/* Events of a switch, in their order at one instant. After these come arrivals, which stay on the wires, and ports
+ * whose links become free. A rank consists of kind, port and a running number. */
 typedef enum event_kind {
-    EV_PFC_ARRIVE,  /* frame: its last bit is in */
-    EV_PFC_APPLY,   /* frame: the reaction time is over */
+    EV_PFC_ARRIVE,  /* the last bit of a PFC frame has arrived */
+    EV_PFC_APPLY,   /* the reaction time to a PFC frame is over */
     EV_PFC_EXPIRE,  /* a pause may have timed out */
-    EV_PFC_REFRESH, /* pauses are to be renewed */
+    EV_PFC_REFRESH, /* pauses have to be renewed */
 } event_kind;
 
 struct net;
@@ -56,51 +57,53 @@ typedef struct net_port {
     uint64_t hop_ns; /* the link's delay and the peer's latency */
     wire out;
     bool up, touched : 1, captured : 1;
-    bool unusual;        /* the link may lose a frame, or keep one for longer: see `reaches` */
-    bool away;           /* the peer is another worker's */
-    uint32_t to;         /* the peer's place among the hosts or switches ... */
+    bool unusual;        /* the link may lose or delay a frame: see `reaches` */
+    bool away;           /* the peer belongs to another worker */
+    uint32_t to;         /* the peer's index among the hosts or switches ... */
     uint64_t to_port;    /* ... and its port's bit in the agenda; 0: a host */
     tm_port tm;          /* its first fields are on the next cache line */
-    uint32_t snap_bytes; /* of captured frames */
+    uint32_t snap_bytes; /* bytes kept of captured frames */
     uint32_t link, direction;
-    uint64_t lost_packets, lost_bytes; /* of those sent: not received here, nor to be (modulo 2^64: with workers, too) */
+    uint64_t lost_packets, lost_bytes; /* sent frames that are not received here (modulo 2^64, also with workers) */
     uint64_t delay_ns;
     link_chance chance;
-    uint64_t least_ns;  /* no frame is at the other end earlier: the one before it, sent over a longer way, is not */
-    uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
-    uint64_t marked; /* packets that left with ECN CE and came without */
+    /* earliest arrival at the other end: a frame does not overtake one sent before a delay became shorter */
+    uint64_t least_ns;
+    uint64_t expire_ns; /* time of the pending EV_PFC_EXPIRE, or TIME_NEVER */
+    uint64_t marked; /* packets that left with ECN CE and arrived without */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
-    uint8_t deadlocks, storms; /* priorities of which this pause was reported as one */
+    uint8_t deadlocks, storms; /* priorities for which this pause was already reported */
 } __attribute__((aligned(64))) net_port;
 
 typedef struct node {
     struct net *net;
     p4_switch *sw;      /* NULL: a host */
-    void *host, *object; /* the owner's, for net_ops and to keep the switch */
+    void *host, *object; /* for the owner: used by net_ops, and keeps the switch alive */
     net_port *port;     /* a host's only one */
-    uint32_t index;     /* of the node, ... */
+    uint32_t index;     /* index among the nodes, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
-    heap events;        /* a switch's, of PFC; a host's calls */
-    ready ready;        /* a switch's ports that wait for their links */
+    heap events;        /* PFC events of a switch; calls of a host */
+    ready ready;        /* ports of a switch that wait for their links */
     recent_flows recent; /* of a host */
-    uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
-    uint64_t hold_ns;          /* a host's: from then on nothing happens there until it is moved */
+    uint64_t wake_ns, hint_ns; /* for a host: when it wants to be asked; when the wheel will check it */
+    uint64_t hold_ns;          /* for a host: time from which nothing happens there until it is moved */
     uint32_t latency_ns;
     tm_switch tm;
-    uint8_t arriving;   /* the PFC class of the packet that its pipeline has in hand */
-    uint8_t arriving_marked; /* whether that packet came with ECN CE */
-    bool away;          /* another worker's: nothing happens at it here */
-    tm_limits limits;   /* what new ports get ... */
+    uint8_t arriving;   /* the PFC class of the packet that its pipeline is processing */
+    uint8_t arriving_marked; /* whether that packet arrived with ECN CE */
+    bool away;          /* it belongs to another worker: nothing happens at it here */
+    tm_limits limits;   /* settings of new ports ... */
     tm_pfc *pfc;        /* ... and NULL: none */
     uint8_t lossless;
-    uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* at ports that do not exist */
-    p4_switch_counts before; /* what the pipeline had counted when it came here, ... */
-    p4_env env_before;       /* ... and its surroundings, which still get the digests */
+    uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* drops at ports that do not exist */
+    p4_switch_counts before; /* counts of the pipeline when it was added, ... */
+    p4_env env_before;       /* ... and its environment then, which still receives the digests */
     uint32_t traced;         /* packets that started here */
     char *name;
 } node;
 
-/* What is next at a node: no event before `time`; frames may be on the wires to the ports whose number is i mod 64. */
+/* The next events of a node: none is before `time`; frames may be on the wires to the ports whose number is i mod
+ * 64. */
 typedef struct agenda {
     uint64_t time, ports;
     uint32_t side;
@@ -118,49 +121,50 @@ typedef struct net_ledger {
     uint64_t pfc_sent, pfc_received, pfc_lost;
 } net_ledger;
 
-/* What the owner of the hosts provides. 0, or -1: stop, there is an error of the owner's own. */
+/* Functions of the owner of the hosts. They return 0, or -1 to stop, where the owner has an error of its own. */
 typedef struct net_ops {
     int (*receive)(struct net *net, node *host, const p4_frame *frame);
     int (*next_frame)(struct net *net, node *host, p4_frame **frame); /* *frame = NULL: none now */
     int (*next_wakeup)(struct net *net, node *host, uint64_t *time_ns);
     int (*may_report)(struct net *net, node *host, const p4_frame *frame); /* 1: it may, when the frame arrives */
-    void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
+    void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* reports it as an error of the owner */
     int (*call)(struct net *net, void *arg);
-    int (*told)(struct net *net); /* workers have told each other something: see exchange.h */
+    int (*told)(struct net *net); /* delivers messages of workers: see exchange.h */
     int (*settle)(struct net *net, uint64_t end); /* hosts are held before `end`: lets them go on */
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
-/* Who goes through the network, as the run loop asks: one process alone (loop.c), or one of several workers, of which
- * all ask the same (exchange.c). */
+/* Queries of the run loop, answered by a single process (loop.c), or by one of several workers, all of which ask the
+ * same (exchange.c). */
 typedef struct net_company {
-    uint64_t (*next_time)(const struct net *net, uint32_t side); /* when something happens next on a side, anywhere, */
-    uint64_t (*next_call)(const struct net *net);                /* and when the next callback is due */
+    uint64_t (*next_time)(const struct net *net, uint32_t side); /* time of the next event on a side at any worker, */
+    uint64_t (*next_call)(const struct net *net);                /* and time of the next callback */
     bool (*call_is_here)(const struct net *net);                 /* whether that is to be called here */
     void (*count_call)(struct net *net);
-    bool (*late)(const struct net *net); /* an owner's time is up */
-    int (*meet)(struct net *net);        /* -1: not to be waited for, or the owner's error */
+    bool (*late)(const struct net *net); /* the time limit of an owner is reached */
+    int (*meet)(struct net *net);        /* -1: the wait was given up, or an error of the owner */
     void (*catch_up)(struct net *net);   /* lets the switches catch up with the host that is being run */
 } net_company;
 
 typedef enum net_status { NET_IDLE, NET_UNTIL, NET_BUDGET, NET_STOPPED, NET_DEADLOCK, NET_WALL, NET_ERROR } net_status;
 
-/* Who is going through the window. */
+/* The node that is running through the window. */
 typedef enum net_phase { PHASE_NONE, PHASE_HOSTS, PHASE_SWITCHES } net_phase;
 
 typedef struct net {
-    uint64_t now;        /* of the event in hand; between windows all up to and including it is done */
+    uint64_t now;        /* time of the current event; between windows, all events up to and including it are done */
     uint64_t window_end; /* exclusive */
-    uint64_t last;       /* time of the latest event there was */
+    uint64_t last;       /* time of the latest event so far */
     uint64_t lookahead_ns;
-    uint32_t sides;      /* 1 or 2; 0: to be found out, which is said only when nothing is ahead */
-    uint64_t done[2];    /* by side: everything before it is done; equal unless a side is ahead */
+    uint32_t sides;      /* 1 or 2; 0: to be determined, which is set only when no side is ahead */
+    uint64_t done[2];    /* by side: all events before it are done; equal unless a side is ahead */
     net_phase phase;
-    bool independent;    /* hosts meet only in frames, ... */
-    bool settles;        /* ... and where they are held: it is the owner who says in which order they go on */
-    bool held;           /* a host has come to where it is held, or the owner wants to settle something else; ... */
+    bool independent;    /* hosts affect each other only through frames, ... */
+    bool settles;        /* ... and where they are held: the owner determines the order in which they continue */
+    /* a host has reached the time at which it is held, or the owner has something else to settle; ... */
+    bool held;
     bool unsettled;      /* ... likewise in the next window */
-    uint64_t careful_ns; /* from then on windows are of one instant */
+    uint64_t careful_ns; /* from then on windows are one instant long */
     pool pool;
     arena arena; /* ports and wires */
     const net_ops *ops;
@@ -174,18 +178,18 @@ typedef struct net {
     flows flows;
     recorder recorder;
     bool stop, deadlock, failed, pfc_used, stop_on_deadlock;
-    bool late;   /* the owner's time is up */
-    bool midway; /* a host's error has ended a run and left independent hosts at different times */
-    uint32_t paused; /* (port, priority) pairs that stand still now */
+    bool late;   /* the owner's time limit is reached */
+    bool midway; /* an error of a host has ended a run, so that independent hosts are at different times */
+    uint32_t paused; /* (port, priority) pairs that are paused now */
     uint64_t watch_interval_ns, storm_ns;
-    arrivals arrivals;   /* of the switch that is being run */
-    bool third_line;     /* hosts have got frames of which more than FRAME_FETCHED bytes are present */
-    wheel *wheel;        /* places of hosts, if they are not independent */
-    heap calls;          /* that end a window */
-    const node *current; /* the host that is being run */
+    arrivals arrivals;   /* frames arriving at the running switch */
+    bool third_line;     /* hosts have received frames with more than FRAME_FETCHED bytes present */
+    wheel *wheel;        /* indices of hosts, if they are not independent */
+    heap calls;          /* callbacks that end a window */
+    const node *current; /* the running host */
     link_rate *rates;
     const net_company *company;
-    struct workers *workers; /* NULL: it is alone */
+    struct workers *workers; /* NULL: there is only one worker */
     nodes all, hosts, switches;
     net_port **ends;     /* two a link: of a, of b */
     uint32_t link_count, link_cap;
@@ -202,11 +206,11 @@ void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
 void net_link_delay(net *n, uint32_t link, uint64_t delay_ns);
 void net_link_loss(net *n, uint32_t link, double loss);
-/* What has come in at a port, PFC frames apart. */
+/* Counts of arrivals at a port, without PFC frames. */
 void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes);
 typedef struct net_counts {
-    uint64_t queued, on_wire, pfc_on_wire; /* counted by walking what is there */
-    uint64_t cloned, multicast;            /* as the pipelines say */
+    uint64_t queued, on_wire, pfc_on_wire; /* counted by walking through queues and wires */
+    uint64_t cloned, multicast;            /* as counted by the pipelines */
 } net_counts;
 
 net_counts net_count(net *n);
@@ -216,24 +220,25 @@ void net_find_sides(net *n);
 
 /* loop.c */
 extern const net_company net_alone;
-net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; looked at between windows */
+net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; checked between windows */
 void net_sync(net *n); /* lets the switches catch up, when a host or callback is about to look at or change things */
 void net_end_window(net *n, uint64_t time); /* at `time`, or after the present instant */
-/* host: the call is about that one alone, which spares the end of a window; NULL: it may touch anything. own: other
+/* host: the call affects only that one, so that it does not end a window; NULL: it may affect anything. own: other
  * workers do not have this call. */
 void net_at(net *n, uint64_t time, void *arg, node *host, bool own);
-#define NET_OWN_CALL UINT64_C(1) /* in the rank of a call */
-uint64_t net_next_time(const net *n, uint32_t side); /* when something happens next on a side, here */
+#define NET_OWN_CALL UINT64_C(1) /* marks the rank of such a call */
+uint64_t net_next_time(const net *n, uint32_t side); /* time of the next event on a side at this worker */
 
 /* hosts.c, switches.c */
 int net_kick(net *n, node *host); /* -1: error of the host */
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
-/* A host is held at `time`. Only `settle` moves it to where it is held already. */
+/* Holds a host at `time`. Only `settle` moves it beyond the time at which it is held already. */
 void net_hold(net *n, node *host, uint64_t time);
-/* In `settle`: it is the host's turn, at `time`; and it goes on up to where it is held or the window ends. */
+/* Used in `settle`: makes it the host's turn at `time`; lets it run up to the time at which it is held or the window
+ * ends. */
 void net_turn(net *n, node *host, uint64_t time);
 int net_go_on(net *n, node *host);
-/* Before *time no host reports anything that is held before the end of the window. -1: error of a host. */
+/* Before *time, no host reports anything that is held before the end of the window. -1: error of a host. */
 int net_reports_after(net *n, uint64_t *time);
 net_port *net_find_port(const node *at, uint32_t number); /* NULL: there is none */
 
@@ -242,7 +247,7 @@ static inline net_port *net_port_of(tm_port *port)
     return (net_port *)((char *)port - offsetof(net_port, tm));
 }
 
-/* The next node from place `i` on that has something to do before `end` and is on this side; of->count: none. */
+/* The next node of this side, from index `i` on, that has an event before `end`; of->count: none. */
 static inline uint32_t net_next_place(const nodes *of, uint32_t i, uint32_t side, uint64_t end)
 {
     while (i < of->count && (of->next[i].time >= end || of->next[i].side != side))

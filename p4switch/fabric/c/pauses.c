@@ -1,10 +1,10 @@
-/* Priority flow control between the ports of the virtual network: when its frames come in, and when pauses end. */
+/* Priority flow control between the ports of the virtual network: arrivals of PFC frames, and ends of pauses. */
 #include "pauses.h"
 
 #include "sending.h"
 #include "switches.h"
 
-/* Tells the peer the present state of all priorities that are due. */
+/* Sends the peer the present state of all priorities that are due. */
 void net_send_pfc(net *n, net_port *port, bool contiguous)
 {
     uint32_t node = port->node->index, number = port->tm.number;
@@ -45,7 +45,7 @@ static void arm(net *n, net_port *port, uint64_t time)
     net_push(n, port, time, EV_PFC_EXPIRE, NULL);
 }
 
-/* The port's pauses were `before`: incidents of those that have ended may be reported anew. */
+/* Called after the port's pauses, which were `before`, have changed: incidents of ended pauses may be reported anew. */
 static void note_pauses(net *n, net_port *port, uint8_t before)
 {
     n->paused += (uint32_t)__builtin_popcount(port->tm.paused) - (uint32_t)__builtin_popcount(before);
@@ -70,7 +70,7 @@ void net_pfc_expire(net *n, net_port *port)
 {
     uint8_t before = port->tm.paused;
     if (port->expire_ns != n->now)
-        return; /* another, earlier one has taken its place */
+        return; /* it was replaced by an earlier one */
     port->expire_ns = TIME_NEVER;
     pfc_expire(&port->tm, n->now);
     note_pauses(n, port, before);

@@ -1,5 +1,5 @@
-/* Priority flow control between the ports of the virtual network: when its frames come in, when pauses end, and what stands
- * still for too long.
+/* Priority flow control between the ports of the virtual network: arrivals of PFC frames, ends of pauses, and queues
+ * that are paused for too long.
  */
 #ifndef P4CC_PAUSES_H
 #define P4CC_PAUSES_H
@@ -13,7 +13,7 @@ void net_pfc_expire(net *n, net_port *port);
 void net_pfc_refresh(net *n, net_port *port);
 void net_pfc_link_down(net *n, net_port *port);
 
-/* watch.c: looks for deadlocks and storms. -1: workers have failed. */
+/* watch.c: checks for deadlocks and storms. -1: workers have failed. */
 int pfc_watch(net *n);
 
 static inline bool net_pfc_due(const net_port *port)

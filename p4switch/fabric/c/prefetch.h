@@ -1,5 +1,5 @@
-/* Fetching what is needed next into the cache. With hundreds of switches nothing of a node is there when its turn comes; one
- * wait after the other would cost more than the work itself.
+/* Prefetching of data that is needed next. With hundreds of switches nothing of a node is in the cache when its turn
+ * comes, and one cache miss after the other would cost more than the work itself.
  */
 #ifndef P4CC_PREFETCH_H
 #define P4CC_PREFETCH_H
@@ -10,14 +10,14 @@
 #define PREFETCH_SLOTS 64 /* of a wire's ring */
 #define HOST_FRAMES_AHEAD 2 /* a host takes longer for each than a switch */
 
-/* What a wire's next user needs of its ring: the slots in use, or those that come next. */
+/* Data that a wire's next user needs of its ring: the slots in use, or the next free ones. */
 FETCH void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
 {
     for (uint32_t i = 0; w->slots && i <= count && i <= PREFETCH_SLOTS; i += 64 / sizeof *w->slots)
         __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
 }
 
-/* What is on its way to a port, and room for as much that goes out. */
+/* Frames on their way to a port, and room for as many outgoing ones. */
 FETCH void prefetch_rings(const net_port *port)
 {
     const wire *in = &port->peer->out, *out = &port->out;
@@ -29,13 +29,13 @@ FETCH void prefetch_rings(const net_port *port)
     for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
         for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
 
-/* The packets whose turn is next in their queues. */
+/* The packets that are next in their queues. */
 #define EACH_HEAD(at, head) \
     EACH_PORT(at, port_) \
         for (uint32_t p_ = port_->tm.nonempty; p_; p_ &= p_ - 1) \
             for (const p4_packet *head = port_->tm.queues[__builtin_ctz(p_)].fifo.head; head; head = NULL)
 
-/* All that a switch is about to use, fetched at the same time, not one after the other. */
+/* All data that a switch is about to use, fetched in parallel. */
 FETCH void prefetch_ports(const node *at)
 {
     EACH_PORT(at, port) {
@@ -58,14 +58,14 @@ FETCH void prefetch_ports(const node *at)
         prefetch_lines(head, at->tm.packet_bytes);
 }
 
-/* What is behind the heads of its queues, when those have come. */
+/* Data behind the heads of its queues, after those have arrived in the cache. */
 FETCH void prefetch_behind(const node *at)
 {
     EACH_HEAD(at, head)
         tm_fetch_behind(&at->tm, head);
 }
 
-/* A switch whose turn is next. */
+/* A switch that runs next. */
 FETCH void prefetch_switch(const node *at)
 {
     prefetch_lines(at, sizeof *at);
@@ -75,7 +75,8 @@ FETCH void prefetch_switch(const node *at)
     p4_switch_prefetch(at->sw);
 }
 
-/* A frame for a host, which is copied as far as it is present: an ACK with telemetry of five links takes three lines. */
+/* A frame for a host, which is copied as far as it is present: an ACK with telemetry of five links takes three cache
+ * lines. */
 FETCH void prefetch_copied(const net *n, const p4_frame *frame)
 {
     prefetch_frame(frame);
@@ -83,7 +84,7 @@ FETCH void prefetch_copied(const net *n, const p4_frame *frame)
         __builtin_prefetch((const char *)frame + FRAME_FETCHED);
 }
 
-/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */
+/* Hosts that run next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */
 FETCH void prefetch_hosts(const net *n, uint32_t next)
 {
     const nodes *of = &n->hosts;

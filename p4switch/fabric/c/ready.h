@@ -1,7 +1,8 @@
-/* When the links of a switch's ports are free again: one time for each port that waits for that. Taken by time, then by port.
+/* Times at which the links of a switch's ports become free again, for each port that waits for it. They are taken by
+ * time, then by port.
  *
- * A port is one of a few dozen, and each packet that has to wait comes by here twice. So there is no heap, whose branches
- * nobody can predict, but a least time for every eight ports, and one of these.
+ * A switch has a few dozen ports, and every packet that has to wait uses this twice. A heap has unpredictable branches;
+ * so there is a minimum for every eight ports, and a minimum of these.
  */
 #ifndef P4CC_READY_H
 #define P4CC_READY_H
@@ -28,7 +29,7 @@ typedef struct ready {
 
 #define READY_NONE ((ready_turn){TIME_NEVER, 0})
 
-/* None of the ports from `port` on, a group's first, waits. */
+/* No port from `port` on, the first one of a group, waits. */
 static inline void ready_empty(ready *r, uint32_t port)
 {
     for (uint32_t i = port; i < r->ports; i++)
@@ -37,7 +38,7 @@ static inline void ready_empty(ready *r, uint32_t port)
         r->groups[i] = READY_NONE;
 }
 
-/* Room for ports below `ports`; false without memory. */
+/* Makes room for ports below `ports`; false if there is no memory. */
 static inline bool ready_reserve(ready *r, uint32_t ports)
 {
     ports = (ports + READY_GROUP - 1) / READY_GROUP * READY_GROUP;
@@ -86,7 +87,7 @@ static inline void ready_add(ready *r, uint32_t port, uint64_t time)
         r->first = turn;
 }
 
-/* Takes the first one out, which there is. */
+/* Removes and returns the first one, which exists. */
 static inline void ready_take(ready *r)
 {
     uint64_t port = r->first.port, from = port / READY_GROUP * READY_GROUP;

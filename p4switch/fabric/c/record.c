@@ -61,7 +61,7 @@ static int64_t measure(const probe *p)
     return (int64_t)value;
 }
 
-/* Those of nodes that others run are theirs to sample. */
+/* Nodes that other workers run are sampled there. */
 static void keep_own_probes(recorder *r)
 {
     uint32_t kept = 0;
@@ -108,7 +108,7 @@ uint32_t record_start(net *n, node *at, const p4_frame *frame, flow_key key)
     return tag;
 }
 
-/* Whether what happens to packets with this tag is told. */
+/* Whether events of packets with this tag are recorded. */
 static bool is_told(const net *n, uint32_t tag)
 {
     return n->flows.rows[tag].of || (!tag && n->recorder.trace_all);
@@ -131,7 +131,7 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
     *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }
 
-/* What a pipeline that was built for tracing says of a packet. */
+/* Records an event of a pipeline that was built for tracing. */
 void record_pipeline(net *n, const node *at, const p4_trace_event *event)
 {
     recorder *r = &n->recorder;

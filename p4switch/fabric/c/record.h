@@ -1,4 +1,4 @@
-/* What is written down while the network runs: samples, hops of traced flows, captured frames, PFC incidents. */
+/* Records made while the network runs: samples, hops of traced flows, captured frames, PFC incidents. */
 #ifndef P4CC_RECORD_H
 #define P4CC_RECORD_H
 
@@ -34,13 +34,13 @@ typedef enum hop_event {
     HOP_RECEIVE,
     HOP_ENQUEUE,
     HOP_TRANSMIT,
-    HOP_PIPELINE, /* depth_bytes: where it begins in `events` */
+    HOP_PIPELINE, /* depth_bytes: its offset in `events` */
     HOP_DROP      /* + reason */
 } hop_event;
 
 typedef struct hop {
     uint64_t time_ns, depth_bytes, order;
-    uint64_t packet; /* the source's IPv4 address, and what tells the packet from others of that; 0: of no flow */
+    uint64_t packet; /* the source's IPv4 address and the packet's number at that source; 0: it belongs to no flow */
     uint32_t node, event, wire_len;
     int32_t port, priority, psn;
 } hop;
@@ -59,7 +59,7 @@ typedef struct incident {
 typedef struct buffer {
     char *data;
     uint64_t len, cap; /* bytes */
-    bool lent;         /* the data is somebody else's, until it is too small */
+    bool lent;         /* the data belongs to another buffer until it becomes too small */
 } buffer;
 
 typedef struct recorder {
@@ -69,10 +69,10 @@ typedef struct recorder {
     bool sampled;
     bool tracing, trace_all, trace_pipelines;
     uint32_t traced, trace_most;              /* packets so far, and at most */
-    uint64_t trace_from_ns, trace_until_ns;   /* when packets have to be sent to be traced */
+    uint64_t trace_from_ns, trace_until_ns;   /* interval of sending times of traced packets */
     buffer times, values; /* int64 */
     buffer hops;          /* hop */
-    buffer events;        /* of HOP_PIPELINE: p4_trace_event and data, padded to a multiple of 8 */
+    buffer events;        /* for HOP_PIPELINE: p4_trace_event and data, padded to a multiple of 8 */
     buffer frames;        /* capture_head and data */
     buffer incidents;     /* incident; rows of one id are one incident */
     uint32_t incident_count;
@@ -81,7 +81,7 @@ typedef struct recorder {
 void *buffer_add(buffer *b, uint64_t len); /* room for len more bytes; aborts without memory */
 void recorder_free(recorder *r);
 void record_sample(struct net *n, uint64_t time_ns);
-/* The tag of a packet that starts here, of a flow: its own if it is traced, or else its flow's. */
+/* The tag of a packet of a flow that starts here: its own tag if it is traced, or else its flow's. */
 uint32_t record_start(struct net *n, struct node *at, const p4_frame *frame, flow_key key);
 void record_hop(struct net *n, const struct node *at, uint32_t event, int32_t port, int32_t priority, uint64_t depth,
                 uint32_t wire_len, uint32_t tag);

@@ -1,4 +1,4 @@
-/* Frames on their way to the next node, and those that are lost. */
+/* Transmission of frames to the next node, and losses of frames. */
 #include "sending.h"
 
 #include "exchange.h"
@@ -39,7 +39,7 @@ void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc, p4_drop_r
 
 /* -- wires ------------------------------------------------------------------------------------------------------- */
 
-/* The frame's last bit is in at `time`, which is no earlier than that of the one before. */
+/* Puts a frame on a wire; its last bit arrives at `time`, which is not before that of the previous frame. */
 static inline void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time)
 {
     wire_push(&port->out, &n->arena, time, frame);
@@ -62,7 +62,7 @@ void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, boo
         put_on_wire(n, port, frame, time);
 }
 
-/* Whether a link brings a frame to its other end, and when. */
+/* Whether and when a link delivers a frame to its other end. */
 static bool reaches(net_port *port, uint64_t *time)
 {
     if (link_loses(&port->chance))
@@ -74,8 +74,8 @@ static bool reaches(net_port *port, uint64_t *time)
     return true;
 }
 
-/* What is not simply put on the wire: the link is down or may lose it, it leads to another worker, or the frame is for
- * the port. */
+/* Handles frames that are not simply put on the wire: the link is down or may lose the frame, it leads to another
+ * worker, or the frame is a PFC frame for the port. */
 static void send_elsewhere(net *n, net_port *port, p4_frame *frame, uint64_t end, bool pfc)
 {
     uint64_t time = end + (pfc && port->to_port ? port->delay_ns : port->hop_ns);

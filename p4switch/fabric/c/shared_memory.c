@@ -1,8 +1,10 @@
-/* A transport of shared memory: every worker has a desk with its notice, and a piece of memory for each of the others.
+/* A transport over shared memory: every worker has a desk with its notice, and a piece of memory for each of the
+ * others.
  *
- * All of it is there twice, for even and odd meetings: one meeting is enough for each exchange, since a worker writes over
- * what it wrote two meetings ago, and all have read that before they came to the last one. The pieces are lent to who
- * writes, so that nothing is copied. What does not fit into them takes several meetings. */
+ * All of it exists twice, for even and odd meetings. So one meeting is enough for each exchange: a worker overwrites
+ * what it wrote two meetings ago, which all had read before the last meeting. Writers borrow the pieces, so that
+ * nothing is copied. Data that do not fit into them take several meetings.
+ */
 #include "transport.h"
 
 #include <stdatomic.h>
@@ -18,7 +20,7 @@
 #endif
 
 #define LINE 64
-#define PIECE_BYTES (UINT64_C(1) << 24)  /* from worker to worker, ... */
+#define PIECE_BYTES (UINT64_C(1) << 24)  /* bytes from worker to worker, ... */
 #define PIECES_BYTES (UINT64_C(1) << 28) /* ... and less where there are many */
 #define LEAST_PIECE_BYTES (UINT64_C(1) << 12)
 #define LEAST_SPINS_SHARE 32 /* of the most */
@@ -31,7 +33,7 @@ typedef struct hall {
 
 typedef struct desk {
     char notice[TRANSPORT_NOTICE_BYTES];
-    uint64_t lengths[]; /* of what there is for each worker, in all */
+    uint64_t lengths[]; /* total size of the data for each worker */
 } desk;
 
 typedef struct shared_memory {
@@ -39,9 +41,9 @@ typedef struct shared_memory {
     hall *hall;
     char *desks, *pieces;
     uint64_t desk_bytes, piece_bytes;
-    buffer *came; /* by rank: what was too long to be read where it is */
+    buffer *came; /* by rank: data that was too long to be read in place */
     uint32_t odd;
-    uint32_t spins, most_spins; /* looks for the others before it sleeps: fewer after a wait that they did not end */
+    uint32_t spins, most_spins; /* polls before it sleeps: fewer after a wait that polling did not end */
     int (*pause)(void *owner, const uint32_t *word, uint32_t value);
     void *owner;
 } shared_memory;
@@ -121,7 +123,7 @@ static int meet(shared_memory *s)
         }
         relax();
     }
-    /* Somebody else may have the other worker's processor, and would have this one's, too. */
+    /* Another process may occupy the other worker's processor, and may need this one's, too. */
     s->spins = s->spins / 2 > s->most_spins / LEAST_SPINS_SHARE ? s->spins / 2 : s->most_spins / LEAST_SPINS_SHARE;
     int status = 0;
     atomic_fetch_add(&h->asleep, 1);
@@ -131,7 +133,7 @@ static int meet(shared_memory *s)
     return status;
 }
 
-/* The pieces of the next exchange, to be filled. They were read before the last meeting. */
+/* Lends the pieces of the next exchange for writing. They were read before the last meeting. */
 static void lend_pieces(shared_memory *s, buffer *out)
 {
     for (uint32_t to = 0; to < s->t.count; to++) {
@@ -141,7 +143,7 @@ static void lend_pieces(shared_memory *s, buffer *out)
     }
 }
 
-/* How long the longest is of all that is handed over. */
+/* The length of the longest of all outgoing messages. */
 static uint64_t longest_of(const shared_memory *s)
 {
     uint64_t longest = 0;
@@ -156,7 +158,7 @@ static uint64_t part_of(const shared_memory *s, uint64_t len, uint64_t at)
     return len <= at ? 0 : len - at < s->piece_bytes ? len - at : s->piece_bytes;
 }
 
-/* What fits into the pieces is read where it is; if some of it does not, all comes part by part. */
+/* Data that fit into the pieces are read in place; if some do not fit, all are transferred part by part. */
 static int exchange(transport *t, const void *notice, uint32_t size, void *notices, buffer *out, arrived *in)
 {
     shared_memory *s = (shared_memory *)t;

@@ -1,4 +1,4 @@
-/* Whether the network has two sides that every link joins. */
+/* Whether the network has two sides such that every link joins one to the other. */
 #include "net.h"
 
 #define NO_SIDE 2
@@ -17,7 +17,7 @@ static node *neighbour(const node *at, uint32_t i)
     return port ? port->peer->node : NULL;
 }
 
-/* Puts all that `first` is connected with on the two sides; false: there is a cycle of odd length. */
+/* Assigns the nodes connected with `first` to the two sides; false: there is a cycle of odd length. */
 static bool spread(net *n, node *first, node **queue)
 {
     uint32_t head = 0, tail = 0;

@@ -1,13 +1,13 @@
-/* What happens at a switch: frames that arrive, what its pipeline asks for, ports that send, events of the ports. */
+/* Events at a switch: frames that arrive, requests of its pipeline, ports that send, events of the ports. */
 #include "switches.h"
 
 #include "pauses.h"
 #include "prefetch.h"
 #include "sending.h"
 
-#define FRAMES_AHEAD 6 /* to be fetched */
+#define FRAMES_AHEAD 6 /* frames prefetched ahead */
 
-/* Whether a frame has ECN CE, of IPv4 or IPv6. */
+/* Whether an IPv4 or IPv6 frame has ECN CE. */
 static uint8_t has_ce(const p4_frame *frame)
 {
     const uint8_t *d = frame->data;
@@ -18,7 +18,7 @@ static uint8_t has_ce(const p4_frame *frame)
     return ecn == 3;
 }
 
-/* -- what a pipeline asks for ------------------------------------------------------------------------------------ */
+/* -- requests of a pipeline -------------------------------------------------------------------------------------- */
 
 net_port *net_find_port(const node *at, uint32_t number)
 {
@@ -147,7 +147,7 @@ void net_wake(tm_port *tm)
     n->touched[n->touched_count++] = port;
 }
 
-/* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
+/* Serves a free transmitter of a switch's port: PFC frames first, then the next packet. */
 static void serve_switch(net *n, net_port *port, bool contiguous)
 {
     node *at = port->node;
@@ -182,7 +182,7 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
 
 void net_serve_touched(net *n)
 {
-    for (uint32_t i = 0; i < n->touched_count; i++) { /* there may come more */
+    for (uint32_t i = 0; i < n->touched_count; i++) { /* more may follow */
         net_port *port = n->touched[i];
         port->touched = false;
         if (link_free_ns(&port->tm.link) > n->now)
@@ -209,7 +209,7 @@ static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
         for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
             for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
 
-/* Takes the frames that arrive before `end` off the wires, in order of port; notes in `later` what stays there. */
+/* Takes the frames that arrive before `end` off the wires, in order of port; notes the remaining ones in `later`. */
 static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later)
 {
     if (ports & (ports - 1))
@@ -248,7 +248,7 @@ static void pfc_event(net *n, net_port *port, event_kind kind, void *arg)
     }
 }
 
-/* Everything at a switch before `end`. */
+/* Runs all events at a switch before `end`. */
 static void run_switch(net *n, node *at, uint64_t end)
 {
     agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0, next->side};
@@ -261,7 +261,7 @@ static void run_switch(net *n, node *at, uint64_t end)
     if (ports & (ports - 1))
         prefetch_behind(at);
     for (;;) {
-        /* Of one instant: PFC, arrivals, ports whose links are free. */
+        /* Order at one instant: PFC, arrivals, ports whose links become free. */
         uint64_t pfc = heap_time(&at->events), arrival = in < last ? in->time : TIME_NEVER, ready = at->ready.first.time;
         uint64_t time = min_time(min_time(pfc, arrival), ready);
         if (time >= end)

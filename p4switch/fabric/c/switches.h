@@ -1,14 +1,14 @@
-/* What happens at a switch: frames that arrive, what its pipeline asks for, ports that send, events of the ports. */
+/* Events at a switch: frames that arrive, requests of its pipeline, ports that send, events of the ports. */
 #ifndef P4CC_SWITCHES_H
 #define P4CC_SWITCHES_H
 
 #include "net.h"
 
-/* Everything at the switches of a side before `end`. */
+/* Runs all events before `end` at the switches of a side. */
 void net_run_switches(net *n, uint32_t side, uint64_t end);
-/* What the pipeline of `at` is to find around it. */
+/* The environment of the pipeline of `at`. */
 void net_env_init(node *at, p4_env *env);
-/* Something is to happen at a port of a switch. */
+/* Schedules an event at a port of a switch. */
 void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg);
 /* The port may have something to send: tm_switch.wake. */
 void net_wake(tm_port *port);

@@ -1,4 +1,4 @@
-/* Building a network, changing it, counting what is in it. */
+/* Building a network, changing it, and counting its contents. */
 #include "exchange.h"
 #include "hosts.h"
 #include "pauses.h"
@@ -196,16 +196,16 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
     n->sides = 0;
     if (delay_ns < n->lookahead_ns)
         n->lookahead_ns = delay_ns;
-    net_end_window(n, n->now); /* it was for the links there were */
+    net_end_window(n, n->now); /* it was determined for the links at that time */
     for (int i = 0; i < 2; i++)
         if (!end[i]->node->sw)
-            net_host_wake_at(n, end[i]->node, n->now); /* to be asked for the first time */
+            net_host_wake_at(n, end[i]->node, n->now); /* so that it is asked for the first time */
     return end[0];
 }
 
 /* -- changes ----------------------------------------------------------------------------------------------------- */
 
-/* PFC frames that were on their way to a port are no more. */
+/* Removes the PFC frames that were on their way to a port. */
 static void lose_pfc(net *n, net_port *port)
 {
     heap *events = &port->node->events, kept = {NULL, 0, 0};
@@ -266,8 +266,8 @@ int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
     return 0;
 }
 
-/* Nobody is in a window: what was sent in it has been. A frame on a way that is shorter now does not get ahead of those
- * before it. */
+/* No node is inside a window, so all frames of the last window have been sent. After the delay became shorter, a
+ * frame does not overtake earlier ones. */
 void net_link_delay(net *n, uint32_t link, uint64_t delay_ns)
 {
     for (int i = 0; i < 2; i++) {
@@ -289,7 +289,7 @@ void net_link_loss(net *n, uint32_t link, double loss)
     for (int i = 0; i < 2; i++) {
         net_port *port = n->ends[2 * link + (uint32_t)i];
         port->chance.loss = link_loss(loss);
-        port->unusual = true; /* `reaches` says whether it stays so */
+        port->unusual = true; /* `reaches` determines whether it stays so */
     }
 }
 

@@ -1,11 +1,11 @@
-/* Looks at paused queues now and then: which have stood still for too long, and which wait for each other. */
+/* Periodic check of paused queues: which have been paused for too long, and which wait for each other. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "exchange.h"
 #include "pauses.h"
 
-/* A paused queue that is not empty, and how much of it came in at which port. */
+/* A paused queue that is not empty, and how much of it arrived at which port. */
 typedef struct suspect {
     net_port *port;
     uint32_t priority;
@@ -24,7 +24,7 @@ typedef struct suspects {
     buffer rows, held; /* suspect, held */
 } suspects;
 
-/* A suspect and its held, or a port that has told its peer to pause, as other workers are told of them. */
+/* A suspect with its held bytes, or a port that has paused its peer, in the form sent to other workers. */
 typedef struct far_suspect {
     uint32_t end, priority;
     uint64_t bytes, since_ns;
@@ -68,7 +68,7 @@ static void suspect_add(suspects *all, net_port *port, uint32_t priority)
     };
 }
 
-/* What a queue holds that came in at port `from`. */
+/* The bytes of a queue that arrived at port `from`. */
 static uint64_t held_of(const suspects *all, const suspect *s, uint32_t from)
 {
     const held *list = (const held *)(const void *)all->held.data + s->first_held;
@@ -78,7 +78,7 @@ static uint64_t held_of(const suspects *all, const suspect *s, uint32_t from)
     return 0;
 }
 
-/* The stuck queue at `s`'s peer that holds packets which came from `s`, or NULL. */
+/* The stuck queue at `s`'s peer that holds packets from `s`, or NULL. */
 static suspect *blocked_by(const suspects *all, const suspect *s)
 {
     for (uint32_t i = 0; i < all->count; i++) {
@@ -90,7 +90,7 @@ static suspect *blocked_by(const suspects *all, const suspect *s)
     return NULL;
 }
 
-/* Whether the pause on `s` lasts even when all that is not stuck has drained. */
+/* Whether the pause on `s` lasts even when all queues that are not stuck have drained. */
 static bool stays_paused(const suspects *all, const suspect *s)
 {
     net_port *peer = s->port->peer;
@@ -179,7 +179,7 @@ static void tell_of_suspects(net *n, const suspects *all)
     }
 }
 
-/* What others' ports hold; afterwards, nothing again. */
+/* Adds the contents of others' ports; afterwards removes them again. */
 static void set_holder(net *n, const far_holder *told)
 {
     net_port *port = n->ends[told->end];
@@ -239,7 +239,7 @@ static void list_suspects(suspects *all)
     all->count = (uint32_t)(all->rows.len / sizeof *all->list);
 }
 
-/* All workers' suspects, in order. */
+/* The suspects of all workers, in order. */
 static int share_suspects(net *n, suspects *all)
 {
     tell_of_suspects(n, all);

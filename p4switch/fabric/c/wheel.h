@@ -1,6 +1,6 @@
-/* Which hosts are to be looked at, by time: one slot a nanosecond for what is near, a heap for the rest.
+/* Hosts to be checked, by time: one slot per nanosecond for the near future, a heap for the rest.
  *
- * What comes out for an instant is in no particular order, and may be there twice or for nothing.
+ * The entries of an instant are in no particular order, and may be duplicates or without effect.
  */
 #ifndef P4CC_WHEEL_H
 #define P4CC_WHEEL_H
@@ -37,7 +37,7 @@ wheel *wheel_new(void); /* NULL: no memory */
 void wheel_free(wheel *w);
 chunk *wheel_grow(wheel *w);                    /* a chunk from a new slab; aborts without memory */
 uint64_t wheel_next_time(const wheel *w);       /* TIME_NEVER: empty */
-/* Moves the clock to `time` <= wheel_next_time() and takes out what is due; valid until the next call. */
+/* Moves the clock to `time` <= wheel_next_time() and removes the entries that are due; valid until the next call. */
 uint32_t wheel_drain(wheel *w, uint64_t time, void ***items);
 
 static inline void wheel_put(wheel *w, uint64_t time, void *item)
