@@ -27,6 +27,7 @@ from host_agents.registry import LoadBalancing, Protocol
 from host_agents.sending import Sending
 
 _RECENT: Final = 16  # queue pairs
+_ANSWERS: Final = (wire.SACK, wire.CUMULATIVE)
 _CUMULATIVE_END: Final = wire.AFTER_BTH + wire.AETH_BYTES + wire.CUMULATIVE_BYTES
 
 
@@ -308,7 +309,7 @@ class Nic(Port):
                     self.stats.malformed += 1
                     return
                 offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
-        if offset == wire.AFTER_BTH and qp.telemetry and (kind <= wire.ACKNOWLEDGE or opcode == wire.SACK):
+        if offset == wire.AFTER_BTH and qp.telemetry and (kind <= wire.ACKNOWLEDGE or opcode in _ANSWERS):
             self.stats.malformed += 1  # data and its answers need a shim there
             return
         rest: int = after_bth - (offset - wire.AFTER_BTH)

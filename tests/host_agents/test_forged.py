@@ -73,7 +73,11 @@ def test_no_frame_ends_a_host_that_answers_by_bytes(cc: str, sleek_windows: floa
     assert min(a.next_wakeup_ns(), b.next_wakeup_ns()) >= NEVER
 
 
-def test_an_ack_without_telemetry_is_counted() -> None:
+@pytest.mark.parametrize(
+    ("opcode", "more_bytes"),
+    [(wire.ACKNOWLEDGE, 0), (wire.SACK, wire.SACK_BYTES), (wire.CUMULATIVE, wire.CUMULATIVE_BYTES)],
+)
+def test_an_ack_without_telemetry_is_counted(opcode: int, more_bytes: int) -> None:
     a, b = pair("hpcc")
     qa, _ = connect(a, b)
     qa.post(1000)
@@ -83,9 +87,11 @@ def test_an_ack_without_telemetry_is_counted() -> None:
     answer = b.next_frame(1)
     assert answer is not None
     bare = bytearray(answer[: wire.AFTER_BTH] + answer[wire.AFTER_BTH + wire.SHIM_BYTES :])
-    bare[wire.BTH] = wire.ACKNOWLEDGE
+    bare[wire.BTH] = opcode
+    bare[-wire.ICRC_BYTES : -wire.ICRC_BYTES] = bytes(more_bytes)
     for at in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
-        bare[at : at + 2] = (int.from_bytes(bare[at : at + 2], "big") - wire.SHIM_BYTES).to_bytes(2, "big")
+        length = int.from_bytes(bare[at : at + 2], "big") - wire.SHIM_BYTES + more_bytes
+        bare[at : at + 2] = length.to_bytes(2, "big")
     bare[24:26] = bytes(2)
     bare[24:26] = wire.ip_checksum(bytes(bare[14:34])).to_bytes(2, "big")
     a.receive(2, bytes(bare))
