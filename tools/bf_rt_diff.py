@@ -1,10 +1,11 @@
-"""Compares `bf-rt.json` files: that of a program as the built-in compiler writes it with one that p4c wrote.
+"""Comparison of `bf-rt.json` files: the built-in compiler's for a program, and p4c's.
 
     python -m tools.bf_rt_diff PROGRAM.p4 EXPECTED.json [-I FOLDER] [-D MACRO] [--arch tna]
     python -m tools.bf_rt_diff MINE.json EXPECTED.json
 
-One line for each table or learn filter that is missing, not expected, or different, with the path of what differs.
-Snapshots and debug counters are of a chip's stages, of which the built-in compiler knows nothing; they are passed over.
+One line for each table or learn filter that is missing, not expected, or different, with the path
+of what differs. Snapshots and debug counters belong to a chip's stages, which the built-in compiler
+does not model; they are skipped.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ OF_STAGES = {"SnapshotCfg", "SnapshotTrigger", "SnapshotData", "SnapshotLiveness
 
 
 def _named(items: list[Any]) -> dict[str, Any]:
-    """Return items by their names, or by their places where they have none."""
+    """Return items by their names, or by their positions if they have none."""
     return {str(_name(item) or place): item for place, item in enumerate(items)}
 
 
 def _name(item: Any) -> Any:
-    """Return the name of a field, of the one that a singleton has, or of an annotation."""
+    """Return the name of a field, of a singleton's only field, or of an annotation."""
     return item.get("name") or _name(item.get("singleton")) if isinstance(item, dict) else None
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Yield one line for each value that is missing, not expected or different; the order of lists is none."""
+    """Yield one line for each value that is missing, unexpected or different; the order of lists is ignored."""
     if isinstance(expected, list) and isinstance(actual, list) and all(isinstance(e, dict) for e in expected + actual):
         yield from differences(_named(expected), _named(actual), path)
     elif isinstance(expected, dict) and isinstance(actual, dict):

@@ -1,11 +1,12 @@
-"""Says how far the compiler gets with the programs for switch chips in fetched sources.
+"""Report on how far the compiler gets with the programs for switch chips in fetched sources.
 
     python -m tools.chip_programs FOLDER ... [-D NAME[=VALUE]] [--arch tna]
 
-A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for v1model. Its folder
-and all above it are searched for includes, up to FOLDER. Each has a row: the program, how far it came, the first error.
-It is `parsed` if it was read, `checked` if it has no error of type, and `compiled` if there is JSON of it.
-Without --arch each is tried as one for TNA, and if it has errors of type as one for T2NA.
+A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for
+v1model. Its folder and all above it are searched for includes, up to FOLDER. Each has a row: the
+program, how far it came, the first error. It is `parsed` if it was read, `checked` if it has no
+type error, and `compiled` if JSON was generated. Without --arch each is tried for TNA, and if it
+has type errors for T2NA.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def programs(folder: Path) -> list[Path]:
-    """Return the files that instantiate a package of something else than v1model."""
+    """Return the files that instantiate a package of another architecture than v1model."""
     found = []
     for path in sorted(folder.rglob("*.p4")):
         text = _COMMENT.sub("", path.read_text(errors="replace"))
@@ -38,7 +39,7 @@ def programs(folder: Path) -> list[Path]:
 
 
 def includes(program: Path, folder: Path) -> list[Path]:
-    """Return the folder of the program and all above it, up to `folder`."""
+    """Return the folder of the program and all folders above it, up to `folder`."""
     parents = [program.parent, *program.parent.parents]
     return parents[: parents.index(folder) + 1]
 

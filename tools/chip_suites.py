@@ -63,7 +63,7 @@ random.sample = sample
 
 @dataclass(frozen=True)
 class Chip:
-    """What the published scripts give the tests of a chip."""
+    """Settings of the published scripts for the tests of a chip."""
 
     arch: str
     family: str
@@ -90,7 +90,7 @@ class Suite:
         return self.folder / f"{self.folder.name}.p4"
 
     def pairs(self) -> dict[int, int]:
-        """Return the veth pair of each port: they are in one pipe, as that is what the switch has."""
+        """Return the veth pair of each port; all ports are in one pipe, since the switch has one."""
         return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
 
 
@@ -103,7 +103,7 @@ def find_suites(checkout: Path) -> list[Suite]:
 
 
 def make_environment(folder: Path, checkout: Path) -> Path:
-    """Return a virtual environment's Python, which finds the checkout's client and test library."""
+    """Return the Python of a virtual environment that finds the checkout's client and test library."""
     python = folder / "bin" / "python"
     if not (folder / "made").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -199,7 +199,7 @@ def run_suite(
 
 
 def verdicts(text: str) -> dict[str, str]:
-    """Return what PTF says of each test; one that has not ended has failed."""
+    """Return PTF's verdict on each test; one that has not ended has failed."""
     found: dict[str, str] = {}
     name = ""
     for line in text.splitlines():

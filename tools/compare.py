@@ -33,7 +33,7 @@ _P4C_LIMIT_S = 120
 
 
 def theirs(program: Path, folder: Path, how: Options) -> tuple[str | None, Path]:
-    """Return p4c's objection to `program`, None if it accepts it; and its P4Info."""
+    """Return p4c's objection to `program`, or None if it accepts it, and its P4Info."""
     info = folder / f"{program.stem}.p4info.txtpb"
     given = [f"-I{path}" for path in how.include_dirs] + [f"-D{name}={text}" for name, text in how.defines]
     command = [P4C, "--arch", "v1model", *given, "-o", str(folder / "out.json"), "--p4runtime-files", str(info)]
@@ -51,7 +51,7 @@ def ours(program: Path, how: Options) -> tuple[str | None, Compiled | None]:
 
 
 def switches() -> list[str]:
-    """Return the switches on which tests can be run here."""
+    """Return the switches on which tests can be run on this machine."""
     there = all(shutil.which(tool) for tool in ("simple_switch", "simple_switch_CLI"))
     return ["builtin", *(["bmv2"] if there else [])]
 
@@ -84,7 +84,7 @@ def compare(program: Path, tests: int, seconds: float, seed: int, how: Options) 
 
 
 def outcome(test: Path, how: Options) -> str:
-    """Return why `test` does not hold; nothing if it does."""
+    """Return why `test` does not hold; an empty result if it does."""
     (result,) = run_tests([test], options=how)
     return result.cause or ""
 

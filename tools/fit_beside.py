@@ -34,14 +34,17 @@ _CONTENT = re.compile(r"  (?:\w+_match|gateway|hash_action|always_run_action)\b"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Result of the compiler: `stages` of each pipeline, or None; `problem`: why there are none."""
+    """Result of the compiler: `stages` of each pipeline, or None with the reason in `problem`."""
 
     stages: dict[str, int] | None
     problem: str = ""
 
 
 def stages(assembly: str) -> dict[str, int]:
-    """Return for each pipeline the number of stages up to the last one with a table, condition or action in it."""
+    """Return for each pipeline the number of stages up to the last one that is used.
+
+    A stage is used if it has a table, condition or action.
+    """
     last: Counter[str] = Counter()
     here: tuple[int, str] | None = None
     for line in assembly.splitlines():
@@ -70,7 +73,7 @@ def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) 
 
 
 def verdict(fit: Fit, compiled: Compiled) -> str:
-    """Return the column of the table in which a program is."""
+    """Return the column of the table to which a program belongs."""
     if compiled.stages is None:
         return "only p4cc says it fits" if fit.fits else "neither"
     if not fit.fits or fit.placement is None:

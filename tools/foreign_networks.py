@@ -1,11 +1,11 @@
-"""Runs the topology and traffic files of other simulators as they are, and lists each with its result.
+"""Runs of other simulators' topology and traffic files without changes, with a list of the results.
 
     python -m tools.foreign_networks SOURCE ... [--seconds 20] [--out FOLDER]
 
 A SOURCE is what its authors publish, as a folder or as a git repository (also a bare one): HPCC's
 simulator, ConWeave's, htsim, Ultra Ethernet's. Topology files get a permutation; a matrix of
 connections gets the smallest topology of its source that has its nodes, a flow list the topology
-beside it. What is foreseen to take longer than `--seconds` of CPU is planned and not run.
+beside it. Runs that are expected to take longer than `--seconds` of CPU are planned only.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import Doubt, UserError
 
 _STOP_NS = 4_000_000_000  # when HPCC's simulator ends
-_PACKETS_STOP_NS = 3_010_000_000  # and the one that it descends from, whose flow lists count packets
-_PACKET_BYTES = 1000  # of theirs
-_RECORD = {"queue_interval_ns": 0, "rate_interval_ns": 0}  # nothing over time: it would take most of the memory
-_LOSSY = {"switch": {"buffer_bytes": "none"}}  # htsim has no PFC, and a limit for each queue instead of a buffer's
-_ENDLESS_NS = 100_000  # of flows that send as long as a run lasts
+_PACKETS_STOP_NS = 3_010_000_000  # end of its predecessor, whose flow lists count packets
+_PACKET_BYTES = 1000  # of that simulator
+# Nothing is recorded over time, because it would take most of the memory.
+_RECORD = {"queue_interval_ns": 0, "rate_interval_ns": 0}
+_LOSSY = {"switch": {"buffer_bytes": "none"}}  # htsim has no PFC, and limits each queue instead of a buffer
+_ENDLESS_NS = 100_000  # duration of flows that send until the end
 _PERMUTATION = {"name": "permutation", "size_bytes": 10_000}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A file, and the tables of the scenario that it is tried with."""
+    """File, and the tables of the scenario with which it is tried."""
 
     source: str
     file: str
@@ -54,14 +55,14 @@ class Outcome:
     verdict: str
     hosts: int = 0
     flows: int = 0
-    cpu_s: float = 0.0  # foreseen, or, if it ran, what it took
-    memory_gb: float = 0.0  # foreseen
+    cpu_s: float = 0.0  # expected, or measured if it ran
+    memory_gb: float = 0.0  # expected
     model_us: float = 0.0
     detail: str = ""
 
 
 def unpacked(source: Path, folder: Path) -> Path:
-    """Return the folder with a source's files; of a bare repository they are put into `folder`."""
+    """Return the folder with a source's files; those of a bare repository are extracted into `folder`."""
     if not (source / "HEAD").is_file():
         return source
     listed = _git(source, "ls-tree", "-r", "--name-only", "HEAD").decode().splitlines()
@@ -70,7 +71,7 @@ def unpacked(source: Path, folder: Path) -> Path:
             done = subprocess.run(
                 ["git", "-C", str(source), "show", f"HEAD:{name}"], capture_output=True, timeout=60, check=False
             )
-            if done.returncode == 0:  # else it is not in this copy
+            if done.returncode == 0:  # otherwise it is not in this copy
                 file = folder / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(done.stdout)
@@ -82,8 +83,8 @@ def _git(source: Path, *arguments: str) -> bytes:
 
 
 def cases(name: str, folder: Path) -> Iterator[Case]:
-    """Return what is tried of a source."""
-    networks: dict[Path, int] = {}  # by file: hosts
+    """Return the cases of a source."""
+    networks: dict[Path, int] = {}  # number of hosts by file
     for file in sorted([*folder.rglob("*.topo"), *folder.rglob("*.txt")]):
         kind = "htsim" if file.suffix == ".topo" else "ns3"
         if kind == "ns3" and not _is_ns3(file):
@@ -112,24 +113,24 @@ def cases(name: str, folder: Path) -> Iterator[Case]:
 
 
 def _fat_tree(hosts: int) -> dict[str, Any]:
-    """Return the smallest fat-tree with that many hosts, as htsim makes it if no topology is given."""
+    """Return the smallest fat-tree with that many hosts, like htsim's default topology."""
     return {"name": "fat-tree", "k": next(k for k in range(4, 66, 2) if k**3 // 4 >= hosts or k == 64)}
 
 
 def _is_ns3(file: Path) -> bool:
-    """Return whether a text begins as a topology does: three numbers in the first line."""
+    """Return whether a text begins like a topology: three numbers in the first line."""
     words = file.open(encoding="utf-8", errors="replace").readline().split()
     return len(words) == 3 and all(word.isdecimal() for word in words)
 
 
 def _counts_packets(flows: Path) -> bool:
-    """Return whether a flow list has the packets of a flow, and then times to start and to stop."""
+    """Return whether a flow list has packet counts, followed by start and stop times."""
     lines = flows.read_text(encoding="utf-8", errors="replace").splitlines()
     return any("." in line.split()[4] for line in lines[1:] if len(line.split()) > 4)
 
 
 def _declared(file: Path) -> int:
-    """Return how many nodes a file of htsim declares."""
+    """Return the number of nodes that a file of htsim declares."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
         if len(words) > 1 and words[0].lower() == "nodes":
@@ -138,7 +139,7 @@ def _declared(file: Path) -> int:
 
 
 def tried(case: Case, most_cpu_s: float) -> Outcome:
-    """Return what became of a case."""
+    """Return the outcome of a case."""
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always", Doubt)
         outcome = _tried(case, most_cpu_s)
@@ -147,7 +148,7 @@ def tried(case: Case, most_cpu_s: float) -> Outcome:
 
 
 def _tried(case: Case, most_cpu_s: float) -> Outcome:
-    # Here: the compiled hosts have to be in place before these are imported.
+    # Imported here, because the compiled hosts have to be in place before.
     from harness.execution.make_world import maker
     from harness.plan.how import How
     from harness.plan.resolve import plan

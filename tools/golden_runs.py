@@ -2,9 +2,9 @@
 
     python -m tools.golden_runs --out FOLDER [--against FILE]
 
-A change that is meant to keep behaviour has the same digests before and after. The digests depend on
-the versions of the libraries, so both are made on one machine. `FOLDER/digests.txt` has one line a
-table: run, table, SHA-256 of its columns and rows as CSV.
+A change that is meant to keep behaviour has the same digests before and after. The digests depend
+on the versions of the libraries, so both are made on one machine. `FOLDER/digests.txt` has one line
+per table: run, table, SHA-256 of its columns and rows as CSV.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Finds circles of imports among more than two files: `python -m tools.import_circles`, part of `make lint`.
+"""Search for import cycles of more than two files: `python -m tools.import_circles`, part of `make lint`.
 
-Imports for type checkers count: who reads the one file has to read the other.
+Imports for type checkers count, because readers of one file have to read the other.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import grimp
 import networkx as nx
 
 PACKAGES = ("p4cc", "p4switch", "topologies", "host_agents", "wireformats", "harness", "papers")
-LARGEST = 2  # files that may import each other
-# Circles that are still there, each named by one of its files; none may be added. An extern's
-# file names the types of the tools that are handed to it, and the tools name the types of externs.
-# P4's syntax is recursive, so the parts of the front end's checker call each other through the object
-# that has them all, and name its type.
+LARGEST = 2  # largest permitted number of files that import each other
+# Remaining cycles, each named by one of its files; none may be added. An extern's file names the
+# types of the tools that are passed to it, and the tools name the types of externs. P4's syntax is
+# recursive, so the parts of the front end's checker call each other through an object that has them
+# all, and name its type.
 KNOWN = ("p4switch.architectures.extern", "p4switch.compiler.semantics.context", "harness.worlds.memory")
 
 
 def circles() -> list[list[str]]:
-    """Return the files of each circle that is too large, in alphabetical order."""
+    """Return the files of each cycle that is too large, in alphabetical order."""
     graph = grimp.build_graph(*PACKAGES)
     imports = nx.DiGraph()
     imports.add_edges_from((file, used) for file in graph.modules
@@ -29,7 +29,7 @@ def circles() -> list[list[str]]:
 
 
 def main() -> None:
-    """Print the circles that are not known, and exit with 1 where there is one."""
+    """Print the unknown cycles, and exit with 1 if there are any."""
     found = [files for files in circles() if not set(files) & set(KNOWN)]
     for files in found:
         print(f"{len(files)} files import each other: {', '.join(files)}")

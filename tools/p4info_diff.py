@@ -31,7 +31,7 @@ OBJECTS = (
 
 
 def _objects(info: Any) -> dict[str, str]:
-    """Return the contents of a P4Info: a label and the text of every object and type."""
+    """Return the contents of a P4Info: label and text of every object and type."""
     result: dict[str, str] = {"pkg_info": text_format.MessageToString(info.pkg_info)}
     for kind in OBJECTS:
         for message in getattr(info, kind):

@@ -63,7 +63,7 @@ _SCRIPTS = {
         echo $$ $port > {state}/switch
         exec {switch} "$@"
         """,
-    # What the scripts sleep for is that the switch is there.
+    # Scripts sleep until the switch is ready, so this waits for that.
     "sleep": """\
         for _ in {{1..20}}; do [[ -f {state}/switch ]] && break; /bin/sleep 0.1; done
         [[ -f {state}/switch ]] || exit 0
@@ -87,7 +87,11 @@ VERDICT = re.compile(r"^(\w[\w.]*) \.\.\. (?:(?!^\w[\w.]* \.\.\. ).)*?(ok|FAIL|E
 
 @dataclass(frozen=True)
 class Suite:
-    """`folder` is where `script` runs, relative to the checkout; the script's name, or its text."""
+    """Suite of tests.
+
+    `folder` is the working folder of `script`, relative to the checkout. `script` is the script's
+    name, or its text.
+    """
 
     checkout: Path
     folder: Path
@@ -102,7 +106,7 @@ class Suite:
 
 @dataclass
 class Outcome:
-    """Result of a suite on one target: verdicts by test; `failure` is why there are none."""
+    """Result of a suite on one target: verdicts by test, or in `failure` the reason why there are none."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -133,7 +137,7 @@ def find_suites(checkouts: Sequence[Path]) -> Iterator[Suite]:
 
 
 def make_environment(folder: Path) -> Path:
-    """Return the folder of programs of a virtual environment with what the suites import."""
+    """Return the folder of programs of a virtual environment with the packages that suites import."""
     programs = folder / "bin"
     if not (programs / "ptf").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
@@ -196,7 +200,7 @@ def run_suite(suite: Suite, target: str, programs: Path, logs: Path) -> Outcome:
         if suite.text:
             script = "suite.sh"
             (folder / script).write_text(suite.text)
-        (folder / "logs").mkdir(exist_ok=True)  # some clients write there, and expect it
+        (folder / "logs").mkdir(exist_ok=True)  # some clients write to it and expect it to exist
         environment = {
             **os.environ,
             "PATH": os.pathsep.join([str(scratch / "bin"), str(programs), os.environ["PATH"]]),
@@ -235,7 +239,7 @@ def _write_programs(folder: Path, state: Path, target: str) -> None:
 
 
 def as_p4c(arguments: Sequence[str]) -> None:
-    """Compile with the built-in compiler what p4c's driver would, as far as the suites need it."""
+    """Compile with the built-in compiler and the options of p4c's driver, as far as suites need them."""
     words = list(arguments)
     options = {"-o": ".", "--p4runtime-files": ""}
     includes: list[str] = []

@@ -32,7 +32,7 @@ def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether all is well, and a line about it.
+    """Return whether everything was reached and holds, and a line about it.
 
     Raises UserError if the program does not compile.
     """
@@ -59,7 +59,7 @@ def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[boo
 @click.option("--seconds", default=60.0, show_default=True, help="For each program.")
 @click.option("--switch", "switches", multiple=True, type=click.Choice(["builtin", "bmv2"]))
 def main(paths: tuple[Path, ...], every: int, seconds: float, switches: tuple[str, ...]) -> None:
-    """Print a line for each program, and how many are fine."""
+    """Print a line for each program, and the number of programs without problems."""
     fine = refused = 0
     chosen = list(programs(paths))[::every]
     for program in chosen:

@@ -32,7 +32,7 @@ from p4switch.errors import UserError
 from p4switch.stf import Options, run_tests
 from p4switch.testgen import generate, write
 
-_KILLED_AFTER_S = 10  # beyond its time
+_KILLED_AFTER_S = 10  # after its time limit
 _OWN_COUNT = re.compile(r"^# Current node coverage: ([0-9.]+)", re.MULTILINE)
 
 Place = tuple[str, int, int]
@@ -42,7 +42,7 @@ Place = tuple[str, int, int]
 class Tool:
     """Result of one tool's tests.
 
-    `own`: the share that it says itself; `problem`: why there are none.
+    `own` is the coverage that it reports itself; `problem` is the reason if there are none.
     """
 
     seconds: float
@@ -53,7 +53,7 @@ class Tool:
     reached: set[Item] = field(default_factory=set)
 
     def run(self, tests: Sequence[Path], options: Options) -> None:
-        """Run `tests`, and take what they reach."""
+        """Run `tests`, and record the statements that they reach."""
         self.tests = len(tests)
         total = Coverage()
         for done in run_tests(tests, options=options):
@@ -75,7 +75,7 @@ def statements(program: Path, options: Options) -> set[Item]:
 
 
 def ours(program: Path, seconds: float, options: Options, folder: Path) -> tuple[Tool, set[Place]]:
-    """Return the tests of `p4cc testgen`, and the places that it proves to be out of reach.
+    """Return the tests of `p4cc testgen`, and the places that it proves to be unreachable.
 
     Raises UserError.
     """
@@ -138,7 +138,7 @@ def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool,
 @click.option("--seed", default=0, show_default=True, help="Of the draw.")
 @click.option("--seconds", default=60.0, show_default=True, help="For each program and tool.")
 def main(paths: tuple[Path, ...], include: tuple[Path, ...], sample: int | None, seed: int, seconds: float) -> None:
-    """Print a line for each program, and of how many each tool reaches all."""
+    """Print a line for each program, and the number of programs that each tool covers completely."""
     if shutil.which("p4testgen") is None:
         raise click.UsageError("'p4testgen' is not in PATH")
     chosen = sorted(programs(paths))

@@ -1,4 +1,4 @@
-"""The network of the virtual world in one process: hosts, P4 switches and links on one discrete-event clock."""
+"""Network of the virtual world in one process: hosts, P4 switches and links on one discrete-event clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _Value = TypeVar("_Value")
 
 
 class Network:
-    """Network of one run. A process runs all of its nodes, or those to which it is restricted."""
+    """Network of one run.
+
+    A process runs all of its nodes, or those to which it is restricted.
+    """
 
     def __init__(
         self,
@@ -45,8 +48,9 @@ class Network:
     ) -> None:
         """Build the network.
 
-        `report` gets the events of hosts. `independent_hosts` and `settle`: see `Fabric`. `traced`: build pipelines
-        that record what they do. `capture`: record the frames on all hosts' links.
+        `report` gets the events of hosts. `Fabric` describes `independent_hosts` and `settle`. With
+        `traced` pipelines record their actions. With `capture` the frames on all hosts' links are
+        recorded.
         """
         self.run_plan = run
         self.fabric = Fabric(
@@ -58,7 +62,7 @@ class Network:
         self.hosts: list[HostSession] = []
         self.pipes: dict[str, Pipe] = {}  # by switch
         self.clients: dict[str, LocalClient] = {}  # by switch
-        self.nodes: dict[str, int] = {}  # the fabric's, by name
+        self.nodes: dict[str, int] = {}  # nodes of the fabric, by name
         switch_ports = sum(len(run.topology.ports[switch.name]) for switch in run.topology.switches)
         self._to_build = len(run.topology.hosts) + switch_ports
         self._built = 0
@@ -70,7 +74,7 @@ class Network:
             self.fabric.set_trimming(node, port, **each.model_dump())
         self._owned = [True] * len(self.names)  # by fabric node
 
-    # Building
+    # Construction
 
     def _add_hosts(self, report: Callable[[int, Event], object]) -> None:
         run = self.run_plan
@@ -85,7 +89,7 @@ class Network:
             self._report_built(1)
 
     def _add_switches(self, compiler: str, traced: bool) -> dict[tuple[int, int], Trimming]:
-        """Return what is trimmed, by fabric node and port."""
+        """Add the switches and return the trimmed traffic, by fabric node and port."""
         run = self.run_plan
         trimming: dict[tuple[int, int], Trimming] = {}
         self.pipeline = pipeline(run.build, traced, compiler)
@@ -117,16 +121,19 @@ class Network:
         self.nodes[name] = node
 
     def _report_built(self, more: int) -> None:
-        """Report the progress of building: hosts count once, switches by their ports, which matches their times."""
+        """Report the progress of building.
+
+        Hosts count once and switches by their ports, in proportion to their building times.
+        """
         self._built += more
         building.tell(self._built / self._to_build)
 
     def _add_links(self, capture: bool) -> None:
         run = self.run_plan
         hosts = run.topology.host_by_name
-        self.host_rates_bps = [0] * len(hosts)  # of hosts' links, the highest there will be
+        self.host_rates_bps = [0] * len(hosts)  # of hosts' links, the highest rate at any time
         changes = run.link_changes()
-        run_seed = run.seed << 32  # links are numbered from there
+        run_seed = run.seed << 32  # seeds of links are numbered from there
         for link in run.topology.links:
             number = self.fabric.connect(
                 self.nodes[link.a],
@@ -151,8 +158,8 @@ class Network:
     def _limit_ingress(self) -> None:
         """Set PFC, and the limits of ingress ports.
 
-        A limit without PFC is a threshold without headroom: nothing gets beyond it, so nothing is ever
-        paused.
+        A limit without PFC is a threshold without headroom, which no packet can exceed, so that no
+        pauses occur.
         """
         run = self.run_plan
         settings = run.scenario.switch
@@ -173,7 +180,7 @@ class Network:
                     reaction_ns=pfc.reaction_ns,
                 )
 
-    # Which nodes this process runs
+    # Nodes that this process runs
 
     def restrict(self, owned: Sequence[bool]) -> None:
         """Leave the other nodes to other workers; `owned` is by fabric node."""
@@ -191,7 +198,7 @@ class Network:
         """Yield the hosts that this process runs, by index."""
         return ((index, host) for index, host in enumerate(self.hosts) if self._owned[index])
 
-    # What happens to it
+    # Events
 
     def change_link(self, change: LinkChange, now_ns: int) -> None:
         if change.up is not None:
@@ -209,7 +216,7 @@ class Network:
                 self.clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
 
     def carry(self, host: int, request: Connect | Post | Assignment) -> None:
-        """Carry a request from the session to a host, if this process runs it."""
+        """Pass a request from the session to a host, if this process runs it."""
         if not self._owned[host]:
             return
         if isinstance(request, Connect):
@@ -232,7 +239,7 @@ class Network:
         self.hosts[host].stop(request)
         self.fabric.kick(host)
 
-    # Its records
+    # Records
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
         """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
@@ -241,11 +248,11 @@ class Network:
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
     def decoder(self) -> Decoder:
-        """Return the decoder of what the traced pipelines have recorded."""
+        """Return the decoder for the records of traced pipelines."""
         assert self.pipeline.traced is not None
         return Decoder(self.pipeline.traced)
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:
-    """Return the P4Runtime target in front of a switch, whose clock nothing here asks for."""
+    """Return the P4Runtime target of a switch, whose clock is not used here."""
     return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)

@@ -1,8 +1,9 @@
-"""The processes that carry out one virtual run together: docs/decisions/0005-workers.md.
+"""Processes that carry out one virtual run together: docs/decisions/0005-workers.md.
 
-The network is built once; then the process forks, and each worker runs its own nodes of it. All execute the same code
-of the world, and meet where they call `gather`, `agree` or `either`, and at the end of each of the fabric's windows.
-The first one is the process that was there before, and the only one that leaves the run.
+The network is built once. Then the process forks, and each worker runs its own nodes. All of them
+execute the same code of the world. They synchronize in calls of `gather`, `agree` or `either`, and
+at the end of each of the fabric's windows. The first worker is the original process, and the only
+one that returns from the run.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from p4switch.fabric import Fabric
 
 MOST_WORKERS = 64
 AUTO = "auto"
-# Looks for the others before a worker sleeps: some 200 us. The windows of two workers mostly differ by less, and waking
-# up takes some 50 us in a virtual machine.
+# Number of polls before a worker sleeps: some 200 us. The windows of two workers mostly differ by
+# less, and waking up takes some 50 us in a virtual machine.
 _SPINS = 20_000
-_LOOK_S = 0.1  # of one that is done, at its parent
+_LOOK_S = 0.1  # interval of checks for ended workers
 _Value = TypeVar("_Value")
 
 
@@ -49,7 +50,7 @@ class Crew(Protocol):
         """True in the process that writes and prints."""
 
     def has(self, node: int) -> bool:
-        """Return whether a node of the fabric is this worker's."""
+        """Return whether this worker runs a node of the fabric."""
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which all workers exist."""
@@ -58,18 +59,24 @@ class Crew(Protocol):
         """Return the values of all workers, by rank, at the first worker; nothing at the others."""
 
     def agree(self, value: _Value) -> _Value:
-        """Return the first worker's value, at all."""
+        """Return the first worker's value at all workers."""
 
     def either(self, value: bool) -> bool:
-        """Return whether any worker's value is true, at all."""
+        """Return at all workers whether any worker's value is true."""
 
     def tell(self, data: bytes, others: bool = False) -> None:
-        """Tell all, this one included, or the others; they get it when they meet next."""
+        """Send a message to all workers, including this one, or to the others only.
+
+        It is delivered at the next synchronization.
+        """
 
 
 @dataclass(frozen=True)
 class _Process:
-    """A worker that was forked. `errors` is the end of a pipe that has its exception, if it ends by one."""
+    """Forked worker.
+
+    `errors` is the end of a pipe for the exception with which it may end.
+    """
 
     rank: int
     pid: int
@@ -77,7 +84,7 @@ class _Process:
 
 
 class Joined:
-    """Workers that have joined their fabrics, however they reach each other."""
+    """Workers that have joined their fabrics, whatever their communication."""
 
     def __init__(
         self,
@@ -90,9 +97,8 @@ class Joined:
     ) -> None:
         """Join the workers.
 
-        `owners`: by node of the fabric. `hear` gets what workers `tell`, by rank, each in its order.
-
-        `on_start` is for tests: called with the rank when a worker begins.
+        `owners` is by node of the fabric. `hear` gets the messages of workers, by rank, each in
+        order of sending. `on_start` is for tests: it is called with the rank when a worker starts.
         """
         self.rank = rank
         self.count = count
@@ -128,7 +134,10 @@ class Joined:
 
 
 class Workers(Joined):
-    """Several workers, each a process that was forked. Only the first one comes out of `at_work`."""
+    """Several workers, each of which is a forked process.
+
+    Only the first one returns from `at_work`.
+    """
 
     own_memory = False
 
@@ -148,12 +157,13 @@ class Workers(Joined):
     def at_work(self) -> Iterator[None]:
         """Run the workers during the block.
 
-        Raises what a worker fails by, and DeadWorkerError if one ends before its work is done.
+        Raises the exception of a worker that fails, and DeadWorkerError if one ends before its work
+        is done.
         """
         memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
-        gc.freeze()  # what is not walked is not copied
+        gc.freeze()  # objects that the garbage collector does not traverse are not copied
         try:
-            with _no_interrupts():  # between a fork and its number's being known
+            with _no_interrupts():  # between a fork and the recording of its process id
                 for rank in range(1, self.count):
                     if not self._fork(rank):
                         break
@@ -202,7 +212,7 @@ class Workers(Joined):
             spins=_SPINS if self.count <= processes.processors() else 0,
         )
 
-    # Life and death
+    # Lifetime
 
     def _be_worker(self) -> None:
         """Prepare a new worker, which ignores Ctrl-C and ends with the first one."""
@@ -213,7 +223,7 @@ class Workers(Joined):
             os._exit(1)
 
     def _end_by(self, error: BaseException) -> NoReturn:
-        """Pass an error on to the first worker: a user error unchanged, any other with its traceback."""
+        """Pass an exception on to the first worker: a user error unchanged, any other with its traceback."""
         passed = passed_on(error)
         if isinstance(passed, RuntimeError):
             passed = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{passed}")
@@ -222,13 +232,16 @@ class Workers(Joined):
         os._exit(1)
 
     def _wait_to_be_ended(self) -> NoReturn:
-        """Wait for the first worker, which may not have seen yet that all came to the last meeting."""
+        """Wait for the end by the first worker.
+
+        It may not yet have seen that all workers came to the last synchronization.
+        """
         while os.getppid() == self._parent:
             time.sleep(_LOOK_S)
         os._exit(1)
 
     def _look_at_others(self) -> None:
-        """Check, while waiting for others, that they still exist."""
+        """Check that the other workers still exist, while waiting for them."""
         if self.rank:
             if os.getppid() != self._parent:
                 os._exit(1)
@@ -261,7 +274,7 @@ class Workers(Joined):
 
 
 class RankCrew(Joined):
-    """The ranks as the workers of one run."""
+    """Ranks of an MPI program as the workers of one run."""
 
     own_memory = True
 
@@ -278,7 +291,7 @@ class RankCrew(Joined):
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Run the ranks during the block; the first one raises what another one fails by."""
+        """Run the ranks during the block; the first one raises the exception of another one that fails."""
         with self._ranks.at_run():
             self._begin()
             self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._ranks.exchange)
@@ -286,7 +299,7 @@ class RankCrew(Joined):
 
 
 def _forked() -> tuple[int, int, int]:
-    """Return the child's id, or 0 in the child, and a pipe's ends, to read and to write.
+    """Return the child's id, or 0 in the child, and a pipe's ends, for reading and writing.
 
     Raises OSError.
     """
@@ -303,10 +316,11 @@ def _forked() -> tuple[int, int, int]:
 def _no_interrupts() -> Iterator[None]:
     """Defer Ctrl-C during the block.
 
-    A mask would not do: it is one thread's, and the main one hears of what the others get.
+    A signal mask would not suffice: it applies to one thread, but the main thread is notified of
+    signals to others.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # it does not come here
+        yield  # it does not return here
         return
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
@@ -322,16 +336,17 @@ class Staff(Protocol):
     """Rule for the number of workers of a run."""
 
     def __call__(self, run: Run, foreseen: Expected | None = None) -> int:
-        """Return the number of workers; `foreseen` is the run's forecast, if known.
+        """Return the number of workers; `foreseen` is the run's forecast, if it is known.
 
         Raises UserError.
         """
 
 
 def workers_of(wanted: str | None, traced: bool = False) -> Staff:
-    """Return the rule for a requested number, "auto", or None: the scenario's number, or as many as pay.
+    """Return the rule for a requested number of workers.
 
-    `traced`: one of its flows is. Raises UserError.
+    "auto" or None stands for the scenario's number, or as many as are worthwhile. `traced` means
+    that a flow is traced. Raises UserError.
     """
     if wanted is None:
         return lambda run, foreseen=None: workers_of(str(run.scenario.workers or AUTO), traced)(run, foreseen)
@@ -347,9 +362,9 @@ def _workers_for(run: Run, foreseen: Expected | None = None, *, traced: bool) ->
 
 
 def paying_workers(run: Run, foreseen: Expected, traced: bool) -> int:
-    """Return how many workers pay here, by a run's forecast.
+    """Return the worthwhile number of workers on this machine, from a run's forecast.
 
-    `traced`: one of its flows is.
+    `traced` means that a flow is traced.
     """
     if traced and not foreseen.independent:
         return 1

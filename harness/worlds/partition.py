@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from topologies import Topology
 
-# What a node costs, by port: a host makes, takes and acknowledges packets, a switch passes them on.
+# Cost of a node by port: a host makes, receives and acknowledges packets, a switch forwards them.
 _HOST_PORT_COST = 1.2
 _SWITCH_PORT_COST = 0.4
 
@@ -16,11 +16,12 @@ _SWITCH_PORT_COST = 0.4
 def partition(topology: Topology, workers: int, hosts_together: bool = False) -> dict[str, int]:
     """Return the rank of each node's worker, by name, with few crossing links and equal loads.
 
-    Racks stay together, and so do pods where there are enough of them. A switch goes where most of what it is linked to
-    is; one that is linked to all alike, as a core switch is, goes to who has least to do. Racks or pods are dealt out
-    one by one, since jobs are often placed on hosts that follow each other; where more links would lead from worker to
-    worker then, as in a chain of switches, each worker has those that follow each other.
-    `hosts_together`: all hosts are the first worker's, and the switches the others', as long as those have less to do.
+    Racks are not divided, nor are pods if there are enough of them. A switch is assigned to the
+    worker with most of its neighbours. A switch with equally many neighbours everywhere, such as a
+    core switch, is assigned to the worker with the least load. Racks or pods are assigned in turn,
+    since jobs are often placed on consecutive hosts. If that causes more crossing links, as in a
+    chain of switches, each worker gets consecutive ones. With `hosts_together` the first worker has
+    all hosts, and the others have the switches, as long as these have less load.
     """
     if workers == 1:
         return dict.fromkeys(topology.ports, 0)
@@ -28,11 +29,14 @@ def partition(topology: Topology, workers: int, hosts_together: bool = False) ->
         return _with_switches(topology, workers, {host.name: 0 for host in topology.hosts}, beside=False)
     ways = (_dealt(topology, workers), _in_rows(topology, workers))
     partitions = [_with_switches(topology, workers, hosts, beside=True) for hosts in ways]
-    return min(partitions, key=lambda owners: _crossing(topology, owners))  # the first of equal ones
+    return min(partitions, key=lambda owners: _crossing(topology, owners))  # the first one of several minima
 
 
 def _with_switches(topology: Topology, workers: int, hosts: Mapping[str, int], beside: bool) -> dict[str, int]:
-    """Return the ranks of all nodes. `beside`: a switch goes where most of what it is linked to is."""
+    """Return the ranks of all nodes.
+
+    With `beside` a switch is assigned to the worker with most of its neighbours.
+    """
     ranks = dict(hosts)
     loads = [0.0] * workers
     costs = _costs(topology)
@@ -56,7 +60,7 @@ def _racks(topology: Topology) -> dict[str, list[str]]:
 
 
 def _in_rows(topology: Topology, workers: int) -> dict[str, int]:
-    """Return the ranks of hosts, racks that follow each other together."""
+    """Return the ranks of hosts, with consecutive racks together."""
     ranks: dict[str, int] = {}
     for rack in _racks(topology).values():
         rank = min(workers - 1, int((len(ranks) + len(rack) / 2) / len(topology.hosts) * workers))
@@ -65,9 +69,9 @@ def _in_rows(topology: Topology, workers: int) -> dict[str, int]:
 
 
 def _dealt(topology: Topology, workers: int) -> dict[str, int]:
-    """Return the ranks of hosts, pod by pod, or rack by rack, to who has fewest.
+    """Return the ranks of hosts: each pod, or each rack, goes to the worker with the fewest hosts.
 
-    Racks with links to the same switches are a pod.
+    Racks with links to the same switches form a pod.
     """
     racks = _racks(topology)
     pods: dict[frozenset[str], list[list[str]]] = defaultdict(list)
@@ -86,7 +90,7 @@ def _dealt(topology: Topology, workers: int) -> dict[str, int]:
 
 
 def _crossing(topology: Topology, owners: Mapping[str, int]) -> int:
-    """Return how many links lead from worker to worker."""
+    """Return the number of links between workers."""
     return sum(owners[link.a] != owners[link.b] for link in topology.links)
 
 
@@ -94,8 +98,7 @@ def _crossing(topology: Topology, owners: Mapping[str, int]) -> int:
 class Shares:
     """Shares of a partition.
 
-    `work`: each worker's part of the whole. `crossing`: the part of the links that lead from worker to
-    worker.
+    `work` has each worker's share of the total. `crossing` is the share of links between workers.
     """
 
     work: tuple[float, ...]
@@ -103,7 +106,7 @@ class Shares:
 
 
 def shares(topology: Topology, owners: Mapping[str, int], workers: int) -> Shares:
-    """Return the shares of the owners that `partition` found, or others."""
+    """Return the shares of the owners that `partition` found, or of others."""
     loads = [0.0] * workers
     for node, cost in _costs(topology).items():
         loads[owners[node]] += cost
@@ -117,7 +120,7 @@ def _costs(topology: Topology) -> dict[str, float]:
 
 
 def _votes(topology: Topology, switch: str, ranks: Mapping[str, int]) -> Counter[int]:
-    """Return how many links lead to nodes of each worker, so far."""
+    """Return the number of links to nodes of each worker so far."""
     return Counter(ranks[there.node] for there in topology.ports[switch].values() if there.node in ranks)
 
 

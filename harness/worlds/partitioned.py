@@ -1,7 +1,7 @@
-"""A local world in each of several workers, and what is read from all of them: docs/decisions/0005-workers.md.
+"""World with a local world in each of several workers, whose values are combined.
 
-All workers ask the same, in the same order. The answers are right at the one that leads; at the others only those that
-say so.
+See docs/decisions/0005-workers.md. All workers make the same calls, in the same order. The results
+are valid at the leading worker. At the others they are only valid if the method says so.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ _Value = TypeVar("_Value")
 
 
 class PartitionedWorld:
-    """World in several processes, each of which has a local world and runs its part of the nodes."""
+    """World in several processes, each of which has a local world and runs a part of the nodes."""
 
     def __init__(self, local: LocalWorld, crew: Crew, rank_of: Mapping[str, int]) -> None:
-        """Prepare the world, whose workers exist in `at_work`; `rank_of`: whose a node is, by name."""
+        """Prepare the world, whose workers exist in `at_work`.
+
+        `rank_of` has the rank of each node's worker, by name.
+        """
         self._local = local
         self._crew = crew
         self._rank_of = rank_of
@@ -47,13 +50,13 @@ class PartitionedWorld:
             yield
 
     def decided(self, value: _Value) -> _Value:
-        """Return what the first worker has decided, at all."""
+        """Return the decision of the first worker, at all workers."""
         return self._crew.agree(value)
 
-    # What hosts do
+    # Activity of hosts
 
     def is_busy(self) -> bool:
-        """Return whether something is under way anywhere, or will be, at all."""
+        """Return, at all workers, whether an event that may cause progress exists anywhere."""
         return self._crew.either(self._local.is_busy())
 
     def moved(self) -> int:
@@ -74,12 +77,12 @@ class PartitionedWorld:
         return _merged(self._crew.gather(self._local.host_reports()), hosts)
 
     def collect_details(self) -> None:
-        """Let the first session know all that the workers know of flows."""
+        """Pass all details of flows that the workers have to the first session."""
         session = self._local.session
         for details in self._crew.gather(session.details(self._crew.has))[1:]:
             session.note_details(details)
 
-    # What is counted
+    # Counters
 
     def readings(self, probe: Probe) -> dict[str, list[Values]]:
         """Return a probe's rows, by node."""
@@ -99,22 +102,22 @@ class PartitionedWorld:
         return self._sums(self._local.delivered_bytes(numbers))
 
     def _sums(self, own: list[int]) -> list[int]:
-        """Return the sums of all workers' counts of the same things; at the others, their own."""
+        """Return the sums of all workers' counts; at workers other than the first, their own counts."""
         parts = self._crew.gather(own)
         return [sum(counts) for counts in zip(*parts, strict=True)] if parts else own
 
-    # At the end
+    # End of the run
 
     def counts(self) -> list[Counts]:
-        """Return what each process has counted; `sampled_by` says whose queue samples are whose."""
+        """Return the counts of each process; `sampled_by` assigns queue samples to them."""
         return [counts for part in self._crew.gather(self._local.counts()) for counts in part]
 
     def sampled_by(self, switches: Sequence[str]) -> Integers:
-        """Return which one of `counts` has the samples of each of these switches."""
+        """Return the index in `counts` of the process that sampled each of these switches."""
         return np.array([self._rank_of[switch] for switch in switches], np.int64)
 
     def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return what is left in the registers of switches and at hosts, by node."""
+        """Return the state of flows that is left in registers of switches and at hosts, by node."""
         names = self._local.network.names
         switches_first = (*self._local.network.pipes, *names[: len(self._local.network.hosts)])
         return _merged(self._crew.gather(self._local.flow_state(registers)), switches_first)
@@ -124,17 +127,18 @@ class PartitionedWorld:
         return _merged(self._crew.gather(self._local.passed_points()), self._local.network.pipes)
 
     def collect_trace(self) -> None:
-        """Let the first worker's fabric have all traced hops and captured frames."""
+        """Collect all traced hops and captured frames in the first worker's fabric."""
         fabric = self._local.network.fabric
         for records in self._crew.gather(fabric.take_records()):
             fabric.add_records(records)
 
-    # What it costs
+    # Cost
 
     def look_at_memory(self, limit: MemoryLimit, now_ns: int, queue_samples: int) -> None:
         """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
 
-        With a limit of the run's the first worker judges for all; without, one for each memory.
+        With a limit of the run the first worker checks it for all workers; otherwise one worker of
+        each machine checks it.
         """
         crew = self._crew
         if limit.is_given:
@@ -150,11 +154,11 @@ class PartitionedWorld:
         return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
 
     def _own_bytes(self, resident: int) -> int:
-        """Return this process's memory without what it shares with the one that it was forked from."""
+        """Return this process's memory without the pages shared with the process that it was forked from."""
         return resident if self._crew.first or self._crew.own_memory else private_bytes()
 
 
 def _merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:
-    """Return the union of what several workers know by name or number, in this order."""
+    """Return the union of several workers' mappings, in the given order."""
     whole = {name: value for part in parts for name, value in part.items()}
     return {name: whole[name] for name in order if name in whole}

@@ -1,6 +1,6 @@
-"""Description of an exception of a protocol or load balancer during a run: who, where, when, and why.
+"""Description of an exception of a protocol or load balancer during a run: object, place, time and reason.
 
-Nothing is done for it while a run goes on: the objects are found in the frames of the traceback.
+It costs nothing during a run, because the objects are found in the frames of the traceback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NamedErrors(AbstractContextManager[None]):
-    """Context that turns exceptions of a protocol or load balancer into a CodeError that says where and when."""
+    """Context that turns exceptions of a protocol or load balancer into a CodeError with place and time."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class NamedErrors(AbstractContextManager[None]):
     ) -> None:
         """Prepare the context.
 
-        `cc` and `lb` are the names of what runs; `hosts` and `now_ns` are asked only when something is
-        raised.
+        `cc` and `lb` are the names of protocol and load balancer. `hosts` and `now_ns` are called
+        only after an exception.
         """
         self._cc = cc
         self._lb = lb
@@ -48,7 +48,7 @@ class NamedErrors(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # SystemExit: the protocol's, which would end the command without a word.
+        # SystemExit of a protocol would end the command without a message.
         if not isinstance(error, Exception | SystemExit) or isinstance(error, UserError | CheckError | MemoryError):
             return
         frames = list(traceback.walk_tb(trace))
@@ -66,7 +66,7 @@ class NamedErrors(AbstractContextManager[None]):
         return registry.KINDS[key].described(name)
 
     def _where(self, part: Point | LoadBalancer) -> str:
-        """Return the host and the flow, as far as they are known."""
+        """Return the host and the flow if they are known."""
         for name, session in self._hosts():
             number = session.connection_of(part)
             if number is not None:
@@ -76,13 +76,13 @@ class NamedErrors(AbstractContextManager[None]):
 
 
 def _part_of(frame: FrameType) -> Point | LoadBalancer | None:
-    """Return the protocol's or load balancer's object of a method's frame; compiled code has no such frames."""
+    """Return the protocol or load balancer object of a method's frame; compiled code has no such frames."""
     owner = frame.f_locals.get("self")
     return owner if isinstance(owner, Point | LoadBalancer) else None
 
 
 def _is_of_hosts(frame: FrameType) -> bool:
-    """Return whether a frame is of the hosts' own code, compiled (with relative file names) or not."""
+    """Return whether a frame belongs to the hosts' own code, compiled (with relative file names) or not."""
     return any(part == "host_agents" for part in PurePath(frame.f_code.co_filename).parts)
 
 

@@ -1,10 +1,9 @@
-"""The processes of an MPI program that carry out one run together, on one machine or on many: docs/many-machines.md.
+"""Processes of an MPI program that carry out one run on one or many machines: docs/many-machines.md.
 
-Each builds the network, and runs its own nodes of it. The first one plans, writes and prints; the others do what it
-tells them to, until it says that all is done. What they hand each other goes through `Ranks.exchange`, which is all
-that MPI is used for while a run goes on.
-
-Each process that mpiexec starts watches over a child, which does the work: so there is someone to say how it ended.
+Each rank builds the network and runs its own nodes. The first one plans, writes and prints. The
+others follow its commands until it ends. Their data are exchanged in `Ranks.exchange`, which is the
+only use of MPI during a run. Each process that mpiexec starts has a child that does the work, and
+reports how the child ended.
 """
 
 from __future__ import annotations
@@ -30,16 +29,17 @@ from harness.errors import DeadWorkerError, passed_on
 from p4switch import processes
 from p4switch.errors import UserError
 
-MPI = "mpi"  # of --workers
-_SPINS = 200  # looks for the others before a rank sleeps: some 300 us
+MPI = "mpi"  # value of --workers
+_SPINS = 200  # polls before a rank sleeps: some 300 us
 _FIRST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 1e-3
-_LOOK_S = 0.1  # between looks whether someone has failed
-_NOTICE_S = 2.0  # from when MPI misses someone: for whoever knows more to say so
-_ENDED = 3  # status of all when the first one ends them: none that a rank's own error has
-_SHARED = "/dev/shm/mpich_shm_"  # how its files are called
-_PIECE_BYTES = 1 << 30  # of one message: its length is a C int
-# How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
+_LOOK_S = 0.1  # interval of checks whether a rank has failed
+# Time from MPI's notice of a missing rank until it is reported, so that a better reason can arrive.
+_NOTICE_S = 2.0
+_ENDED = 3  # exit status of all ranks that the first one ends; a rank's own error has another one
+_SHARED = "/dev/shm/mpich_shm_"  # prefix of MPICH's shared files
+_PIECE_BYTES = 1 << 30  # largest part of a message, since its length is a C int
+# Variables by which launchers tell ranks their place: rank, size, local rank, local size.
 _LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI, Slurm
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -70,34 +70,34 @@ def _launched() -> _Launched:
     for names in _LAUNCHERS:
         values = [os.environ.get(name, "") for name in names]
         if all(text.isdecimal() for text in values[:2]):
-            unknown = values[:2]  # of a machine's own: as if there were one
+            unknown = values[:2]  # local values of a machine: assume one machine
             return _Launched(*map(int, values if all(text.isdecimal() for text in values) else values[:2] + unknown))
     raise UserError(f"--workers {MPI}: nobody has started other ranks; {_EXPECTED}")
 
 
 class Follower(Protocol):
-    """A world as others than the first have it."""
+    """World of ranks other than the first."""
 
     def follow(self) -> None:
         """Take part in the run."""
 
 
 class Ranks:
-    """All ranks, from the view of one of them.
+    """All ranks, in the view of one of them.
 
-    A context manager: the first one's end is the others', too.
+    It is a context manager; when the first rank leaves it, the others end, too.
     """
 
     def __init__(self, library: Any) -> None:
         """Join the ranks; `library` is the module mpi4py.MPI."""
         self._mpi = library
         self._all = library.COMM_WORLD.Dup()
-        self._failures = library.COMM_WORLD.Dup()  # one message, to the first: why the run cannot go on
+        self._failures = library.COMM_WORLD.Dup()  # for one message to the first rank: why the run cannot continue
         self.rank: int = self._all.Get_rank()
         self.count: int = self._all.Get_size()
         self._watcher = os.getppid()
-        self._busy = False  # the others expect more of this run, or do not know how it ended
-        self._over = False  # the first one has said so
+        self._busy = False  # the others expect further messages of this run, or its result
+        self._over = False  # the first rank has announced the end
         here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
         self.count_here: int = here.Get_size()  # on this machine
         self._spins = _SPINS if self.count_here <= processes.processors() else 0
@@ -115,13 +115,13 @@ class Ranks:
         """Name of this rank for users."""
         return f"rank {self.rank} of {self.count} (on {socket.gethostname()})"
 
-    # What ranks hand each other
+    # Exchange of data
 
     def exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
-        """Exchange with all ranks: each gets everyone's notice, of equal length, and the parts meant for it.
+        """Exchange data: each rank gets all notices, which have equal lengths, and the parts for it.
 
-        At the first one, raises what another one has failed by, and DeadWorkerError where MPI misses one that has told
-        nothing. The others do not outlive the one that watches them.
+        The first rank raises the exception of another one that has failed, and DeadWorkerError if
+        MPI misses one that has reported nothing. The others end when their parent ends.
         """
         try:
             return self._exchanged(notice, parts)
@@ -148,7 +148,7 @@ class Ranks:
         return notices, came
 
     def _wait(self, requests: list[Any]) -> None:
-        """Wait until all requests are done without disturbing others, or until that is impossible."""
+        """Wait until all requests are done, without using the processor, or until that is impossible."""
         spins, sleep_s = self._spins, _FIRST_SLEEP_S
         look_at = time.monotonic() + _LOOK_S
         while not self._mpi.Request.Testall(requests):
@@ -164,7 +164,7 @@ class Ranks:
     def _miss(self, error: Exception) -> NoReturn:
         """Report an unreachable rank.
 
-        Who that is MPI does not say, but the one that failed, or mpiexec, by a signal.
+        MPI does not identify it. The failed rank or mpiexec does, by a signal.
         """
         reason = next(iter(str(error).splitlines()), "")
         missed = DeadWorkerError(
@@ -184,7 +184,7 @@ class Ranks:
             self._leave_with_watcher()
         elif self._failures.iprobe():
             raise self._failures.recv()
-        elif os.getppid() != self._watcher:  # its end was a SIGTERM to this process, which may have been deferred
+        elif os.getppid() != self._watcher:  # the parent ended by a SIGTERM, which may be deferred in this process
             raise DeadWorkerError("mpiexec ended the run before it was done")
 
     def _leave_with_watcher(self) -> None:
@@ -192,23 +192,23 @@ class Ranks:
             os._exit(1)
 
     def ask_all(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, by rank, at all."""
+        """Return the values of all ranks, by rank, at all ranks."""
         _, answers = self.exchange(b"", [pickle.dumps(value, pickle.HIGHEST_PROTOCOL)] * self.count)
         return [pickle.loads(data) for data in answers]
 
-    # Runs, one after the other
+    # Sequence of runs
 
     def lead(self, task: Any, build: Callable[[], _Made]) -> _Made:
-        """Return the first rank's world of a run, when all have built theirs.
+        """Return the first rank's world of a run, after all ranks have built theirs.
 
-        Raises what any of them raises.
+        Raises the exception of any rank.
         """
         self._busy = True
         self.ask_all(task)
         return self._together(build)
 
     def follow(self, build: Callable[[Any], Follower]) -> None:
-        """Take part in all runs at another rank; `build` gets the first one's tasks."""
+        """Take part in all runs at a rank other than the first; `build` gets the first one's tasks."""
         while (task := self.ask_all(None)[0]) is not None:
             with contextlib.suppress(_NotBuiltError):
                 self._together(partial(build, task)).follow()
@@ -232,7 +232,7 @@ class Ranks:
 
     @contextlib.contextmanager
     def at_run(self) -> Iterator[None]:
-        """Mark a run, whose end all ranks learn of if it is reached."""
+        """Mark a run, whose end is announced to all ranks if it is reached."""
         self._busy = True
         try:
             yield
@@ -242,13 +242,13 @@ class Ranks:
             raise
         self._busy = False
 
-    # Ends
+    # End
 
     def _end_by(self, error: BaseException) -> NoReturn:
-        """Pass an error on to the first rank, which raises it and ends all others."""
+        """Pass an exception on to the first rank, which raises it and ends all others."""
         under_way = None
         while True:
-            with contextlib.suppress(self._mpi.Exception):  # where the first one is gone, all will be ended
+            with contextlib.suppress(self._mpi.Exception):  # if the first rank is gone, all ranks will be ended
                 if under_way is None:
                     under_way = self._failures.isend(passed_on(error, self.name), dest=0)
                 under_way.test()
@@ -262,11 +262,11 @@ class Ranks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self.first:
-            if not self._over:  # as likely as not the first one has come to the same end
+            if not self._over:  # the first rank has probably ended in the same way
                 self.follow(lambda _: _raise(error or AssertionError("no run is expected")))
         elif os.getppid() != self._watcher:
             sys.stderr.flush()
-            os._exit(1)  # whoever ended it knows why
+            os._exit(1)  # the reason is known to whoever ended it
         elif self._busy:
             atexit.register(self._abort, 2 if isinstance(error, UserError) else _ENDED)
         else:
@@ -275,20 +275,21 @@ class Ranks:
             except DeadWorkerError:
                 atexit.register(self._abort, _ENDED)
                 raise
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # MPI waits for all at its end, and mpiexec may end that
+            # MPI waits for all ranks at its end, which mpiexec may cut short.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _abort(self, status: int) -> None:
-        """Abort the other ranks, which are in the midst of something."""
+        """Abort the other ranks in the middle of their work."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         sys.stdout.flush()
         sys.stderr.flush()
-        _be_silent()  # MPI would say that it was asked to
+        _be_silent()  # otherwise MPI would report the abort
         self._all.Abort(status)
 
 
 class _NotBuiltError(Exception):
-    """The first one raises why."""
+    """A rank did not build its world; the first one raises the reason."""
 
 
 def _raise(error: BaseException) -> NoReturn:
@@ -301,7 +302,7 @@ def _pieces(data: bytes | bytearray) -> Iterator[memoryview]:
 
 
 def shared_memory() -> list[Path]:
-    """Return the files of MPICH's shared memory that this process has, as long as they have names."""
+    """Return the files of MPICH's shared memory in this process, while they have names."""
     try:
         files = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
     except OSError:
@@ -310,7 +311,7 @@ def shared_memory() -> list[Path]:
 
 
 def _unlink_shared_memory() -> None:
-    """Unlink the shared memory that all on this machine have, which a killed rank would leave behind."""
+    """Unlink the shared memory of all ranks on this machine, which a killed rank would leave behind."""
     for file in shared_memory():
         file.unlink(missing_ok=True)
 
@@ -322,13 +323,13 @@ def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:
             raise UserError(f"{name}: {own[name][:40]!r}, at the first rank {value[:40]!r}; expected the same at all")
 
 
-# The beginning
+# Start
 
 
 def begin() -> Ranks:
     """Return this rank, in a process of its own, whose end its parent reports.
 
-    Raises UserError where there are no ranks, or no MPI.
+    Raises UserError if there are no ranks or no MPI.
     """
     launched = _launched()
     if importlib.util.find_spec("mpi4py") is None:
@@ -336,7 +337,7 @@ def begin() -> Ranks:
     _be_watched(launched)
     if launched.rank:
         _be_silent()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first one's to deal with
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first rank handles it
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         import mpi4py.MPI
@@ -357,7 +358,7 @@ def begin() -> Ranks:
 def _refuse(launched: _Launched, message: str) -> NoReturn:
     """Refuse before ranks can communicate.
 
-    Where all are on one machine, all come to this; the first one says so.
+    On a single machine all ranks reach this, and the first one prints the message.
     """
     if launched.on_one_machine:
         if launched.rank:
@@ -367,7 +368,7 @@ def _refuse(launched: _Launched, message: str) -> NoReturn:
         sys.stderr.write(f"p4cc: error: rank {launched.rank} (on {socket.gethostname()}): {message}\n")
         sys.stderr.flush()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGTERM)  # a status would leave the others waiting for this one
+    os.kill(os.getpid(), signal.SIGTERM)  # an exit status would leave the others waiting for this rank
     sys.exit(2)
 
 
@@ -382,7 +383,10 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _be_watched(launched: _Launched) -> None:
-    """Fork, and return only in the child, whose own session survives mpiexec's kill to clean up."""
+    """Fork, and return only in the child, which has a session of its own.
+
+    So mpiexec's kill does not prevent it from cleaning up.
+    """
     came: list[int] = []
     child = 0
 
@@ -407,7 +411,7 @@ def _be_watched(launched: _Launched) -> None:
 
 
 def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> NoReturn:
-    """Exit with the child's status, and report a child that did not end by itself."""
+    """Exit with the child's status, and report a child that was killed."""
     expected = code in (0, 2, _ENDED) if launched.rank else code >= 0
     if not expected and not was_asked_to:
         where = f"(process {child} on {socket.gethostname()})"

@@ -1,7 +1,8 @@
-"""Reports of hosts as bytes: what one worker's session tells the others'.
+"""Reports of hosts as bytes, for the sessions of other workers.
 
-Of a flow with one sender and one receiver the others need to know that it was delivered or is done, and when; what else
-is known of it stays at the worker that has the host until the run is over (`Session.details`). All else is told whole.
+For a flow with one sender and one receiver the others only need the times of delivery and
+completion. Other details stay at the worker of the host until the end of the run
+(`Session.details`). All other reports are passed completely.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from struct import Struct
 from harness.measure.flow_record import Sent
 from harness.worlds.host_session import Completed, Delivered, Event
 
-_HEAD = Struct("<qiqqB")  # time, host, two numbers of the event, and what it is
+_HEAD = Struct("<qiqqB")  # time, host, two numbers of the event, and its type
 _DELIVERED, _COMPLETED, _WHOLE = range(3)
 _NOTHING: dict[str, int] = {}
 
 
 def packed(time_ns: int, host: int, event: Event, whole: bool) -> bytes:
-    """Return the bytes of a host's report at a time. `whole`: of a flow that has several ends."""
+    """Return a host's report at a time as bytes.
+
+    `whole` is for a flow with several ends.
+    """
     if not whole and isinstance(event, Delivered):
         return _HEAD.pack(time_ns, host, event.number, event.sequence, _DELIVERED)
     if not whole and isinstance(event, Completed):
@@ -27,7 +31,10 @@ def packed(time_ns: int, host: int, event: Event, whole: bool) -> bytes:
 
 
 def unpacked(data: bytes) -> tuple[int, int, Event]:
-    """Return time, host and event. `counts` and `columns` are empty where they were not told."""
+    """Return time, host and event.
+
+    `counts` and `columns` are empty if they were not passed.
+    """
     time_ns, host, first, second, kind = _HEAD.unpack_from(data)
     if kind == _DELIVERED:
         return time_ns, host, Delivered(first, second, time_ns, _NOTHING)

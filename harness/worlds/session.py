@@ -1,6 +1,6 @@
-"""A run's session: which flows start when and on which connections, and what became of them. No I/O, no clock.
+"""Session of a run: the start and connection of each flow, and its outcome; without I/O or clock.
 
-It tells hosts what to do through `carry`, and is told what they report; a world brings both to their places and calls
+It sends requests to hosts through `carry` and gets their reports. A world delivers both, and calls
 `start_due` when a flow's start is near:
 
     session = Session(traffic, addresses, carry, columns)
@@ -40,7 +40,7 @@ FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
 _Incast = tuple[int, Hosts, Hosts]  # number, sources, destinations
 Addresses = Callable[[Hosts, Hosts], tuple[str, str]]
-Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
+Carry = Callable[[int, Connect | Post | Assignment], object]  # passes a request to a host, by index; in order
 
 
 @dataclass(slots=True)
@@ -51,21 +51,21 @@ class Connection:
     sources: Hosts
     destinations: Hosts
     flows: list[FlowRecord] = field(default_factory=list)
-    delivered_bytes: int = 0  # on the wire to each receiver, when rates were sampled last
+    delivered_bytes: int = 0  # wire bytes to each receiver at the last sample of rates
 
 
 class Details(NamedTuple):
-    """Details of flows with one sender and one receiver that other workers were not told, by flow."""
+    """Details of flows with one sender and one receiver that other workers did not get, by flow."""
 
-    sent: list[tuple[int, int, Values]]  # when its first packet left, and the columns that senders fill
-    delivered: list[tuple[int, Values]]  # the columns that receivers fill then
+    sent: list[tuple[int, int, Values]]  # time of its first packet, and the columns that senders fill
+    delivered: list[tuple[int, Values]]  # columns that receivers fill at delivery
 
 
 class Session:
     """Session of one run's flows.
 
-    A flow with several ends is one message on one connection: each source sends it all to the address of the
-    destinations, and it is done when each destination has all of it.
+    A flow with several ends is one message on one connection: each source sends all of it to the
+    address of the destinations, and it is done when each destination has all of it.
     """
 
     def __init__(
@@ -78,35 +78,36 @@ class Session:
     ) -> None:
         """Prepare the session.
 
-        `addresses`: where a connection's frames come from and go to, by its sources and its destinations.
-
-        `columns`: those of flows, as hosts have them. Flows reach the NIC `os_overhead_ns` after their start.
+        `addresses` returns the source and destination address of a connection's frames, for its
+        sources and destinations. `columns` are those of flows. Flows reach the NIC `os_overhead_ns`
+        after their start.
         """
         self.traffic = traffic
         self.connections: list[Connection] = []
         self.records: list[FlowRecord] = []  # by flow index
         self.rates: list[Rate] = []
         self.done = 0
-        self.failed: set[int] = set()  # flows that a source no longer tries to send
-        self.forged = 0  # messages that arrived and that nobody has sent: frames on the wire are not to be trusted
+        self.failed: set[int] = set()  # flows that a source has given up
+        self.forged = 0  # arrived messages that were never sent, since frames on the wire may be forged
         self.collectives: dict[int, CollectiveReport] = {}  # by host, at the end
-        self._at_work: set[int] = set()  # hosts whose collectives are not over
+        self._at_work: set[int] = set()  # hosts whose collectives have not ended
         self._addresses = addresses
         self._carry = carry
         self._columns = FlowColumns(columns)
         self._os_overhead_ns = os_overhead_ns
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
-        self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced, of which no flow was handed over
-        self._connected: dict[int, Connection] = {}  # of such a one's flows that are still to be handed over
+        self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced incasts without a started flow
+        # Connections for the flows of such an incast that are still to start.
+        self._connected: dict[int, Connection] = {}
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
-        self._under_way: set[int] = set()  # flows that a host knows of and that are not done
-        # What those ends have told of such flows which are not all of their kind, by flow and host.
+        self._under_way: set[int] = set()  # flows that were passed to a host and are not done
+        # Reports on flows with several ends, until all ends have reported, by flow and host.
         self._delivered: dict[int, dict[int, Delivered]] = {}
         self._sent: dict[int, dict[int, Sent]] = {}
 
     @property
     def finished(self) -> bool:
-        """Every flow that the session knows of is delivered and acknowledged, or failed; all collectives are over."""
+        """Whether all known flows are delivered and acknowledged, or failed, and all collectives have ended."""
         return self.done + len(self.failed) == len(self.records) and not self._at_work
 
     @property
@@ -116,13 +117,13 @@ class Session:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Number of flows, and hosts with collectives, that are done, and of all."""
+        """Numbers of flows and hosts with collectives that are done, and of all."""
         hosts = len(self.traffic.assignments)
         return self.done + hosts - len(self._at_work), len(self.records) + hosts
 
     @property
     def next_start_ns(self) -> int | None:
-        """Start of the next flow that no host knows of; None: there is none."""
+        """Start of the next flow that was not yet passed to a host; None if there is none."""
         return self._to_start[0][0] if self._to_start else None
 
     @property
@@ -131,18 +132,18 @@ class Session:
         return len(self._under_way) > len(self.failed) or bool(self._at_work)
 
     def all_started(self, now_ns: int) -> bool:
-        """Return whether every flow that the session knows of has started."""
+        """Return whether every known flow has started."""
         return all(record.flow.start_ns <= now_ns for record in self.records)
 
     def begin(self) -> None:
-        """Begin the workload's first flows, and the hosts' collectives."""
+        """Start the workload's first flows, and the hosts' collectives."""
         self._add(self.traffic.flows)
         for host, assignment in self.traffic.assignments.items():
             self._at_work.add(host)
             self._carry(host, assignment)
 
     def start_due(self, until_ns: int) -> None:
-        """Hand over to their hosts the flows that start until then."""
+        """Pass the flows that start until that time to their hosts."""
         while self._to_start and self._to_start[0][0] <= until_ns:
             self._hand_over(self.records[heappop(self._to_start)[1]])
 
@@ -159,7 +160,7 @@ class Session:
             self._on_completed(host, event)
 
     def is_joint(self, event: Event) -> bool:
-        """Return whether the flow that a host reports something of has several senders or receivers."""
+        """Return whether a host's report belongs to a flow with several senders or receivers."""
         if isinstance(event, Delivered):
             connection = self.connections[event.number - FIRST_NUMBER]
             return len(connection.sources) > 1 or len(connection.destinations) > 1
@@ -169,7 +170,7 @@ class Session:
         return bool(flow.further_sources or flow.further_destinations)
 
     def details(self, has: Callable[[int], bool]) -> Details:
-        """Return what only this worker knows of flows; `has`: whether a host is its own."""
+        """Return the details of flows that only this worker has; `has` tells whether a host is its own."""
         flows = ((record, record.flow) for record in self.records)
         own = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
         sent, delivered = self._columns.of_senders, self._columns.when_delivered
@@ -198,8 +199,8 @@ class Session:
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """Record the senders' samples, by time and connection.
 
-        `delivered_bytes`: on the wire to the receivers together by then; None: nothing since the sample before. Of
-        several receivers the mean is noted.
+        `delivered_bytes` are the wire bytes to all receivers by then; None if there were none since
+        the previous sample. For several receivers the mean is recorded.
         """
         for sample in samples:
             connection = self.connections[sample.number - FIRST_NUMBER]
@@ -222,7 +223,7 @@ class Session:
                 self.records[flow].note_sent(Sent.joined(parts.values(), self._columns))
         for record in self.records:
             if record.flow.stop_ns is not None and record.qp < 0:
-                record.flow.size_bytes = 0  # what it has sent
+                record.flow.size_bytes = 0  # number of bytes sent
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
             counts = [report.received[connection.number] for report in ends if connection.number in report.received]
@@ -267,7 +268,7 @@ class Session:
     def _connection(self, flow: Flow, time_ns: int) -> Connection:
         """Return the flow's connection: its own unless it names one.
 
-        An announced incast's are all there when it begins.
+        All connections of an announced incast exist when it begins.
         """
         key = (flow.sources, flow.destinations, flow.qp or "")
         if flow.qp is not None and key in self._shared:
@@ -276,7 +277,7 @@ class Session:
         self.connections.append(connection)
         if flow.qp is not None:
             self._shared[key] = connection
-        # The receivers first: their ends are there before a frame can be.
+        # Receivers come first, so that their ends exist before a frame can arrive.
         source, destination = self._addresses(flow.sources, flow.destinations)
         several = len(flow.destinations) > 1
         for host in flow.destinations:
@@ -289,7 +290,7 @@ class Session:
             self._carry(host, there)
         return connection
 
-    # What became of them
+    # Outcomes
 
     def _on_delivered(self, host: int, event: Delivered) -> None:
         connection = self.connections[event.number - FIRST_NUMBER]
@@ -325,7 +326,7 @@ class Session:
             record.note_sent(Sent.joined(sent.values(), self._columns))
         else:
             record.note_sent(event.sent)
-        if record.delivered_ns >= 0:  # word of that may come later, from another host
+        if record.delivered_ns >= 0:  # another host may report this later
             self._finish(flow)
         self._add(self.traffic.on_completed(flow, record.completed_ns))
 

@@ -3,11 +3,13 @@
     wall(n) = work x largest share x imbalance + windows x meeting(n) + (handing over + copying) / n
     CPU(n)  = work + n x windows x meeting(n) + handing over + copying
 
-Handing over is what one frame takes, times the frames that cross. Copying is of the network: workers begin with what
-was set up for all of them, and each page gets a place of its own when the worker whose part it is first writes it.
-`work` is what one worker takes, the largest share is the partition's, and who has most to do changes from window to
-window, which is the imbalance. Each worker has a processor, and as much of the memory as one alone would have:
-docs/performance.md says where that ends. `p4cc bench windows` measures the terms, and what comes of them.
+Handing over is the cost of one crossing frame times the number of frames that cross. Copying is the
+cost of copying the network: workers start with shared memory pages, and a page is copied when a
+worker first writes to it. `work` is the CPU time of one worker, and the largest share is that of
+the partition. The imbalance accounts for changes of the busiest worker from window to window. Each
+worker is assumed to have a processor and memory as fast as that of a single worker;
+docs/performance.md has the limits. `p4cc bench windows` measures the terms and the resulting
+speed-up.
 """
 
 from __future__ import annotations
@@ -21,29 +23,32 @@ from harness.worlds.partition import Shares
 class Terms:
     """Terms of a machine, in seconds."""
 
-    crossing_s: float  # to hand over a frame, and to take it
-    copying_s: float  # of a byte of the network, once
-    meeting_s: float  # of two, ...
-    meeting_each_s: float  # ... and more for each further one
-    imbalance: float  # the work of who has most in a window over that of who has most in all
+    crossing_s: float  # cost of a frame that crosses, at both workers
+    copying_s: float  # cost per byte of the network, paid once
+    meeting_s: float  # cost of a meeting of two workers,
+    meeting_each_s: float  # and of each further one
+    imbalance: float  # ratio of the largest work in each window to the largest total work
 
     def meeting(self, workers: int) -> float:
-        """Return the cost of a meeting of that many workers, with nothing to hand over."""
+        """Return the cost of a meeting of this number of workers without data to exchange."""
         return self.meeting_s + (workers - 2) * self.meeting_each_s if workers > 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of one run, whoever does it."""
+    """Work of one run, independent of the number of workers."""
 
-    cpu_s: float  # of one worker
+    cpu_s: float  # of a single worker
     packet_hops: int
     windows: int
     network_bytes: int
 
 
 def wall_s(work: Work, of: Shares, terms: Terms, processors: int | None = None) -> float:
-    """Return the wall-clock time with workers of these shares, on that many processors; None: one each."""
+    """Return the wall-clock time with workers of these shares, on this number of processors.
+
+    None means one for each worker.
+    """
     workers = len(of.work)
     if workers == 1:
         return work.cpu_s
@@ -61,5 +66,5 @@ def cpu_s(work: Work, of: Shares, terms: Terms) -> float:
 
 
 def _handed_over_s(work: Work, of: Shares, terms: Terms) -> float:
-    """Return the CPU time for crossing frames, and for what each worker copies of the network."""
+    """Return the CPU time for crossing frames, and for each worker's copies of the network."""
     return of.crossing * work.packet_hops * terms.crossing_s + work.network_bytes * terms.copying_s

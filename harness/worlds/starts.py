@@ -1,4 +1,4 @@
-"""When flows start whose hosts need no turns, and who hears of what hosts report."""
+"""Starts of flows whose hosts need no turns, and the delivery of hosts' reports."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.worlds.network import Network
 from harness.worlds.session import Session
 from p4switch.fabric import Fabric
 
-# Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
-# independent, flows are not started one by one but handed to their hosts so much ahead.
+# Every time at which the whole network stops shortens the windows in which it runs fast. So if
+# hosts are independent, flows are not started individually, but passed to their hosts in advance.
 _HAND_OVER_NS = 20_000
 
 
 class Order(Protocol):
-    """Order in which a session hands flows to hosts, and notes what hosts report."""
+    """Order in which a session passes flows to hosts and processes hosts' reports."""
 
     def begin(self) -> None:
         """Prepare the session's first flows."""
@@ -27,28 +27,31 @@ class Order(Protocol):
         """Prepare a host that gets a message now."""
 
     def report(self, host: int, event: Event) -> None:
-        """Take what a host of this process reports, in a call of its own."""
+        """Process a report of a host in this process, within a call of that host."""
 
     def hear(self, messages: list[bytes]) -> None:
-        """Take what workers have told each other, by rank, each in its order."""
+        """Process messages of workers, by rank, each in order of sending."""
 
 
 class Starts:
-    """Flows start at their times by the fabric's clock, and reports are noted when they are made."""
+    """Flows start at their times by the fabric's clock, and reports are processed at once."""
 
     def __init__(self, fabric: Fabric, session: Session, independent: bool) -> None:
-        """Prepare the starts; `independent`: no flow starts when others are done."""
+        """Prepare the starts.
+
+        `independent` means that no flow starts after others are done.
+        """
         self._fabric = fabric
         self._session = session
         self._independent = independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        self._due_ns: set[int] = set()  # when `_start_due` will be called
+        self._due_ns: set[int] = set()  # times at which `_start_due` will be called
 
     def begin(self) -> None:
         self._schedule()
 
     def hand_over(self, host: int) -> None:
-        """Do nothing: the host goes on by itself."""
+        """Do nothing, because the host continues by itself."""
 
     def report(self, host: int, event: Event) -> None:
         self._session.note(host, event)
@@ -61,14 +64,15 @@ class Starts:
         raise AssertionError("where one session knows all, workers tell each other nothing")
 
     def _schedule(self) -> None:
-        """Have the flows that start next started then. There is one event for a time, however often it is next."""
+        """Schedule the start of the next flows, with one event for each time."""
         start_ns = self._session.next_start_ns
         if start_ns is None:
             return
         time_ns = max(start_ns, self._fabric.now_ns)
         if time_ns not in self._due_ns:
             self._due_ns.add(time_ns)
-            # Independent hosts' workers all have a session: each hands over its own hosts' flows.
+            # Workers with independent hosts each have a session, which passes flows to its own
+            # hosts.
             self._fabric.at(time_ns, self._start_due, own=not self._independent)
 
     def _start_due(self, now_ns: int) -> None:
@@ -78,15 +82,15 @@ class Starts:
 
 
 class SharedStarts:
-    """Starts at each of several workers, whose sessions all note the same reports in the same order."""
+    """Starts at each of several workers, whose sessions process the same reports in the same order."""
 
     def __init__(self, starts: Starts, network: Network, session: Session, tell: Callable[[bytes], object]) -> None:
-        """Prepare the starts; `tell`: tell all workers, this one included."""
+        """Prepare the starts; `tell` sends messages to all workers, including this one."""
         self._starts = starts
         self._network = network
         self._session = session
         self._tell = tell
-        self._own_events: list[Event] = []  # that all workers have been told of
+        self._own_events: list[Event] = []  # events of this worker that were sent to all
 
     def begin(self) -> None:
         self._starts.begin()
@@ -99,7 +103,7 @@ class SharedStarts:
         self._own_events.append(event)
 
     def hear(self, messages: list[bytes]) -> None:
-        own_events = iter(self._own_events)  # which come back in their order
+        own_events = iter(self._own_events)  # they come back in the same order
         self._own_events = []
         heard = map(reports.unpacked, messages)
         events = [(host, next(own_events) if self._network.owns(host) else event) for _, host, event in heard]

@@ -1,11 +1,11 @@
-"""The order in which hosts go on whose flows start when others are done: decision 5.
+"""Order in which hosts continue whose flows start after others are done: decision 5.
 
 Such hosts go through a window one by one, as independent ones do, but each is held at the end of
 the instant in which it reports something after which flows may start, and where one of its flows
-starts. Then they get their turns in order of time: the session notes what a host has reported,
-flows start, and the host goes on until it is held again. So the session does everything in the
-order of time, though hosts mostly run alone. Where several workers have the hosts, each has a
-session, and all take all turns in the same order.
+starts. Then they get their turns in order of time: the session processes the host's reports, flows
+start, and the host continues until it is held again. So the session processes everything in order
+of time, although hosts mostly run independently. With several workers each has a session, and all
+process all turns in the same order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from p4switch.fabric import Fabric
 
 
 class Turns:
-    """The turns of the hosts of one run, whose traffic is `local`. All workers take them alike."""
+    """Turns of the hosts of one run, whose traffic is `local`.
+
+    All workers process them in the same way.
+    """
 
     def __init__(
         self,
@@ -35,8 +38,8 @@ class Turns:
     ) -> None:
         """Prepare the turns.
 
-        `least_ns`: how long a flow takes at least from its start until it is done. `tell_others`: tell the other
-        workers; None: there are none.
+        `least_ns` is the least time from a flow's start until it is done. `tell_others` sends
+        messages to the other workers; None if there are none.
         """
         self._fabric = fabric
         self._session = session
@@ -47,16 +50,17 @@ class Turns:
             *((Delivered,) if traffic.follows_deliveries else ()),
             *((Completed,) if traffic.follows_completions else ()),
         )
-        # What hosts have reported and the session has not noted yet: a heap of when and where, and
-        # the events of one instant by host. No flow follows from the rest, which holds nobody.
+        # Reports that the session has not processed yet: a heap of times and hosts, and the events
+        # of one instant by host. `_rest` has events from which no flow follows, and for which no
+        # host is held.
         self._held: list[tuple[int, int]] = []
         self._events: dict[int, list[Event]] = {}
         self._rest: list[tuple[int, int, Event]] = []  # time, host, event
-        self._turn = (-1, -1)  # when and whose the last one was
+        self._turn = (-1, -1)  # time and host of the last turn
         self._starts_ns: defaultdict[int, list[int]] = defaultdict(list)  # heaps, by host
-        self._known = 0  # flows of the session's, of which it is known when they start
+        self._known = 0  # number of the session's flows whose start is known
         self._careful_ns = 0
-        self._taken: set[int] = set()  # hosts whose turn it is
+        self._taken: set[int] = set()  # hosts that have their turn
 
     def begin(self) -> None:
         """Hold hosts at the starts of the session's first flows."""
@@ -64,7 +68,7 @@ class Turns:
             self._fabric.hold(host, self._starts_ns[host][0])
 
     def report(self, host: int, event: Event) -> None:
-        """Take what a host reports, in a call of its own, and hold it where flows may follow from that."""
+        """Take a host's report within a call of that host, and hold the host if flows may follow from it."""
         now_ns = self._fabric.now_ns
         if self._tell_others is not None:
             self._tell_others(reports.packed(now_ns, host, event, self._session.is_joint(event)))
@@ -74,7 +78,7 @@ class Turns:
             self._fabric.settle_again()
 
     def hear(self, messages: Iterable[bytes]) -> None:
-        """Take what hosts of other workers have reported."""
+        """Take reports of other workers' hosts."""
         for data in messages:
             time_ns, host, event = reports.unpacked(data)
             if self._keep(time_ns, host, event) and (time_ns, host) < self._turn:
@@ -84,16 +88,17 @@ class Turns:
                 )
 
     def hand_over(self, host: int) -> None:
-        """Make it the turn of a host, which gets a message now."""
+        """Give a turn to a host, which gets a message now."""
         self._fabric.turn(host, self._fabric.now_ns)
         self._taken.add(host)
 
     def settle(self, end_ns: int) -> None:
-        """Let hosts go on that are held before `end_ns`.
+        """Continue hosts that are held before `end_ns`.
 
-        The fabric knows until when no host reports anything more; turns before that are the same at
-        all workers. Starts come before the reports of their instant, and so need to know of earlier
-        ones only: a frame of the same instant may wait at a host that is held for its start.
+        The fabric knows the time before which no host reports anything more; turns before that are
+        the same at all workers. Starts come before the reports of their instant, and so depend on
+        earlier ones only: a frame of the same instant may wait at a host that is held for its
+        start.
         """
         self._note_rest()
         known_ns = self._fabric.known_ns
@@ -110,7 +115,7 @@ class Turns:
                 return
 
     def _keep(self, time_ns: int, host: int, event: Event) -> bool:
-        """Keep an event until it is its host's turn. Return whether the host waits for that."""
+        """Keep an event until its host's turn. Return whether the host waits for that."""
         if not isinstance(event, self._awaited):
             self._rest.append((time_ns, host, event))
             return False
@@ -129,7 +134,7 @@ class Turns:
         self._go_on(now_ns)
 
     def _note(self, now_ns: int, host: int) -> None:
-        """Note what a host has reported, and start the flows that follow from it at once."""
+        """Process a host's reports, and start the flows that follow from them at once."""
         self._turn = (now_ns, host)
         self._fabric.turn(host, now_ns)
         for event in self._events.pop(host):
@@ -145,7 +150,7 @@ class Turns:
         self._go_on(now_ns)
 
     def _note_rest(self) -> None:
-        """Note what holds nobody."""
+        """Process events for which no host is held."""
         if not self._rest:
             return
         rest, self._rest = self._rest, []
@@ -160,7 +165,7 @@ class Turns:
             self._fabric.stop()
 
     def _go_on(self, now_ns: int) -> None:
-        """Let the hosts go on whose turn it is, up to where they are held again or the window ends."""
+        """Continue the hosts that have their turn, until they are held again or the window ends."""
         for host in sorted(self._taken):
             starts_ns = self._starts_ns[host]
             while starts_ns and starts_ns[0] <= now_ns:
@@ -171,9 +176,8 @@ class Turns:
     def _look_at_new(self) -> set[int]:
         """Return the sources of flows that the session did not know before.
 
-        No run is over before each flow has taken the time that it takes at least. From then on
-        windows are of an instant each, so that the run ends with the one in which the last flow is
-        done.
+        A run cannot end before each flow has had its least time. From then on each window is one
+        instant, so that the run ends with the instant in which the last flow is done.
         """
         records = self._session.records
         sources: set[int] = set()

@@ -1,4 +1,4 @@
-"""The virtual world: a run on a network with one discrete-event clock, in one process or in several."""
+"""Virtual world: a run on a network with one discrete-event clock, in one process or in several."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ from host_agents.assignments import Assignment
 from p4switch.coverage import Coverage
 from p4switch.fabric import Fabric, joined
 
-_LOOK_EVENTS = 1_000_000  # of the network, between two looks at the memory and at how far the run is
-_TELL_EVERY_S = 0.5  # of wall time, how far the run is
-_TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
-_SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
-_MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
+_LOOK_EVENTS = 1_000_000  # of the network, between two checks of memory and progress
+_TELL_EVERY_S = 0.5  # wall-clock time between two reports of progress
+_TELL_EVERY_TIMES = 50  # multiple of a report's own duration, since it queries every queue pair
+_SAMPLES_A_LOOK = 1000  # of the queues, between two checks of memory
+_MOST_RTTS_TO_END = 1000  # for events after the last flow's end
 
 COVERAGE_FILE = "coverage.json"
 """File of a run's folder: coverage of the program by its packets, as `Coverage.save` writes it."""
@@ -68,8 +68,9 @@ COVERAGE_FILE = "coverage.json"
 class VirtualWorld:
     """Virtual world of one run, which is built and then `run` once.
 
-    It asks its `LocalWorld` for what hosts and switches do and have counted. With several workers each process has a
-    virtual world, and asks a `PartitionedWorld`, which joins the answers of all.
+    It queries its `LocalWorld` for activity and counts of hosts and switches. With several workers
+    each process has a virtual world, and queries a `PartitionedWorld`, which combines the results
+    of all.
     """
 
     def __init__(
@@ -87,24 +88,25 @@ class VirtualWorld:
     ) -> None:
         """Prepare the world.
 
-        `trace`: the packets that are traced. `capture`: record the frames on all hosts' links.
-
-        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
-        ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
-        of `partition`'s; hosts that start flows when others are done are all the first one's. `on_start`: see
-        `Workers`. `crew` makes the processes that share the work.
+        `trace` selects the packets that are traced. `capture` records the frames on all hosts'
+        links. `coverage` counts the program points that packets reach. `workers` is the number of
+        processes that share the work, or the ranks, each of which builds a world; it does not
+        affect results. `owners` assigns nodes to them by name, instead of `partition`; the first
+        one has all hosts that start flows after others are done. `Workers` describes `on_start`.
+        `crew` makes the processes that share the work.
         """
         started = time.process_time()
         self.run_plan = run
         traffic = run.traffic()
-        # With a fixed list of flows, hosts meet in frames only.
+        # With a fixed list of flows, hosts interact through frames only.
         self._independent = traffic.independent
         takes_turns = traffic.local and not traffic.independent
         if trace is not None:
             tracing.check_trace(traffic, trace.flow, several=not isinstance(workers, int) or workers > 1)
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
-        # Flows that start when others are done would have to be walked through, which takes as long as some runs.
+        # Flows that start after others are done would have to be walked through, which takes as
+        # long as some runs.
         if isinstance(workers, int) and traffic.independent:
             check_fits(run, expected(run, traffic))
         self._trace = trace
@@ -143,17 +145,17 @@ class VirtualWorld:
         self._ports = self._sample_queues()
         self._links = LinkSamples(ports_of(run.topology), max(run.scenario.record.rate_interval_ns, 1))
         self._readings = Readings()
-        self._looked_ns = 0  # at the memory
-        self._rests_until_ns = 0  # nothing is sampled before: nothing is under way
-        self._rest_samples = 0  # of queues, that were left out so
+        self._looked_ns = 0  # time of the last check of memory
+        self._rests_until_ns = 0  # no samples before this time, because nothing is in progress
+        self._rest_samples = 0  # number of queue samples that were left out for this reason
         self._watch = ProgressWatch(run, traffic)
         self._done_share = DoneShare(traffic, run.limit_ns)
-        self._report_s = 0.0  # when progress is reported again, on the monotonic clock
-        self._standstill = ""  # how the run has ended, if nothing moves any more
+        self._report_s = 0.0  # monotonic time of the next report of progress
+        self._standstill = ""  # how the run has ended, if there is no more progress
         self._set_up_s = time.process_time() - started
 
     def _order_of(self, takes_turns: bool, crew: Crew | None) -> Order:
-        """Return the order of starts and reports; `crew`: the workers, if there are several."""
+        """Return the order of starts and reports; `crew` has the workers, if there are several."""
         fabric, session = self.fabric, self._session
         if takes_turns:
             paths = Paths(self.run_plan)
@@ -180,10 +182,10 @@ class VirtualWorld:
             self.fabric.sample(record.queue_interval_ns)
         return places(QUEUES, ports)
 
-    # Between session and hosts
+    # Communication of session and hosts
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
-        """Carry a request from the session to a host."""
+        """Pass a request from the session to a host."""
         if isinstance(request, Post):
             if self._trace is not None:
                 self._follow(request, self._trace)
@@ -191,7 +193,7 @@ class VirtualWorld:
         self.network.carry(host, request)
 
     def _follow(self, request: Post, trace: Tracing) -> None:
-        """Have the packets of a flow traced, if it is the one."""
+        """Trace the packets of a flow if it is the selected one."""
         if trace.flow != self._session.records[request.flow].flow.number:
             return
         connection = self._session.connections[request.number - FIRST_NUMBER]
@@ -205,7 +207,7 @@ class VirtualWorld:
         self._order.report(host, event)
 
     def _hear(self, messages: list[bytes]) -> None:
-        """Take what workers have told each other."""
+        """Process messages of workers."""
         self._order.hear(messages)
 
     def _settle(self, end_ns: int) -> None:
@@ -219,11 +221,11 @@ class VirtualWorld:
         with self._whole.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         Fabric.on_abort(())
-        assert recording is not None  # of the first worker
+        assert recording is not None  # at the first worker
         return recording
 
     def follow(self) -> None:
-        """Take part in a run, at another rank than the first."""
+        """Take part in a run at a rank other than the first."""
         with self._whole.at_work(), rare_collection(), self._named_errors():
             self._run(None)
 
@@ -257,7 +259,7 @@ class VirtualWorld:
         ended = whole.decided(session.outcome if session.finished else how)
         if ended == "limit" and self._is_idle():
             ended = IDLE
-            self._stands_still(self.fabric.now_ns)  # so that it is known since when
+            self._stands_still(self.fabric.now_ns)  # so that the time of the last progress is known
         for probe in probes_of(run):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
@@ -294,17 +296,17 @@ class VirtualWorld:
     def _look_at_memory(self, now_ns: int) -> None:
         """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
 
-        All workers come here together, at the same time of the model.
+        All workers call this together, at the same model time.
         """
         self._looked_ns = now_ns
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
         samples = max(0, now_ns // interval_ns - self._rest_samples) if interval_ns else 0
         self._whole.look_at_memory(self._memory, now_ns, samples * len(self._ports))
 
-    # Its end
+    # End of the run
 
     def _look_at_progress(self, now_ns: int) -> None:
-        """End a run in which nothing will ever move any more, whatever else keeps the clock going."""
+        """End a run without further progress, even if events still occur."""
         if self._stands_still(now_ns):
             if not self._whole.is_busy():
                 self._standstill = IDLE
@@ -318,9 +320,9 @@ class VirtualWorld:
             self.fabric.at(next_ns, self._look_at_progress)
 
     def _rest(self, now_ns: int) -> None:
-        """Stop sampling while nothing is under way and the next flow starts late.
+        """Stop sampling while nothing is in progress and the next flow starts late.
 
-        What would be read is 0 everywhere. A rest lasts longer than the time between two looks.
+        All samples would be 0. A pause is longer than the time between two checks.
         """
         start_ns = self._whole.decided(self._session.next_start_ns)
         if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
@@ -335,16 +337,16 @@ class VirtualWorld:
             self._rest_samples += (resumed_ns - now_ns) // interval_ns
 
     def _stands_still(self, now_ns: int) -> bool:
-        """Return whether nothing has moved since the last call."""
+        """Return whether there has been no progress since the last call."""
         return self._whole.decided(self._watch.stands_still(now_ns, self._whole.moved(), self._session))
 
     def _is_idle(self) -> bool:
-        """Return whether all flows have started, and nothing is or will be under way: only the sampling goes on."""
+        """Return whether all flows have started and nothing is or will be in progress except sampling."""
         begun_ns = self.fabric.now_ns - self.run_plan.scenario.nic.os_overhead_ns
         return self._whole.decided(self._session.all_started(begun_ns)) and not self._whole.is_busy()
 
     def _residue(self) -> dict[str, int]:
-        """Return the flow state left in registers, once all switches have seen the flows' ends."""
+        """Return the flow state left in registers, after all switches have seen the flows' ends."""
         run = self.run_plan
         registers = run.program_parameters.zero_when_done
         if not registers:
@@ -364,11 +366,12 @@ class VirtualWorld:
             return []
         delivered: list[dict[int, int]] = [{} for _ in reports]
         for number, delivered_bytes in zip(numbers, on_links, strict=True):
-            # Of all members of a group together: the session adds up what its ends say.
+            # For a group, of all members together, since the session adds up the counts of its
+            # ends.
             delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = delivered_bytes
         return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
 
-    # What is sampled
+    # Sampling
 
     def _read_repeatedly(self, probe: Probe, now_ns: int) -> None:
         self._read(probe, now_ns)
@@ -381,7 +384,7 @@ class VirtualWorld:
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
         if now_ns - self._looked_ns > _SAMPLES_A_LOOK * record.queue_interval_ns > 0:
-            self._look_at_memory(now_ns)  # a run that waits makes progress in samples only
+            self._look_at_memory(now_ns)  # a waiting run makes progress in samples only
         samples = self._whole.rate_samples(now_ns)
         numbers = self._whole.decided([sample.number for sample in samples])
         delivered = dict(zip(numbers, self._whole.delivered_bytes(numbers), strict=True))
@@ -397,10 +400,10 @@ class VirtualWorld:
         if self._whole.leads:
             self._links.add(now_ns, counters)
 
-    # What is recorded
+    # Recording
 
     def _recording(self, ended: str, parts: list[Counts]) -> Recording:
-        """Return the recording without `residue` and the run's cost; `parts`: what each process has counted."""
+        """Return the recording without `residue` and the run's cost; `parts` has the counts of each process."""
         run, fabric, session, names = self.run_plan, self.fabric, self._session, self.network.names
         sampled_by = self._whole.sampled_by(self._ports["switch"].tolist())
         times, depths = joined.samples([part.samples for part in parts], sampled_by)
@@ -461,7 +464,7 @@ class VirtualWorld:
                 (folder / TRACE_TEXT).open("w", encoding="utf-8") as text,
                 (folder / TRACE_LINES).open("w", encoding="utf-8") as lines,
             ):
-                # Together: a trace may be larger than the memory.
+                # Both are written together, because a trace may be larger than the memory.
                 for line, members in zip(lines_of_text, objects, strict=True):
                     text.write(f"{line}\n")
                     lines.write(f"{members}\n")
@@ -475,7 +478,10 @@ class VirtualWorld:
 
 
 def _least_ns(paths: Paths, shortest_ns: int, rates_bps: Sequence[int], flow: Flow) -> int:
-    """Return the least time until a flow is done: its payload on its source's link, and the way there and back."""
+    """Return the least time until a flow is done.
+
+    It is the time of its payload on its source's link, plus the round trip.
+    """
     there, back = paths.links(flow)
     own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / rates_bps[flow.source]
     return int(own_ns) + (there + back) * shortest_ns

@@ -1,4 +1,4 @@
-"""Frames with payload and ICRC in the virtual world, whose links carry headers alone otherwise."""
+"""Frames with payload and ICRC in the virtual world, whose links otherwise carry headers only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from host_agents.nic import Nic
 
 
 class WholeFrames:
-    """A NIC to the fabric, what it sends as a real wire has it: for peers that check the ICRC (`nic.check_icrc`)."""
+    """NIC for the fabric that sends complete frames, for peers that check the ICRC (`nic.check_icrc`)."""
 
     def __init__(self, nic: Nic) -> None:
         self.receive = nic.receive

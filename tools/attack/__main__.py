@@ -2,8 +2,8 @@
 
     python -m tools.attack [KIND...] [--minutes N | --short] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
 
-Ctrl-C ends them, and what has been counted is told. Exit status 1 if anything was found. What makes a finding happen
-again is in a folder below KEEP, with the command.
+Ctrl-C ends them and prints the counts so far. Exit status 1 if anything was found. A folder below
+KEEP has the command and the files that reproduce a finding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tools.attack import session
 
-_LONGEST_SHORT_S = 600.0  # of a kind's fixed number of turns
+_LONGEST_SHORT_S = 600.0  # limit of a kind's fixed number of turns
 
 
 @click.command(help=__doc__)

@@ -15,7 +15,7 @@ P4SRC = ROOT / "p4src"
 class Finding(Exception):  # noqa: N818  (what is looked for is no error of the attack's)
     """Violation found by an attack.
 
-    `files` are what makes it happen again, by name.
+    `files` reproduce it, by name.
     """
 
     def __init__(self, what: str, files: Mapping[str, bytes] | None = None) -> None:
@@ -26,7 +26,8 @@ class Finding(Exception):  # noqa: N818  (what is looked for is no error of the 
 class Attack(ABC):
     """Kind of attack in a process of its own, so that crashes, hangs and unbounded growth are found, too.
 
-    `corpus` are more P4 programs to start from, `folder` is an empty one for whatever it needs.
+    `corpus` are further P4 programs to start from. `folder` is an empty folder for the attack's own
+    files.
     """
 
     units: ClassVar[str]
@@ -49,10 +50,10 @@ class Attack(ABC):
 
     @abstractmethod
     def attempt(self, rng: random.Random) -> int:
-        """Make one attack, all of whose choices are `rng`'s, and return its number of units.
+        """Make one attack, whose choices are all drawn from `rng`, and return its number of units.
 
         Raises Finding.
         """
 
     def close(self) -> None:  # noqa: B027  (most have nothing to end)
-        """End what still exists."""
+        """End everything that still exists."""

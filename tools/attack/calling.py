@@ -1,4 +1,4 @@
-"""The command line, called in the process of an attack."""
+"""Calls of the command line within the process of an attack."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from harness.cli import main
 from tools.attack.attack import Finding
 
-_SHOWN = 300  # characters of what was said
+_SHOWN = 300  # characters of the output
 
 
 @dataclass(frozen=True)
 class Called:
     """Result of a command.
 
-    `said` are its lines on stderr without warnings and progress.
+    `said` has its lines on stderr without warnings and progress.
     """
 
     command: str
@@ -31,7 +31,7 @@ class Called:
         return [line for line in self.err.splitlines() if "arning: " not in line and line[0:1] not in ("[", " ", "")]
 
     def expect_one_line(self, statuses: Sequence[int]) -> None:
-        """Raise Finding for another status, for a refusal of several lines, and for what no terminal should get."""
+        """Raise Finding for another status, a refusal of several lines, and characters unfit for a terminal."""
         if self.status not in statuses:
             raise Finding(f"{self.command}: exit status {self.status}: {str(self.said[-1:])[:_SHOWN]}")
         if self.status == 2 and len(self.said) != 1:
@@ -42,7 +42,7 @@ class Called:
 
 
 def call(arguments: Sequence[str]) -> Called:
-    """Carry a command out. Raises Finding where it ends in a traceback."""
+    """Execute a command. Raises Finding if it ends in a traceback."""
     command = "p4cc " + " ".join(map(repr, arguments))
     out, err = io.StringIO(), io.StringIO()
     status: object = 0

@@ -1,4 +1,4 @@
-"""Protobuf messages whose fields are random, by their descriptors."""
+"""Protobuf messages with random fields, from their descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IDS = (0, 1, 2, 3, 255, 2**31, 2**32 - 1)
 
 
 class Filler:
-    """Makes messages in which numbers are likely to be `ids` that mean something."""
+    """Maker of messages, in which numbers are often valid `ids`."""
 
     def __init__(self, ids: Sequence[int], rng: random.Random) -> None:
         self.rng = rng
@@ -40,7 +40,7 @@ class Filler:
         return message
 
     def stream(self, kind: type[Message]) -> list[bytes]:
-        """Return a few messages of a kind as bytes, some of which are spoilt."""
+        """Return a few messages of a kind as bytes, some of them damaged."""
         filled = [self.fill(kind()).SerializeToString() for _ in range(self.rng.randint(1, 5))]
         return [spoilt(data, self.rng) if self.rng.random() < 0.4 else data for data in filled]
 

@@ -1,4 +1,4 @@
-"""Frames that nobody of p4cc's made."""
+"""Forged frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that nobody meant, and files of results with them: what others may hand to p4cc."""
+"""Invalid values, and result files that contain them, as others may pass them to p4cc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MARK = "zq7"  # in each text that is to become nothing but text
+MARK = "zq7"  # in each text, which must never become anything but text
 TEXTS = (
     f"<script>{MARK}()</script>", f'"><img src={MARK} onerror={MARK}()>', f"' onload='{MARK}()", f"</script><{MARK}>",
     f"</title><{MARK}>", f"</style><{MARK}>", f"</pre><{MARK} x=y>", f"javascript:{MARK}()", f"{{{{ {MARK} }}}}",
@@ -51,7 +51,7 @@ def places(tables: Any, found: list[tuple[Any, Any]] | None = None) -> list[tupl
 
 
 def change_json(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
-    """Give one value, or one key, another value; returns what was done."""
+    """Change one value or one key; return what was done."""
     tables = json.loads(file.read_text())
     container, key = rng.choice(places(tables))
     made = new(rng)
@@ -64,7 +64,7 @@ def change_json(file: Path, rng: random.Random, new: Callable[[random.Random], A
 
 
 def change_toml(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
-    """Give one key another value, as text: it need not be TOML any more."""
+    """Change the value of one key as text; the result need not be TOML."""
     lines = file.read_text().splitlines()
     i = rng.choice([number for number, line in enumerate(lines) if re.match(r"\w+ = ", line)])
     made = new(rng)
@@ -74,7 +74,7 @@ def change_toml(file: Path, rng: random.Random, new: Callable[[random.Random], A
 
 
 def change_table(file: Path, rng: random.Random, texts: Sequence[str] = (*TEXTS, *NAMES)) -> str:
-    """Change a column, or how many rows there are."""
+    """Change a column or the number of rows."""
     table = pq.read_table(file)
     rows, name = table.num_rows, rng.choice(table.column_names)
     at = table.column_names.index(name)
@@ -109,7 +109,10 @@ def change_table(file: Path, rng: random.Random, texts: Sequence[str] = (*TEXTS,
 
 
 def change_file(folder: Path, rng: random.Random, secret: Path) -> str:
-    """Put something else in a file's place, or beside it: links lead to `secret`, too, which nobody is to see."""
+    """Replace a file, or add one beside it.
+
+    Links may lead to `secret`, which must not be disclosed.
+    """
     path = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
     what = rng.choice((*_SPECIAL, *_SPECIAL, "gone", "beside", "mode", "runs", "deep"))
     if what == "beside":
@@ -126,7 +129,7 @@ def change_file(folder: Path, rng: random.Random, secret: Path) -> str:
     if what == "deep":
         (folder / "d" / "/".join("d" * rng.choice((10, 900)))).mkdir(parents=True, exist_ok=True)
         return "deep folders"
-    if what != "gone" and rng.random() < 0.4:  # what nobody expects is copied, too
+    if what != "gone" and rng.random() < 0.4:  # unexpected files are copied, too
         path = path.with_name(rng.choice(("more", "coverage.json", "hosts.pcapng", ".p4cc", "report-error.txt")))
     path.unlink(missing_ok=True)
     if what != "gone":
@@ -139,7 +142,7 @@ def _socket(path: Path, secret: Path) -> None:
 
 
 def _device(path: Path, secret: Path) -> None:
-    """Make a device, which only root can; others leave nothing there."""
+    """Make a device, which only root can; for other users nothing is left there."""
     if os.geteuid() == 0:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
 
@@ -159,7 +162,7 @@ _SPECIAL: dict[str, Callable[[Path, Path], object]] = {
 
 
 def change_coverage(file: Path, rng: random.Random, secret: Path) -> str:
-    """Have the coverage of a run name `secret`, or hold something else."""
+    """Make the coverage of a run name `secret`, or have other invalid contents."""
     items = [[str(secret), 1, 1, "statement", "x", "", 1], [value(rng) for _ in range(7)]]
     file.write_text(json.dumps(rng.choice((items[:1], items, items[1:], value(rng)))), errors="replace")
     return file.name

@@ -1,4 +1,4 @@
-"""A kind of attack in a process of its own, turn by turn, until its time is over."""
+"""Attacks of one kind in a process of their own, turn by turn, until the time is over."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pathlib import Path
 from tools.attack import kinds
 from tools.attack.attack import Attack, Finding
 
-_START_S = 1800.0  # what a kind needs may have to be compiled first
+_START_S = 1800.0  # a kind may first have to compile its requirements
 _END_S = 20.0
-_LOOK_S = 0.5  # how often it is seen that it is to stop
-_FINDINGS = 20  # of one kind: then it has told enough
+_LOOK_S = 0.5  # interval of checks for the stop request
+_FINDINGS = 20  # of one kind, after which it ends
 
 
 @dataclass
@@ -58,8 +58,9 @@ def _work(
     name: str, seed: int, first: int, deadline: float, turns: int | None, corpus: Sequence[Path], pipe: Connection
 ) -> None:
     """Attack until `deadline` (time.monotonic) or for `turns`; report each: (turn, count, finding, files)."""
-    os.setsid()  # so that what it has started can be ended with it
-    for number in (signal.SIGINT, signal.SIGHUP):  # a shell or nohup may have had them ignored, for all children too
+    os.setsid()  # so that its child processes can be ended with it
+    # A shell or nohup may have set them to be ignored, for all children too.
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     attack_class = kind(name)
     if attack_class.memory_bytes is not None:
@@ -74,7 +75,7 @@ def _work(
                     pipe.send((turn, attack.attempt(random.Random(f"{name}:{seed}:{turn}")), "", {}))
                 except Finding as finding:
                     pipe.send((turn, 1, str(finding), finding.files))
-                except Exception:  # the attack's own, or one that it did not think of
+                except Exception:  # an error of the attack itself, or one that it did not expect
                     pipe.send((turn, 1, traceback.format_exc(), {}))
                 turn += 1
         finally:
@@ -93,9 +94,9 @@ def run(
     tell: Callable[[str], None] = lambda line: None,
     stop: threading.Event | None = None,
 ) -> Outcome:
-    """Attack by the kind `name` for that long, or that many turns, or until `stop` is set.
+    """Attack by the kind `name` for a time or a number of turns, or until `stop` is set.
 
-    What makes a finding happen again is left in `keep`.
+    Files that reproduce a finding are left in `keep`.
     """
     stop = stop or threading.Event()
     context = multiprocessing.get_context("spawn")
@@ -173,7 +174,7 @@ def _keep(folder: Path, text: str, files: dict[str, bytes]) -> None:
 
 
 def _end(process: multiprocessing.process.BaseProcess) -> None:
-    """End a process and all that it has started."""
+    """End a process and all processes that it has started."""
     assert process.pid is not None
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

@@ -1,4 +1,4 @@
-"""BfRuntime batches, reads, programs and stream messages at a server: it answers, and holds no one up when it ends."""
+"""BfRuntime batches, reads, programs and stream messages: the server has to answer, and to end quickly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _METADATA = (("error_in_resp", "1"), ("ignore_not_found", "1"), ("deadline_sec",
 
 
 class _Maker(Filler):
-    """Random messages that the tables of a program make likely to get far."""
+    """Maker of random messages that are mostly valid for the tables of a program."""
 
     def __init__(self, tables: Sequence[dict[str, Any]], rng: random.Random) -> None:
         fields = [f["id"] for t in tables for f in t["key"]]
@@ -164,7 +164,7 @@ class BfRuntime(Attack):
 
     @staticmethod
     def _still_right(channel: grpc.Channel, fixed: Sequence[Any]) -> None:
-        """Raise Finding if the server does not do what is right any more."""
+        """Raise Finding if the server no longer answers valid requests correctly."""
         made = bfruntime_pb2.WriteRequest(updates=[{"type": "INSERT_OR_MODIFY"}])
         made.target.pipe_id = _ALL_PIPES
         entry = made.updates[0].entity.table_entry

@@ -1,4 +1,4 @@
-"""Malformed BMv2 JSON at the loader: refused by name, or made into C that compiles and bears any packet."""
+"""Malformed BMv2 JSON: the loader has to refuse it by name, or generate C that compiles and handles any packet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.attack.attack import P4SRC, ROOT, Attack, Finding
 Json = Any
 _DOCUMENTS = 20  # an attempt
 _PACKETS = 2_000
-_BUILT = 0.2  # of the attempts: sanitizers take their time
+_BUILT = 0.2  # share of the attempts that are built, because sanitizers are slow
 _WORDS: list[Json] = [
     None, "", "nowhere", -1, 0, 1, 2, 255, 4096, 2**31, 2**64, 10**30, 3.5, True, [], {}, ["h"], ["h", "nothing"],
     "0xzz", "0x0", "0xffffffff", "*", {"type": "field", "value": ["h", "a"]}, {"op": "+"}, "h", "s", "m", "v", "start",
@@ -31,7 +31,7 @@ _WORDS: list[Json] = [
 
 
 def places(document: Json, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of everything in a document."""
+    """Return the path of every value in a document."""
     found = [path] if path else []
     if isinstance(document, list):
         document = dict(enumerate(document))
@@ -104,7 +104,7 @@ class Documents(Attack):
 
     def _run(self, document: Json, rng: random.Random) -> None:
         before = os.environ.get("P4CC_CACHE")
-        os.environ["P4CC_CACHE"] = str(self._cache)  # what is built of these is of no use to anybody
+        os.environ["P4CC_CACHE"] = str(self._cache)  # what is built of these is of no use outside of the attack
         try:
             fuzz.run(document, seed=rng.randrange(1 << 30), packets=_PACKETS)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Commands in a working folder of others: none of its files is run or heeded."""
+"""Commands in a working folder of others, none of whose files may be executed or used."""
 
 from __future__ import annotations
 

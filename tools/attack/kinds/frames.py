@@ -1,4 +1,4 @@
-"""Malformed and forged frames at a switch process on real interfaces: it goes on switching, and its books balance."""
+"""Malformed and forged frames on real interfaces: the switch process has to continue, and its counts to balance."""
 
 from __future__ import annotations
 

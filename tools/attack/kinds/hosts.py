@@ -1,4 +1,4 @@
-"""Forged frames at two hosts of each protocol: counted, and neither crashes, grows nor goes on for ever."""
+"""Forged frames at two hosts of each protocol: they are counted, without crash, growth or endless activity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tools.attack.forging import forged  # noqa: E402
 
 _ROUNDS = 1_000  # an attempt
 _LAST_HOP_DSCP = 50
-# Steps after the last forged frame. A forged RTS draws a window of pulls of EQDS, and so does each of the sender's own.
+# Steps after the last forged frame. A forged RTS requests a window of pulls from EQDS, and so does
+# each of the sender's own.
 _AFTERWARDS = 300_000
 
 
@@ -74,8 +75,9 @@ class Hosts(Attack):
                 for _ in range(rng.randrange(4) if seen else 0):
                     count += 1
                     receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))
-        # A forged ACK may have a sender forget what its peer lacks; then it sends the rest again at each time-out,
-        # until its retries are used up. Whatever was forged, there is silence in the end.
+        # After a forged ACK a sender may drop data that its peer lacks. Then it resends the rest at
+        # each time-out, until its retries are used up. So in the end there is silence, whatever was
+        # forged.
         frames, before = 0, qa.stats.timeouts + qb.stats.timeouts
         for _ in range(_AFTERWARDS):
             wakeups = (a.next_wakeup_ns(), b.next_wakeup_ns())

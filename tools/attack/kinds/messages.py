@@ -1,4 +1,4 @@
-"""P4Runtime batches, reads, programs and stream messages at a switch process: it answers, lives on, and ends."""
+"""P4Runtime batches, reads, programs and stream messages: the switch process has to answer, continue and end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SERVERS_OWN = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE, grpc.Stat
 
 
 class _Maker(Filler):
-    """Random messages that a program's P4Info makes likely to get far."""
+    """Maker of random messages that are mostly valid for a program's P4Info."""
 
     def __init__(self, info: Message, rng: random.Random) -> None:
         kinds = ("tables", "actions", "action_profiles", "counters", "direct_counters", "meters", "direct_meters",

@@ -1,4 +1,4 @@
-"""Mininet runs that are interrupted, killed, or lose a process at a random moment: one line, and nothing is left."""
+"""Mininet runs that are interrupted, killed, or lose a process at random: one line is printed, and nothing is left."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.mininet.networks import REASON, namespaces, nothing_left
 from tools.attack.attack import Attack, Finding
 
 _RUN = ("incast", "--world", "mininet", "--cc", "hpcc", "--set", "topology.k=2", "--set", "workload.senders=1")
-_DILATION = ("--dilation", "10000000")  # so that it would take for ever
+_DILATION = ("--dilation", "10000000")  # slow enough that the run would not end by itself
 _LATEST_S = 12.0
-_APART_S = 0.5  # of two signals, at most
+_APART_S = 0.5  # largest time between two signals
 _END_S = 60.0
 
 
@@ -65,11 +65,12 @@ class MininetRuns(Attack):
         try:
             _, errors = process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGABRT)  # it says where it is
+            process.send_signal(signal.SIGABRT)  # makes it print where it is
             _, errors = process.communicate()
             raise Finding(f"{what}: it has not ended {_END_S:g} s later: {errors}") from None
         killed = process.returncode == -signal.SIGKILL
-        # It did not know of signals yet: Python began, or the command line was being imported.
+        # The process did not handle signals yet: Python was starting, or the command line was being
+        # imported.
         importing = process.returncode < 0 and ", in main\n" not in errors
         unready = found is None and (importing or "init_import_site" in errors)
         if not (killed or unready) and ("Traceback" in errors or process.returncode not in (1, 0)):
@@ -101,7 +102,7 @@ class MininetRuns(Attack):
         if victim is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 name = " ".join(victim.cmdline())[-60:]
-                if "mininet:" in name:  # the shell that holds a namespace, which nobody needs to run
+                if "mininet:" in name:  # the shell that holds a namespace, which a run does not need
                     number = signal.SIGKILL
                 os.kill(victim.pid, number)
                 return f"{number.name} to {name}"

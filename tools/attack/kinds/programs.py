@@ -1,4 +1,4 @@
-"""Mutated P4 programs, and arbitrary bytes: compiled, or refused in a message, soon; what compiles can be loaded."""
+"""Mutated P4 programs, and arbitrary bytes: they are compiled or refused in time, and compiled ones can be loaded."""
 
 from __future__ import annotations
 

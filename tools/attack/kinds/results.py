@@ -1,4 +1,7 @@
-"""Result folders of others: refused in one line, or taken; nothing of them is run, written elsewhere, or shown."""
+"""Result folders of others: they are refused in one line or accepted.
+
+Nothing in them is executed, and nothing is written elsewhere or disclosed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Results(Attack):
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)
-        os.environ["P4CC_NATIVE"] = "0"  # nothing runs for long here
+        os.environ["P4CC_NATIVE"] = "0"  # nothing runs long enough here to need compiled hosts
         self._good = folder / "good"
         made = call([*RUN, "--trace", "0", "--coverage", "--out", str(self._good)])
         if made.status != 0:
@@ -48,7 +51,7 @@ class Results(Attack):
         shutil.copytree(self._good, "runs")
         (run,) = (path.parent for path in Path("runs").glob("*/summary.json"))
         done = [self._change(run, rng) for _ in range(rng.choice((1, 1, 2, 3)))]
-        if rng.random() < 0.3:  # last: nobody reads a pipe
+        if rng.random() < 0.3:  # last, because nothing reads a pipe
             done.append(hostile.change_file(run, rng, self._secret))
         if rng.random() < 0.03:
             run.rename("elsewhere")
@@ -74,7 +77,10 @@ class Results(Attack):
         call(command).expect_one_line((0, 1, 2) if command[0] == "diff" else (0, 2))
 
     def _take(self, rng: random.Random) -> None:
-        """Reuse a run, which is made again if the folder does not serve; 1: its report, or a check, failed."""
+        """Reuse a run, which is made again if the folder does not serve.
+
+        Returns 1 if its report or a check failed.
+        """
         how = rng.choice(([], ["--coverage"], ["--trace", "0"], ["--no-report"]))
         where = ["--resume", "runs"] if rng.random() < 0.3 else ["--reuse", "runs", "--out", "out"]
         call([*RUN, *how, *where]).expect_one_line((0, 1, 2))
@@ -107,7 +113,8 @@ class Results(Attack):
             if what < 0.95:
                 return hostile.change_coverage(run / "coverage.json", rng, self._secret)
             return self._extension(run)
-        except (OSError, ValueError, IndexError, UnicodeError) as error:  # a change before has left nothing to change
+        # An earlier change has left nothing to change.
+        except (OSError, ValueError, IndexError, UnicodeError) as error:
             return type(error).__name__
 
     def _trace(self, file: Path, rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""Scenarios with random and extreme values: refused in one line, or a run whose books balance."""
+"""Scenarios with random and extreme values: they are refused in one line, or their counts balance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.worlds.native_hosts import prefer_native_hosts
 from tools.attack.attack import Attack, Finding
 from tools.attack.calling import call
 
-# Few packets, whatever else a scenario asks for: an attempt is to take a second.
+# Few packets, whatever else a scenario has, because an attempt should take a second.
 _SMALL = {
     "topology.k": 4, "workload.size_bytes": 20_000, "workload.senders": 4, "limit_ns": 100_000,
     "memory_bytes": 1_500_000_000, "workload.duration_ns": 20_000, "workload.hosts": 8,
@@ -24,7 +24,7 @@ _EXTREME: list[Any] = [
     10**30, -1, -(10**9), 0.0, 1e-9, 0.1, 0.5, 0.999, 1.0, 1.5, 1e6, 1e12, 1e300, -0.5, float("inf"), float("nan"),
     True, False, "", "x", "ecmp", "hpcc", "é", "\0", [], [1], [[]], {}, {"x": 1},
 ]  # fmt: skip
-_FAILURES = ("memory", "retries used up")  # what a scenario may ask for: a run that ends so says it
+_FAILURES = ("memory", "retries used up")  # failures that are legitimate and reported as such
 _KEYS_OF_TABLES = {
     "topology": ("name", "k", "hosts", "link_rate_bps", "link_delay_ns", "oversubscription", "spines", "leaves", "x"),
     "workload": (
@@ -59,7 +59,7 @@ def _toml(value: object) -> str:
 class Scenarios(Attack):
     units = "scenarios"
     short_turns = 160
-    # A process makes many runs, and keeps what it has cached of them: of twice what a run alone would need.
+    # A process makes many runs and keeps caches, so its limit is twice that of a single run.
     memory_bytes = 8 << 30
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Damaged files of the cache and of results: made anew, or told in one line; nothing crashes, no figure changes."""
+"""Damaged files of the cache and of results: they are made again or reported in one line, and no figure changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Stored(Attack):
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)
         self._cache = folder / "cache"
-        # Hosts stay Python here: to compile them anew would take all the time there is.
+        # The hosts run as Python here, because compiling them again would take all of the time.
         self._environment = os.environ | {"P4CC_CACHE": str(self._cache), "P4CC_NATIVE": "0"}
         self._good = folder / "good"
         done = self._p4cc(*_RUN, "--out", str(self._good))

@@ -1,4 +1,4 @@
-"""Mutated traffic files of other simulators: flows that the network can carry, or one line with file and line; soon."""
+"""Mutated traffic files of other simulators: they give valid flows, or an error with file and line, in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from p4switch.errors import UserError
 from tools.attack.attack import Attack, Finding
 
 _FILES = 50  # an attempt
-_CPU_S = 20.0  # of one file, all of which are small
+_CPU_S = 20.0  # limit for one file, since all of them are small
 _MOST_TOLD = 1000  # characters
 _NS3 = b"3\n0 1 3 100 20000 0.0\n1 2 3 100 500 2.0000015\n4 3 3 100 7 1e-6\n"
 _HTSIM = b"""Nodes 5
