@@ -1,4 +1,4 @@
-"""Errors of a user of the hosts, each one line that names the thing and what was expected."""
+"""Errors for users of the hosts; each has one line with the wrong object and the expected values."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from topologies.nic_switches import with_nic_switches
 class TopologyParameters(Table):
     """Parameters of a topology, to which a subclass adds its own."""
 
-    # Of each link, or of the hosts' links if others have a rate of their own.
+    # Rate of each link, or of the hosts' links if others have a rate of their own.
     link_rate_bps: Rate = 100_000_000_000
     link_delay_ns: Delay = 1000  # propagation delay of each link, one way
     # Add a P4 switch to each NIC, for functions that are also needed in front of the hosts' links

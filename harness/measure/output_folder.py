@@ -39,7 +39,7 @@ _BEING_WRITTEN = ".new"  # a note before it is locked
 _ID = re.compile(r"[a-z0-9_]{8}")  # a name in the form that tempfile makes
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
 _MARK = ".p4cc"
-# Of this process: hidden folder, note, parent folders made for it.
+# Folders that this process fills: hidden folder, note, and parent folders made for it.
 _filled: list[tuple[Path, Path, Sequence[Path]]] = []
 
 
@@ -155,7 +155,7 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
 
 
 def machine_error(error: BaseException) -> str | None:
-    """Return the reason of an error that the machine causes, such as a full disk; None for other errors."""
+    """Return the reason of an error that the machine causes, such as a full disk; None for others."""
     if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
         return os.strerror(error.errno)
     if isinstance(error, PermissionError) and error.filename is not None:
@@ -177,7 +177,7 @@ def copy_content(source: Path, target: Path) -> None:
     files that only this process may read, for pipes, sockets and devices, and for unreadable files.
     """
     folders = [Path()]
-    for below in folders:  # grows
+    for below in folders:  # the list grows during the loop
         try:
             for name in sorted(os.listdir(source / below)):
                 path = source / below / name

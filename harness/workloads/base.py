@@ -46,8 +46,8 @@ class Flow:
     With `stop_ns` a flow sends until then, and `size_bytes` is only an upper bound; afterwards it
     is the number of bytes sent. A flow with further destinations is a multicast, which ends when
     each of them has all of it. A flow with further sources is a reduction, which each of them
-    sends. Under an attack (`harness/workloads/attack.py`) what is handed to the world are pieces of
-    flows, each a flow that says what it is a part of.
+    sends. Under an attack (`harness/workloads/attack.py`) the world gets pieces of flows. Each
+    piece is a flow that refers to the flow it belongs to.
     """
 
     source: int
@@ -93,11 +93,11 @@ class Flow:
 
 
 class Traffic:
-    """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done.
+    """Flows of one run.
 
-    `assignments` are the collectives of hosts, by host. `failed_links` are down from the beginning;
-    they are named by the nodes at their ends. Traffic files of other simulators may declare such
-    links.
+    The base class is a fixed list; a subclass adds flows after others are done. `assignments` are
+    the collectives of hosts, by host. `failed_links` are down from the beginning; they are named by
+    the nodes at their ends. Traffic files of other simulators may declare such links.
     """
 
     failed_links: Sequence[tuple[str, str]] = ()

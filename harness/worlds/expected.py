@@ -30,9 +30,9 @@ from topologies import Topology
 from topologies.group_paths import group_paths
 from topologies.shortest_paths import shortest_paths
 
-# Memory: of the program itself, of each host, switch and port between switches, of each flow and queue pair, and of
-# each frame on its way with what its sender keeps of it. A queue pair keeps its sending half where others speak
-# through it.
+# Memory: of the program itself; of each host, switch, and port between switches; of each flow and
+# queue pair; and of each frame in flight, including its sender's state of it. A queue pair keeps
+# its sending half if the reaction point sends through it for other queue pairs.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
@@ -44,50 +44,52 @@ _FRAME_BYTES = 560
 _WAITING_BYTES = 680  # bytes of a frame in a queue
 _SAMPLE_BYTES = 96  # bytes of a queue sample, including its row of the table
 _OPERATION_BYTES = 600  # bytes of an operation of a collective, including its row of the table
-# CPU time: to set up, for one flow, at the hosts for a data packet with what answers it, which grows with what does not
-# fit into the caches, and to carry one frame over one link.
+# CPU time: to set up; for one flow; at the hosts for a data packet and its answers, which grows
+# with the memory that does not fit into the caches; and to carry one frame over one link.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
 _FLOW_S = 65e-6  # measured with a training step of 14,848 flows
 _PACKET_S = 0.93e-6
-_FAR_PACKET_S = 1.2e-6  # more, where the network is large
+_FAR_PACKET_S = 1.2e-6  # added in large networks
 _HOP_S = 0.1e-6
-_COLLECTIVE_HOP_S = 0.19e-6  # with what hosts and switches add up
+_COLLECTIVE_HOP_S = 0.19e-6  # including sums at hosts and switches
 _FAR_COLLECTIVE_HOP_S = 0.14e-6
 _NEAR_NODES = 200
-# Several workers, on the machine of the above, where a hop takes 0.31 us (docs/performance.md).
+# Several workers, on the machine mentioned above, where a hop takes 0.31 us (docs/performance.md).
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
-# Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
+# Bytes of a packet at a switch in trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with
+# int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
-_HOPS_BYTES = 1_000  # without what pipelines do
-_TURN_MEETINGS = 3  # in a window, where hosts take turns
-_NOTED_S = 20e-6  # of a flow, by the session, which each worker has there
-_LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
-_LEAST_S = 1.0  # that they save
-_MOST_WALKED = 100_000  # flows, where some start when others are done: some 30 us each
+_HOPS_BYTES = 1_000  # without the events of pipelines
+_TURN_MEETINGS = 3  # in a window, if hosts take turns
+_NOTED_S = 20e-6  # of a flow in the session, which each worker has in that case
+_LEAST_GAIN = 1.25  # smallest speed-up in wall-clock time for which workers are worth their memory
+_LEAST_S = 1.0  # smallest wall-clock time that they save
+_MOST_WALKED = 100_000  # limit of flows if some start after others are done: some 30 us each
 _STARTS, _ARRIVES, _ENDS = range(3)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Work of one run, up to its limit. `model_ns` is a lower bound: the time without any waiting.
+    """Work of one run, up to its limit.
 
-    Values are of flows and collectives together, unless a comment says otherwise.
+    `model_ns` is a lower bound: the time without any waiting. Values include flows and collectives,
+    unless a comment says otherwise.
     """
 
-    independent: bool  # no flow starts when others are done
-    local: bool  # what a host reports makes flows start at that host alone
+    independent: bool  # no flow starts after others are done
+    local: bool  # events at a host start flows at that host only
     hosts: int
     switches: int
     ports: int  # of switches
     sampled_ports: int
     flows: int
-    flow_bytes: int  # of all, whatever the limit
+    flow_bytes: int  # of all flows, regardless of the limit
     queue_pairs_bytes: int  # memory of all queue pairs
     data_packets: int
     packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
-    in_flight: int  # frames at once, at most, without those that wait
-    waiting: int  # frames at once, at most, that wait for links that are too slow for their traffic
+    in_flight: int  # largest number of frames in flight at a time, without waiting ones
+    waiting: int  # largest number of frames at a time that wait for links that are too slow for their traffic
     model_ns: int
     window_ns: int
     sample_ns: int
@@ -154,7 +156,7 @@ def check_fits(run: Run, foreseen: Expected) -> None:
 
     Raises UserError.
 
-    With `memory_bytes` in its scenario the user has said what it may hold, and it ends when it holds more.
+    This is not checked if the scenario sets `memory_bytes`: the run then ends when it exceeds that.
     """
     if run.scenario.memory_bytes is None:
         MemoryLimit(run.label, None).foresee_all(foreseen.memory_bytes)
@@ -190,15 +192,16 @@ def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
 
 
 def expected(run: Run, traffic: Traffic | None = None) -> Expected:
-    """Return the forecast of all flows up to the run's limit; dependent flows are walked through.
+    """Return the forecast of all flows up to the run's limit, by a walk through dependent flows.
 
-    `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
+    `traffic` is that of the run, if it has already been generated. Each flow has one source, since
+    plans refuse others. Raises UserError.
     """
     topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
     uplinks = map(topology.uplink, topology.hosts)
     packet_ns = [(packet_bits + 8 * uplink.extra_bytes) * 1e9 / uplink.rate_bps for uplink in uplinks]
-    # A walk uses up what it walks through.
+    # A walk consumes the traffic that it walks through.
     walk = None if traffic.independent else _Walk(run, run.traffic(), packet_ns)
     known = traffic.flows if walk is None else walk.flows
     flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in known]
@@ -217,10 +220,10 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     answered_together = max(1, nic.ack_every_bytes // full_bytes) if nic.ack_every_bytes else nic.ack_every_packets
     packets = hops = 0
     sent: Counter[int] = Counter()
-    # Of what is under way at the limit, which was sent in the last RTT, half is done.
+    # Half of the data that was sent in the last RTT before the limit counts as done.
     under_way_ns = run.base_rtt_ns() / 2
     for flow, whole in begun:
-        # What shares a link with others is as far as they are.
+        # Flows that share a link have the same progress.
         busy_ns = max(sends_ns[flow.source], *(receives_ns[destination] for destination in flow.destinations))
         own_ns = whole * packet_ns[flow.source]
         count, done = (
@@ -234,9 +237,9 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         sent[flow.source] += count
     busiest_ns = max(*sends_ns, *receives_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
-    in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
+    in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP in flight, and the same amount waiting
     flows_ns = int(max(busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
-    more = 1.0  # of all, for what was walked through
+    more = 1.0  # ratio of all flows to those that were walked through
     if walk is not None:
         flows_ns, more = round(walk.end_ns * walk.whole), walk.whole
     collectives = collective_work(run, traffic.assignments)
@@ -281,7 +284,8 @@ class _Walk:
 
     A host's link carries one flow after the other.
 
-    A traffic of very many flows is not walked to its end: all is `whole` times what was seen.
+    A traffic with very many flows is not walked to its end; its totals are `whole` times those of
+    the walk.
     """
 
     def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
@@ -292,7 +296,7 @@ class _Walk:
         seen_bytes = 0
         way_ns = run.base_rtt_ns() // 2
         sends_ns, receives_ns = [0.0] * len(packet_ns), [0.0] * len(packet_ns)  # until then, by host
-        waiting: list[tuple[int, int, int, Flow]] = []  # time, order, what happens, to which flow
+        waiting: list[tuple[int, int, int, Flow]] = []  # time, order, event, flow
         order = itertools.count()
         known = itertools.count()
 
@@ -327,9 +331,9 @@ class _Walk:
 
 
 def trace_bytes(run: Run, trace: Tracing) -> int:
-    """Return the bytes that `--trace` writes, where nothing is lost and no span of time is given.
+    """Return the bytes that `--trace` writes without losses and without a range of time.
 
-    0 where it is not known before the run.
+    0 if it is not known before the run.
     """
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
@@ -345,7 +349,7 @@ def trace_bytes(run: Run, trace: Tracing) -> int:
 
 
 def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
-    """Return the most packets of a flow, also if it ends by the clock."""
+    """Return the largest number of packets of a flow, also if it ends at a given time."""
     count = -(-flow.size_bytes // mtu_bytes)
     if flow.stop_ns is None:
         return count
@@ -361,7 +365,7 @@ class Paths:
         self._grouped = group_paths(run.topology)
         self._switches = [run.topology.uplink(host).node for host in run.topology.hosts]
         self._groups = {(group.source, group.members): group for group in run.groups}
-        self._found: dict[tuple[str, str], int] = {}  # between switches, as asked for
+        self._found: dict[tuple[str, str], int] = {}  # number of links between switches, computed on demand
 
     def links(self, flow: Flow) -> tuple[int, int]:
         """Return the links of a packet with its copies, and of the acknowledgements of all its receivers."""
@@ -385,7 +389,10 @@ class Paths:
 
 
 def _window_ns(topology: Topology) -> int:
-    """Return two delays of the shortest link, if every link joins two sides, else one (docs/decisions/0002)."""
+    """Return two delays of the shortest link if every link connects two sides, else one.
+
+    See docs/decisions/0002.
+    """
     shortest_ns = min(link.delay_ns for link in topology.links)
     two_sides = nx.is_bipartite(nx.Graph((link.a, link.b) for link in topology.links))
     return max(1, shortest_ns * (2 if two_sides else 1))

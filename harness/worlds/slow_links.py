@@ -1,7 +1,7 @@
-"""Which link of its path each flow waits for: the one that needs the longest for all that is sent over it.
+"""Bottleneck of each flow: the link of its path that takes longest for its total traffic.
 
-Links between switches that carry their traffic as fast as it is sent are not looked at. Flows take a path at random, as
-ECMP hashes them, or all shortest paths at once where packets of a flow take several.
+Links between switches that carry their traffic as fast as it is sent are ignored. Flows take a
+random path, like ECMP's hash, or all shortest paths at once if packets of a flow take several.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from harness.plan.run import Run
 from topologies.model import Neighbour
 from topologies.shortest_paths import shortest_paths
 
-_LONGER = 1.001  # more than what rounding makes of equal times
+_LONGER = 1.001  # ratio above the rounding errors of equal times
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """A receiver's link, or links between switches over which packets are spread."""
+    """Receiver's link, or links between switches over which packets are spread."""
 
     key: Hashable  # equal for the same links
-    packets_per_ns: float  # of all its links together
-    switches: frozenset[str]  # before its links
+    packets_per_ns: float  # rate of all its links together
+    switches: frozenset[str]  # the switches before its links
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What a flow's sender sends to one receiver if nothing holds it back."""
+    """Data that a flow's sender sends to one receiver if nothing limits it."""
 
     source: int
     destination: int
@@ -40,7 +40,7 @@ class Sent:
 
 @dataclass
 class _Load:
-    """What crosses a bottleneck in the whole run."""
+    """Traffic over a bottleneck in the whole run."""
 
     packets: int = 0
     begin_ns: float = math.inf
@@ -54,10 +54,10 @@ class _Load:
 
 
 class SlowLinks:
-    """The links of a run's network as its flows use them."""
+    """Links of a run's network as used by its flows."""
 
     def __init__(self, run: Run, packet_ns: Sequence[float]) -> None:
-        """Know the network; `packet_ns` has the time of a packet on the link of each host."""
+        """Prepare the network; `packet_ns` has the time of a packet on each host's link."""
         self._topology = run.topology
         self._packet_ns = packet_ns
         self._packet_bits = 8 * run.scenario.link_bytes(run.data_bytes)
@@ -78,12 +78,12 @@ class SlowLinks:
         Parameters
         ----------
         flows
-            What is sent in the run.
+            Traffic of the run.
 
         Returns
         -------
         list of Bottleneck
-            As many; the receiver's link where no other one is slower.
+            One for each flow; the receiver's link if no other one is slower.
         """
         crossed: list[list[Bottleneck]] = []
         loads: dict[Hashable, _Load] = {}
@@ -104,7 +104,7 @@ class SlowLinks:
         return chosen
 
     def _between(self, source: int, destination: int) -> list[Bottleneck]:
-        """Return what a flow crosses between switches, on a path by chance if its packets keep to one."""
+        """Return the links between switches that a flow uses, on a random path if its packets take only one."""
         hosts = self._topology.hosts
         here, there = (self._topology.uplink(hosts[host]).node for host in (source, destination))
         if not self._spread:
@@ -134,7 +134,7 @@ class SlowLinks:
         return link.rate_bps / (1e9 * (self._packet_bits + 8 * link.extra_bytes))
 
     def _ports(self, here: str, there: str) -> tuple[int, ...]:
-        """Return the ports of a switch that lead nearer to another one, which has hosts."""
+        """Return the ports of a switch that lead closer to another one, which has hosts."""
         known = self._first_ports.get(here)
         if known is None:
             kinds, sets = self._paths.first_ports(here)

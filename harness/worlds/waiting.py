@@ -1,13 +1,14 @@
 """Forecast of the packets that wait in the network for links that are too slow for their traffic.
 
-Many-to-one traffic makes most of them, before its receivers' links, and over-subscribed links between switches.
+Most of them are caused by many-to-one traffic, before its receivers' links, and by over-subscribed
+links between switches. Senders with windows or grants have few packets there. Feedback on a queue
+arrives only after the queue has been passed. So some senders that react to feedback keep the queue
+constant, and each new one adds to it until it gets feedback. With many such senders the queue grows
+faster than the feedback arrives, and they send all of their data.
 
-Senders with windows or grants have little there. Feedback on a queue comes from behind it: some senders that go by it
-hold the queue where it is, and each new one adds to it until it hears; with many of them the queue grows faster than
-they hear, and they send all that they have.
-
-Packets are counted twice, and the larger number is taken: as if all waited before their receivers' links, and as if
-each waited before that link of its path that needs the longest for all of its traffic (`harness.worlds.slow_links`).
+The forecast is the larger one of two numbers. For the first, all packets wait before their
+receivers' links. For the second, each waits before the link of its path that takes longest for its
+total traffic (`harness.worlds.slow_links`).
 """
 
 from __future__ import annotations
@@ -21,39 +22,39 @@ from harness.workloads import Flow
 from harness.worlds.slow_links import Bottleneck, Sent, SlowLinks
 from host_agents.registry import Protocol
 
-# Senders to one receiver whom feedback can hold back: of DCQCN, 24 that start together and send 10 MB each had 17 MB in
-# the queue, and 32 had 218 MB.
+# Largest number of senders to one receiver that feedback can limit. With DCQCN, 24 that start
+# together and send 10 MB each had 17 MB in the queue, and 32 had 218 MB.
 _HELD_BACK = 16
 
 
 @dataclass(frozen=True)
 class _Opening:
-    """How a flow's sender begins, without word from the network."""
+    """Start of a flow's sender, before any feedback from the network."""
 
-    packet_ns: float  # from one packet to the next
-    held_back: bool  # it slows down when the first packet that waited has been answered
+    packet_ns: float  # time between two packets
+    held_back: bool  # it slows down when the first packet that waited is answered
 
 
 @dataclass(frozen=True)
 class _Begun:
-    """A flow that its receiver, or one of them, gets in the run."""
+    """Flow to a receiver, or to one of several, that begins in the run."""
 
     sent: Sent
     opening: _Opening
 
 
 class Waiting:
-    """The queues of all bottlenecks, as a fluid, and the most packets that they hold together."""
+    """Queues of all bottlenecks as a fluid, and the largest number of packets in them at a time."""
 
     def __init__(self, run: Run, packet_ns: list[float]) -> None:
         self._run = run
-        self._packet_ns = packet_ns  # of a host's link
+        self._packet_ns = packet_ns  # time of a packet on each host's link
         self._openings: dict[tuple[str, int], _Opening | None] = {}  # by protocol and rate of the sender's link
 
     def most_packets(self, flows: Iterable[tuple[float, Flow, int]], independent: bool) -> int:
-        """Return the most packets that wait at once, of flows with their starts and numbers of packets.
+        """Return the largest number of waiting packets, for flows with starts and numbers of packets.
 
-        Flows that are not independent start when others are done, and slow links between switches hold those up.
+        Dependent flows start after others are done, which slow links between switches delay.
         """
         begun = [] if self._run.program_parameters.limits_queues else self._begun(flows)
         if not begun:
@@ -66,8 +67,8 @@ class Waiting:
         return max(most, self._most_packets(begun, links.slowest([one.sent for one in begun])))
 
     def _begun(self, flows: Iterable[tuple[float, Flow, int]]) -> list[_Begun]:
-        """Return what is sent to each receiver before the limit, by when it begins."""
-        free_ns = [0.0] * len(self._packet_ns)  # when a sender's link has carried its flows so far
+        """Return the flows to each receiver that begin before the limit, by their begin."""
+        free_ns = [0.0] * len(self._packet_ns)  # time at which a sender's link has carried its flows so far
         begun: list[_Begun] = []
         for start_ns, flow, count in sorted(flows, key=lambda each: each[0]):
             opening = self._opening(flow)
@@ -81,7 +82,7 @@ class Waiting:
         return sorted(begun, key=lambda one: one.sent.begin_ns)
 
     def _most_packets(self, begun: Sequence[_Begun], bottlenecks: Sequence[Bottleneck]) -> int:
-        """Return the most packets that wait at once, if each flow waits at its bottleneck alone."""
+        """Return the largest number of waiting packets if each flow waits at its bottleneck alone."""
         changes: list[tuple[float, float]] = []
         queues: dict[Hashable, _Queue] = {}
         limit_ns = float(self._run.limit_ns)
@@ -101,7 +102,7 @@ class Waiting:
         return min(round(_peak(changes, limit_ns)), self._room_packets(bottlenecks))
 
     def _opening(self, flow: Flow) -> _Opening | None:
-        """Return how a flow begins; None: its sender has a BDP or so in the network at most."""
+        """Return the start of a flow; None if its sender has at most about a BDP in the network."""
         protocol = self._run.protocol_of(flow)
         uplink = self._run.topology.uplink(self._run.topology.hosts[flow.source])
         key = protocol.name, uplink.rate_bps
@@ -110,7 +111,7 @@ class Waiting:
         return self._openings[key]
 
     def _made(self, protocol: Protocol, rate_bps: int, packet_ns: float) -> _Opening | None:
-        from host_agents.cc.base import UNLIMITED, Path  # compiled: after `use_native_hosts`
+        from host_agents.cc.base import UNLIMITED, Path  # compiled, so imported after `use_native_hosts`
 
         run = self._run
         if protocol.info.held_back_by == "grants" or protocol.info.injection is not None:
@@ -124,9 +125,10 @@ class Waiting:
         return _Opening(packet_ns * slower, protocol.info.held_back_by == "feedback")
 
     def _room_packets(self, bottlenecks: Iterable[Bottleneck]) -> int:
-        """Return the packets for which switches have room: in all of them, if they pause each other.
+        """Return the number of packets for which switches have room.
 
-        Else in those with hosts, and in those before the bottlenecks.
+        If switches pause each other, all of them count; otherwise those with hosts and those before
+        the bottlenecks.
         """
         run = self._run
         buffer_bytes = run.scenario.switch.buffer_bytes
@@ -142,22 +144,22 @@ class Waiting:
 class _Queue:
     """Queue before a bottleneck, in packets, into which flows send at constant rates.
 
-    What flows that are held back have left comes as fast as the link takes it.
+    The remaining packets of limited flows arrive at the rate of the link.
     """
 
     def __init__(self, drained: float, tell: Callable[[tuple[float, float]], None]) -> None:
         self.packets = 0.0
-        self.held_back = 0  # flows that have something left
-        self._left = 0.0  # packets of theirs
+        self.held_back = 0  # number of limited flows that have packets left
+        self._left = 0.0  # number of these packets
         self._now_ns = 0.0
-        self._drained = drained  # packets per ns
-        self._arriving = 0.0  # packets per ns
-        self._ends: list[tuple[float, float]] = []  # of flows: when, and by how much less arrives from then on
-        self._tell = tell  # when its growth changes, and by how much
+        self._drained = drained  # rate in packets per ns
+        self._arriving = 0.0  # rate in packets per ns
+        self._ends: list[tuple[float, float]] = []  # ends of flows: times, and decreases of the arrival rate
+        self._tell = tell  # called with times and changes of the growth
         self._growth = 0.0
 
     def add(self, end_ns: float, packets_per_ns: float, left: float) -> None:
-        """Let a flow send from now until `end_ns`, and hold it back with what it has left."""
+        """Let a flow send from now until `end_ns`, and limit it if it has packets left then."""
         heappush(self._ends, (end_ns, packets_per_ns))
         self._arriving += packets_per_ns
         self._left += left
@@ -165,7 +167,7 @@ class _Queue:
         self._set_growth()
 
     def advance(self, now_ns: float) -> None:
-        """Go on to `now_ns`."""
+        """Advance to `now_ns`."""
         while self._ends and self._ends[0][0] <= now_ns:
             end_ns, packets_per_ns = heappop(self._ends)
             self._pass(end_ns)
@@ -174,7 +176,7 @@ class _Queue:
         self._pass(now_ns)
 
     def _pass(self, until_ns: float) -> None:
-        """Let time pass in which the same arrives."""
+        """Advance by a time with a constant arrival rate."""
         if self._left > 0:
             refilled_ns = min(until_ns - self._now_ns, self._left / self._drained)
             self._go_to(self._now_ns + refilled_ns)
@@ -203,7 +205,7 @@ class _Queue:
 
 
 def _peak(changes: list[tuple[float, float]], limit_ns: float) -> float:
-    """Return the largest value of a sum that starts at 0 and whose growth changes so, until a time."""
+    """Return the largest value, until a time, of a sum that starts at 0 and has these changes of its growth."""
     most = total = growth = now_ns = 0.0
     for time_ns, change in sorted(changes):
         if time_ns > limit_ns:
