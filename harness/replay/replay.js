@@ -15,7 +15,7 @@ const bytes = count => `${whole(count)} B`;
 const percent = share => `${d3.format(".1f")(100 * share)} %`;
 const escape = text => String(text).replace(/[&<>"]/g, c => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]);
 
-/* -- what was recorded -------------------------------------------------------------------------------------------- */
+/* -- recorded data ---------------------------------------------------------------------------------------------- */
 
 async function unpacked(content) {
   const stream = new Blob([content]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -67,7 +67,7 @@ class Recording {
   partName(part) { return this.isPod(part) ? `pod ${part}` : `plane ${part - this.head.network.pods}`; }
   label(direction) { return `${this.nodes[this.from(direction)].name} → ${this.nodes[this.to(direction)].name}`; }
 
-  /* The interval that contains a time; they end at their times. */
+  /* The interval that contains a time; intervals end at their times. */
   interval(time) { return Math.min(d3.bisectLeft(this.linkTimes, time), this.linkTimes.length - 1); }
   counted(direction, interval, name) {
     const row = this.linkRow[direction];
@@ -81,7 +81,7 @@ class Recording {
   rate(direction, interval) {
     return interval < 0 ? 0 : this.counted(direction, interval, "tx_bytes") * 8e9 / this.arrays.link_interval[interval];
   }
-  /* Of queues there are more samples than of links, but not always, and not of hosts. */
+  /* Queues may have more samples than links, but hosts have no samples of queues. */
   depth(direction, time) {
     const row = this.queueRow[direction], sample = d3.bisectRight(this.queueTimes, time) - 1;
     if (this.queueTimes.length && !this.nodes[this.from(direction)].host)
@@ -89,7 +89,7 @@ class Recording {
     return this.counted(direction, this.interval(time), "depth_bytes");
   }
   queued(node, time) { return d3.sum(node.out, direction => this.depth(direction, time)); }
-  /* The most that ever waited in all ports of a switch together. */
+  /* The largest total queue of all ports of a switch at any time. */
   mostQueued(node) {
     const [values, row, times] = this.queueTimes.length ? [this.arrays.queue_depth, this.queueRow, this.queueTimes.length] : [this.arrays.link_depth_bytes || [], this.linkRow, this.linkTimes.length];
     const rows = node.out.map(direction => row[direction]).filter(at => at >= 0);
@@ -107,7 +107,7 @@ class Recording {
     return !up;
   }
 
-  /* Shortest ways from one node to another: the directions on them. */
+  /* Directions of links on shortest paths from one node to another. */
   ways(source, destination) {
     const distance = new Int32Array(this.nodes.length).fill(-1), found = new Set();
     distance[destination] = 0;
@@ -140,14 +140,14 @@ class Recording {
   }
   under(flow, time) { return flow.start_ns <= time && (flow.completed_ns < 0 || time <= flow.completed_ns); }
 
-  /* A packet's events, those of pipelines among its hops. */
+  /* A packet's events, with those of pipelines between its hops. */
   packet(i) {
     const a = this.arrays, events = [];
     for (let e = a.packet_first[i]; e < a.packet_first[i + 1]; e++)
       events.push({time: a.event_time[e], node: a.event_node[e], kind: a.event_kind[e], port: a.event_port[e], depth: a.event_depth[e], text: this.head.texts[a.event_text[e]]});
     return {i, psn: a.packet_psn[i], bytes: a.packet_bytes[i], events};
   }
-  /* Where a packet is: {direction, share} on a link, {node} in a switch, {node, dropped}, or null. */
+  /* The place of a packet: {direction, share} on a link, {node} in a switch, {node, dropped}, or null. */
   whereabouts(i, time) {
     const a = this.arrays, first = a.packet_first[i], end = a.packet_first[i + 1];
     if (end === first || time < a.event_time[first] || time > a.event_time[end - 1] + SHORTEST_NS) return null;
@@ -162,7 +162,7 @@ class Recording {
     if (kind === DROP) return time - since <= SHORTEST_NS ? {node, dropped: true} : null;
     if (kind === SEND || kind === TRANSMIT) {
       const direction = this.byPort.get(`${node}:${a.event_port[last] || 1}`), link = this.links[direction >> 1];
-      const arrives = next >= 0 && a.event_kind[next] === RECEIVE;  // or else the link lost it
+      const arrives = next >= 0 && a.event_kind[next] === RECEIVE;  // otherwise the link lost it
       const until = arrives ? a.event_time[next] : since + link.delay + a.packet_bytes[i] * 8e9 / link.rate;
       return time > until ? null : {direction, share: until > since ? (time - since) / (until - since) : 1};
     }
@@ -170,9 +170,9 @@ class Recording {
   }
 }
 
-/* -- where things are ---------------------------------------------------------------------------------------------- */
+/* -- layout ------------------------------------------------------------------------------------------------------- */
 
-/* Whether a mark is a pod or plane that is closed, and no node. */
+/* Whether a mark is a collapsed pod or plane instead of a node. */
 const isPart = mark => mark.part !== undefined;
 
 /* Marks (a node, or a pod or plane that is closed) and lines (a link, or all links between two marks of which one is closed).
@@ -230,7 +230,7 @@ class Layout {
     this.marks.push(mark);
     for (const node of mark.nodes) this.markOf[node.i] = mark;
   }
-  /* Links within a tier bow around what is between them, parallel ones around each other. */
+  /* Links within a tier bend around the nodes between their ends, and parallel links around each other. */
   bend(a, b, nth) {
     const between = a.y === b.y && this.marks.some(mark => mark.y === a.y && (mark.x - a.x) * (mark.x - b.x) < 0);
     return (between ? -.3 : 0) + (nth ? .12 * nth : 0);
@@ -265,7 +265,7 @@ class Page {
     d3.select(this.canvas).call(d3.zoom().scaleExtent([1, 60]).on("zoom", () => { this.zoomed = d3.event.transform; this.draw(); }));
   }
 
-  /* Another recording of the same network: the first, or a later one of a run that goes on. */
+  /* Show another recording of the same network: the first one, or a later one of a run in progress. */
   load(recording) {
     if (this.recording && ["scenario", "variant", "seed"].some(key => this.recording.head[key] !== recording.head[key])) { location.reload(); return; }
     const first = !this.recording, atEnd = first || this.time >= this.recording.end;
@@ -380,7 +380,7 @@ class Page {
     if (does) { event.preventDefault(); does(); }
   }
 
-  /* The whole run, what its hosts send, and the window. */
+  /* The whole run: the hosts' sending rate, and the shown window. */
   strip() {
     if (!this.recording) return;
     const r = this.recording, svg = d3.select("#strip"), width = svg.node().clientWidth || 800, height = 56;
@@ -407,7 +407,7 @@ class Page {
     this.stripX = x;
   }
 
-  /* Choosing */
+  /* Selection */
 
   find(text) {
     const wanted = text.trim(), packet = wanted.match(/^packet (\d+)$/);
@@ -471,7 +471,7 @@ class Page {
     }
     return this.select(line ? ["link", this.worst(line)] : null);
   }
-  /* Of a line's links the busiest now. */
+  /* The currently busiest link of a line. */
   worst(line) {
     const r = this.recording, interval = r.interval(this.time), most = link => Math.max(r.busy(2 * link, interval), r.busy(2 * link + 1, interval));
     return line.links.reduce((best, link) => most(link) > most(best) ? link : best);
@@ -526,7 +526,7 @@ class Page {
     c.restore();
     this.flash(c, this.drawn.marks);
   }
-  /* A picture of the lines, and what is marked at them. They are thousands, and stay as they are for many frames. */
+  /* An image of the lines and their marks. There are thousands, and they do not change for many frames. */
   newLines(interval) {
     const r = this.recording, {lines} = this.layout, both = lines.length <= BOTH_SIDES_TO, strokes = new Map();
     const picture = document.createElement("canvas"), c = picture.getContext("2d");
@@ -628,7 +628,7 @@ class Page {
       c.fillText(name, x, switches.length && (!isPart(mark) || !mark.y) ? y - size - 5 : y + size + 15);
     }
   }
-  /* What a host sends or receives, the larger, as a share of its link. */
+  /* The larger one of a host's sending and receiving rates, as a share of its link. */
   hostShare(node, interval) { return Math.max(this.recording.busy(node.out[0], interval), this.recording.busy(node.out[0] ^ 1, interval)); }
 
   packets(c) {
@@ -662,7 +662,7 @@ class Page {
       + (this.recording.packetCount ? `<span>● packets of the traced flow</span>` : "");
   }
 
-  /* Numbers and plots of what is chosen */
+  /* Numbers and plots of the selection */
 
   inspect() {
     if (!this.recording || !this.window) return;
@@ -735,7 +735,7 @@ class Page {
     this.scales.push(x);
   }
 
-  /* What holds at this time. */
+  /* The values at this time. */
   numbers() {
     const at = this.time / 1e3;
     const scales = this.scales;
@@ -786,7 +786,7 @@ class Page {
       ${most.length ? `<h3>Where most waits now</h3><table><tbody>${most.map(([depth, direction]) => `<tr><td>${this.to("link", direction >> 1, r.label(direction))}</td><td>${bytes(depth)}</td></tr>`).join("")}</tbody></table>` : ""}${this.flows(() => true)}
       ${r.packetCount ? `<p>${this.to("packet", 0, `${whole(r.packetCount)} packets of a traced flow`)}</p>` : ""}`;
   }
-  /* Those that are under way, and then those that are not. */
+  /* Flows in progress come first. */
   flows(fits) {
     const r = this.recording, found = [];
     for (let i = 0; i < r.flowCount; i++) {
@@ -820,14 +820,14 @@ class Page {
 
 const whole_ = (count, one, several = `${one}s`) => `${whole(count)} ${count === 1 ? one : several}`;
 
-/* Points at the ends of intervals, with the begin of the first. */
+/* Points at the ends of intervals, and at the begin of the first one. */
 function begun(points) {
   if (!points.length) return points;
   const [[first, value]] = points, width = points.length > 1 ? points[1][0] - first : first;
   return [[Math.max(first - width, 0), value], ...points];
 }
 
-/* Of points by time those in a window: the largest of each pixel, where there are more. */
+/* The points in a window of time; if a pixel has several, the largest of them. */
 function thinned(points, begin, end, width, steps) {
   const time = d3.bisector(point => point[0]), first = Math.max(time.left(points, begin) - 1, 0), last = time.right(points, end) + (steps ? 1 : 0);
   const inside = points.slice(first, last), each = Math.ceil(inside.length / (2 * width));
@@ -837,7 +837,7 @@ function thinned(points, begin, end, width, steps) {
 
 /* -- from the page itself, or from the process that watches a run --------------------------------------------------- */
 
-/* Until the process is gone. There is nothing to see before its network stands. */
+/* Repeats until the process has ended. There are no data before its network is built. */
 async function watch(page) {
   id("about").textContent = "The network is being set up.";
   for (;;) {

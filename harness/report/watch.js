@@ -9,7 +9,7 @@ for (const run of document.querySelectorAll("details.replay"))
     const page = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
     const [before, after] = page.split('id="data">');
     frame.addEventListener("load", () => {
-      const content = frame.contentDocument.documentElement;  // all of it is shown, the legend at its end, too
+      const content = frame.contentDocument.documentElement;  // all of it is shown, including the legend at its end
       new ResizeObserver(() => { frame.style.height = `${content.scrollHeight}px`; }).observe(frame.contentDocument.body);
     });
     frame.srcdoc = before + 'id="data">' + run.querySelector("script").textContent + after;
