@@ -1,4 +1,4 @@
-"""The one kind of exception that is the user's to mend, and how a misspelt or impossible value becomes one."""
+"""The exception class for errors that the user can correct, and checks that turn wrong names and values into it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class UserError(Exception):
-    """A request that cannot be carried out: one line that names the thing and what was expected.
+    """Request that cannot be carried out; one line names the object and what was expected.
 
     The command line prints it without a traceback and exits with status 2.
     """
@@ -26,7 +26,7 @@ class UserError(Exception):
 
 
 class Doubt(UserWarning):
-    """Something of the user's that can be carried out, and is hardly meant: one line that says what was done.
+    """Input that is valid but probably not intended; one line tells how it was treated.
 
     The command line prints it behind `warning: `, once.
     """
@@ -39,7 +39,7 @@ class Mistakes:
         self._found: dict[str, UserError] = {}
 
     def attempt(self, check: Callable[[], _T]) -> _T | None:
-        """Return the result of the check; None: it has raised a UserError, which is kept."""
+        """Return the result of the check, or None if it raised a UserError, which is kept."""
         try:
             return check()
         except UserError as error:
@@ -50,7 +50,7 @@ class Mistakes:
         return bool(self._found)
 
     def tell(self) -> None:
-        """Raise a UserError with all that was found, if anything was."""
+        """Raise a UserError with all errors that were found, if there are any."""
         if len(self._found) == 1:
             raise next(iter(self._found.values()))
         if self._found:
@@ -68,9 +68,9 @@ def raised_at(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """Return the known name of which `name` is a slip: it differs in its case, by its unit alone, or in few letters.
+    """Return the known name that a name is a misspelling of: it differs in case, in its unit, or in few letters.
 
-    `alike`: how much of both is the same (difflib); of many known names one is near by chance.
+    `alike` is the required similarity (difflib); among many known names, one is similar by chance.
     """
     names = sorted(known)
     same = [one for one in names if one.lower() == name.lower()]
@@ -79,7 +79,7 @@ def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return the addition to "no such name": the nearest known one, the one with its unit, or all of them."""
+    """Return the text that is added to "no such name": a similar known name, one with its unit, or all names."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
@@ -90,7 +90,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def lookup(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return `known[name]`.
 
-    Raises UserError that says what there is.
+    Raises UserError that lists the known names.
     """
     if name not in known:
         raise UserError(f"no {kind} {name!r}; {suggest(name, known)}")
@@ -113,7 +113,7 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
 
 
 def _is_of_its_items(mistake: Any, found: Sequence[Any]) -> bool:
-    """Return whether a list is too short only because wrong items were left out."""
+    """Return whether a list is too short only because invalid items were left out."""
     loc = mistake["loc"]
     return mistake["type"] == "too_short" and any(
         one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in found
@@ -121,7 +121,7 @@ def _is_of_its_items(mistake: Any, found: Sequence[Any]) -> bool:
 
 
 def _mistake(mistake: Any, model: type[Any], where: str) -> str:
-    # A tagged union puts the tag's value into the location; it is no key of the file.
+    # A tagged union puts the tag's value into the location; it is not a key of the file.
     key = ".".join(str(part) for part in (*([where] if where else []), *mistake["loc"]))
     if mistake["type"] == "extra_forbidden":
         fields, name = _fields_at(model, mistake["loc"][:-1]), str(mistake["loc"][-1])

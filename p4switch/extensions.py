@@ -1,11 +1,11 @@
-"""Python files of the user's own: what they register is there by name once they are loaded.
+"""Python files of the user that register protocols and other objects by name when they are loaded.
 
-A reference names such a file, and what is meant of it where it has several: `./aimd.py`, `./aimd.py:aimd`,
-`./aimd.py:aimd+x` with a mechanism. A file may import the modules that lie beside it.
+A reference names such a file, and the object in it if it defines several: `./aimd.py`, `./aimd.py:aimd`, or
+`./aimd.py:aimd+x` with a mechanism. A file may import modules in its own folder.
 
-A file is code, so it is loaded only where the user has named it: on the command line, in Python, or in a scenario or
-sweep that is run. The cache has a note of each file that was, with its path and its content. A result folder names
-files, too, and may be somebody else's: of these, only those with such a note are loaded.
+A file is code, so it is loaded only if the user has named it: on the command line, in Python, or in a scenario or sweep
+that is run. The cache keeps a note of each such file with its path and content. A result folder also names files, and
+may come from someone else; so of these files only those with a note are loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTES = "extensions"  # in the cache: one for each path and content that the us
 
 
 class Reference(NamedTuple):
-    """A file, and what is meant of it; `added`: `+` and mechanisms, or nothing."""
+    """File, and the object in it; `added` is `+` and mechanisms, or empty."""
 
     file: Path
     name: str | None
@@ -45,7 +45,7 @@ class Reference(NamedTuple):
 
 
 def reference(text: str, folder: Path) -> Reference | None:
-    """Return `text` as a reference, relative to `folder`; None: it is a plain name."""
+    """Return `text` as a reference, relative to `folder`; None if it is a plain name."""
     found = _REFERENCE.fullmatch(text)
     if found is None:
         return None
@@ -54,13 +54,13 @@ def reference(text: str, folder: Path) -> Reference | None:
 
 
 def readable(value: object) -> object:
-    """Return a reference without its path; anything else as it is."""
+    """Return a reference without its path, and any other text unchanged."""
     found = reference(value, Path()) if isinstance(value, str) else None
     return value if found is None else (found.name or found.file.stem) + found.added
 
 
 def name_of(registry: Registry[Any], wanted: Reference) -> str:
-    """Return the name of what a reference means, with its file loaded.
+    """Return the name of the object that a reference denotes, after loading its file.
 
     Raises UserError.
     """
@@ -78,7 +78,7 @@ def name_of(registry: Registry[Any], wanted: Reference) -> str:
 
 
 def named(registry: Registry[Any], text: str, folder: Path) -> str:
-    """Return the registered name that a plain name or a reference means.
+    """Return the registered name that a plain name or a reference denotes.
 
     Raises UserError.
     """
@@ -87,9 +87,9 @@ def named(registry: Registry[Any], text: str, folder: Path) -> str:
 
 
 class _Source(SourceFileLoader):
-    """Loader of the text whose digest was taken, without bytecode.
+    """Loader of the text whose digest was computed, without bytecode.
 
-    Python takes what it has of a file for that of one as long, written within the same second.
+    Python would reuse bytecode of a file of the same length written within the same second.
     """
 
     def __init__(self, name: str, file: Path, text: bytes) -> None:
@@ -102,21 +102,21 @@ class _Source(SourceFileLoader):
 
 
 def load(file: Path) -> None:
-    """Have a file that the user named register what it defines: once, and anew when its text has changed.
+    """Load a file that the user named, once and again when its text has changed; it registers its definitions.
 
     Raises UserError.
     """
     file, text = _read(file)
     _load(file, text)
-    # Without a cache that can be written to, reports of results do not have the file's figures by themselves.
+    # Without a writable cache, reports of results do not load the file, and lack its figures.
     with contextlib.suppress(UserError):
         cache.cached(_NOTES, _note(file, text), ".txt", lambda note: _write_note(note, file))
 
 
 def load_known(file: Path) -> None:
-    """Load a file that a result folder names: only as it was when the user last named it by himself.
+    """Load a file that a result folder names, if it is unchanged since the user last named it directly.
 
-    Raises UserError for any other, which is not run.
+    Raises UserError for any other file, which is not executed.
     """
     file, text = _read(file)
     if _loaded.get(file) != hashlib.sha256(text).hexdigest() and not cache.has(_NOTES, _note(file, text)):
@@ -163,7 +163,7 @@ def _load(file: Path, text: bytes) -> None:
 
 
 def _execute(file: Path, text: bytes) -> None:
-    """Execute a file as a module of its own name, so that others beside it find it, unless that name is taken."""
+    """Execute a file as a module of its own name, so that files beside it can import it, unless the name is taken."""
     folder = str(file.parent)
     if folder not in sys.path:
         sys.path.append(folder)
@@ -184,7 +184,7 @@ def _execute(file: Path, text: bytes) -> None:
 
 
 def _found(name: str) -> Path | None:
-    """Return the file that an import of that name runs."""
+    """Return the file that an import of that name executes."""
     try:
         spec = importlib.util.find_spec(name)
     except ValueError:

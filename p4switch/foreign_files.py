@@ -1,7 +1,7 @@
-"""Reading text files of other programs, and the one parser of the numbers in them.
+"""Reading of text files from other programs, and the parser of the numbers in them.
 
-A number is decimal digits, and is looked at before it is converted: `1e999999` would take all memory, and five thousand
-digits or a digit of another script would be a mistake of Python's rather than of the file's.
+A number consists of decimal digits, and is checked before it is converted: `1e999999` would need all memory, and
+Python's own conversion fails with messages of its own for five thousand digits or digits of another script.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN = 40  # characters of a word that is none
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file of at most 1 GiB. Raises UserError, also for what goes wrong while it is read."""
+    """Open a regular file of at most 1 GiB. Raises UserError, also for errors while it is read."""
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{path}: expected a regular file")
@@ -44,7 +44,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 def read_text(path: Path) -> str:
     """Return the content of a text file.
 
-    Raises UserError if it is none, a device for instance, or has over 1 GiB.
+    Raises UserError if it is not one, for instance a device, or is larger than 1 GiB.
     """
     with opened(path) as file:
         return file.read().decode()
@@ -53,7 +53,7 @@ def read_text(path: Path) -> str:
 def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield line numbers from 1 and the words of each line, as they are read.
 
-    Raises UserError for what is no text file.
+    Raises UserError for a file that is not text.
     """
     with opened(path) as file:
         for number, line in enumerate(file, 1):
@@ -61,14 +61,17 @@ def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE, least: int = 0) -> int:
-    """Return the whole number that a word is, below `most`. Raises UserError that begins with `where`."""
+    """Return the whole number that a word denotes, which is below `most`.
+
+    Raises UserError, whose text begins with `where`.
+    """
     if _WHOLE.fullmatch(word) is not None and len(word) <= _MOST_DIGITS and least <= (value := int(word)) < most:
         return value
     raise UserError(f"{where}: expected {what} from {least} to {most - 1}, got {told(word)}")
 
 
 def real(where: str, word: str, what: str) -> float:
-    """Return a number that is not negative, and may have a point and an exponent. Raises UserError."""
+    """Return a number that is not negative; it may have a point and an exponent. Raises UserError."""
     value = decimal(word)
     if value is None:
         raise UserError(f"{where}: expected {what}, got {told(word)}")
@@ -78,7 +81,7 @@ def real(where: str, word: str, what: str) -> float:
 def decimal(word: str) -> Decimal | None:
     """Return such a number exactly.
 
-    None: it is no such number, or has more digits, or a larger exponent, than any that is meant.
+    The result is None for other words, and for numbers with more digits or a larger exponent than any sensible one.
     """
     found = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
     if found is None or abs(int(found["exponent"] or 0)) > _MOST_EXPONENT:
@@ -87,5 +90,5 @@ def decimal(word: str) -> Decimal | None:
 
 
 def told(word: str) -> str:
-    """Return a word as an error shows it."""
+    """Return a word in the form in which errors show it."""
     return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."

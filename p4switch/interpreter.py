@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _RECURSION_LIMIT = 20_000
-"""Enough for any tree: the parser of P4 and the reader of BMv2 JSON bound the nesting."""
+"""Sufficient for any tree, because the parser of P4 and the reader of BMv2 JSON limit the nesting."""
 
 
 @contextmanager
@@ -24,7 +24,10 @@ def deep_recursion() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Put off garbage collection: a program's tree lives to the end, and looking for garbage in it takes a fifth."""
+    """Defer garbage collection.
+
+    A program's tree lives to the end, and searching it for garbage takes a fifth of the time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A switch, or another program, in a process whose output goes to a file."""
+"""Process, such as a switch, whose output goes to a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoggedProcess:
         self.end()
 
     def over(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     @property
@@ -48,11 +48,11 @@ class LoggedProcess:
         return self._process.poll()
 
     def said(self) -> str:
-        """Return its output so far."""
+        """Return the output so far."""
         return self._log.read_text(errors="replace").strip()
 
     def last_line(self) -> str:
-        """Return the last line that it has written; "": none."""
+        """Return the last line of the output; "" if there is none."""
         return next(reversed(self.said().splitlines()), "")
 
     def end(self) -> None:

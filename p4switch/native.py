@@ -1,4 +1,4 @@
-"""C sources to shared libraries and programs, with the system's C compiler; cached by content.
+"""Compilation of C sources to shared libraries and programs, cached by content.
 
 The compiler is `$CC` if set, else `cc`, `gcc` or `clang`, whichever is found first.
 """
@@ -20,7 +20,7 @@ from p4switch.errors import UserError
 
 # No -march=native and no contraction of floating point: every build computes the same bits.
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-interposition", "-Wall")
-# Of less optimization: compilers take twice as long for -O2 with these checks in it.
+# These use less optimization, because compilers take twice as long for -O2 with these checks.
 SANITIZE = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 _FULL = os.strerror(errno.ENOSPC)
 _OUT_OF_TIME = str(signal.strsignal(signal.SIGXCPU))  # as a compiler tells of a process that it has started
@@ -29,7 +29,7 @@ _WALL_S = 3600
 
 
 class BuildError(UserError):
-    """There is no compiler, or it refused the sources."""
+    """Absence of a C compiler, or its refusal of the sources."""
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Files that a user named for output.
 
-A regular file becomes what is written all at once or not at all. What is not one, a device, a pipe or a link, stays
-what it is: it is written through.
+A regular file is replaced by the new content completely or not at all. A device, a pipe or a link is kept and written
+to.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def check_folder(path: Path, what: str) -> None:
-    """Raise UserError early if there can be no folder `path` to write to."""
+    """Raise UserError early if a folder `path` cannot exist to write to."""
     there = next((one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one)), path)
     if not there.is_dir():
         raise UserError(f"{what} {path}: expected a folder, and {str(there)!r} is none")

@@ -1,4 +1,4 @@
-"""Processes: commands that p4cc runs and waits for, and what is common to all that it starts."""
+"""Processes: commands that p4cc runs and waits for, and settings common to all that it starts."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _LOOK_S = 0.5  # how often a wait looks at its clock
 class SignalsWait:
     """Deferral of the handlers of signals that end a command.
 
-    Until `come()`, or the block's end, they are not called, so that nothing is left half done. Python calls
-    them in the main thread alone; in others there is nothing to do.
+    They are not called before `come()` or the end of the block, so that no work is left half done. Python calls them in
+    the main thread only, so in other threads this has no effect.
     """
 
     def __init__(self) -> None:
@@ -72,9 +72,9 @@ class SignalsWait:
 class AwakeClock:
     """Clock of the seconds in which this process was able to run.
 
-    When it is stopped (SIGSTOP, Ctrl-Z), so mostly are those that it waits for, and a limit on their time
-    should not count that. Of the time between two looks, which are to be less than a second apart, a second
-    counts at most.
+    When it is stopped (SIGSTOP, Ctrl-Z), the processes that it waits for usually are, too, and a limit on their time
+    should not count that. Readings have to be less than a second apart, and at most one second counts between two of
+    them.
     """
 
     def __init__(self) -> None:
@@ -96,8 +96,8 @@ def processors() -> int:
 def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
     """Return the command of another Python that runs a program (-c) or a module (-m).
 
-    All are started by it. Python by itself would look for modules in the working folder first, which may be anybody's:
-    a `harness.py` there would be run in the place of p4cc's, by root where the Mininet world is.
+    All Python processes are started by it. Python itself would search the working folder for modules first, which may
+    belong to anybody: a `harness.py` there would run in place of p4cc's, as root in the Mininet world.
     """
     if hasattr(sys.flags, "safe_path"):  # 3.11 and later
         return [sys.executable, "-P", how, what, *arguments]
@@ -105,7 +105,7 @@ def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 
 def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
-    """Return the command of a Python without -P, as `python`, naming PYTHONPATH's folders and the user's packages."""
+    """Return the command of a Python without -P, with the folders of PYTHONPATH and the user's packages."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     before = [folder for folder in named if os.path.isabs(folder)]
     added = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -116,7 +116,7 @@ def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 def isolated_spawning() -> Iterator[None]:
     """Keep processes that multiprocessing spawns during the block from importing from the working folder.
 
-    They get this process's path before they import anything else.
+    They receive this process's path before they import anything else.
     """
     flags = multiprocessing.util._args_from_interpreter_flags  # type: ignore[attr-defined]
     multiprocessing.util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
@@ -150,14 +150,13 @@ def run(
 
     `folder` and `environment`: instead of this process's.
 
-    It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s` (see
-    `AwakeClock`), nothing that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that
-    it starts.
-    Raises OSError, subprocess.TimeoutExpired.
+    It has a process group of its own, which is ended with the wait: after a signal or after `timeout_s` (see
+    `AwakeClock`), none of its processes is left. SIGXCPU ends it, and each process that it starts, after `cpu_s` of CPU
+    time. Raises OSError, subprocess.TimeoutExpired.
     """
     if cpu_s is not None:
         command = _limited(command, cpu_s)
-    # A handler that raised within `Popen` would leave a process that nobody knows.
+    # A handler that raises within `Popen` would leave an unknown process behind.
     with SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         start_new_session=True, cwd=folder, env=environment,
@@ -166,7 +165,7 @@ def run(
             signals.come()
             out, err = _communicate(process, timeout_s)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
+            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal arrived before this was reported
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
@@ -185,7 +184,7 @@ def _communicate(process: subprocess.Popen[str], timeout_s: float) -> tuple[str,
 def _limited(command: Sequence[str], cpu_s: int) -> Sequence[str]:
     """Return `command` behind a shell that sets the limit first.
 
-    From outside, it would come too late for what has been started by then.
+    Set from outside, it would be too late for processes that have already been started.
     """
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])

@@ -91,7 +91,7 @@ def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
 
 
 def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:
-    """Return a quantity as a number; other texts stay, as the reader of the key knows what it should be."""
+    """Return a quantity as a number; other texts are kept, because only the reader of the key can check them."""
     found = _QUANTITY.fullmatch(text.strip())
     if found is None:
         return text
@@ -114,7 +114,7 @@ def _out_of_range(text: str, example: str, where: str) -> UserError:
 
 
 def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:
-    """Return a line for each doubtful link rate: what it says, and what was probably meant."""
+    """Return a line for each doubtful link rate: its value, and the probable intention."""
     remarks = []
     for key, value in tables.items():
         place = f"{where}.{key}" if where else key

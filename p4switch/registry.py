@@ -1,4 +1,8 @@
-"""Kinds of things by name, each registered where it is defined.
+"""Registries of objects by name, each filled where the objects are defined.
+
+An object is defined in a file of p4cc, in a file of the user (`p4switch.extensions`), or in an installed package. A
+package declares it by an entry point: the group is the registry's, the name that of the object, and the value the
+module to import.
 
 That is a file of p4cc's, a file of the user's own (`p4switch.extensions`), or an installed package, which says so by an
 entry point: group the registry's, name that of the thing, value the module to import.
@@ -33,14 +37,13 @@ def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 class Registry(Generic[Thing]):
-    """Things of one kind, which is what messages call them."""
+    """Objects of one kind, by name; the kind is its name in messages."""
 
     def __init__(self, kind: str, *, group: str, package: str, base: type) -> None:
         """Create a registry.
 
-        `group`: of entry points. `package`: each module in it is imported when somebody asks for a name.
-
-        `base`: what classes that are registered derive from, and objects are instances of.
+        `group` is that of entry points. Each module in `package` is imported when a name is first requested. `base` is
+        the base of registered classes, and the class of registered objects.
         """
         self.kind = kind
         self._group, self._package, self._base = group, package, base
@@ -50,11 +53,11 @@ class Registry(Generic[Thing]):
         _REGISTRIES.append(self)
 
     def add(self, name: str, thing: Thing, stacklevel: int = 1) -> None:
-        """Register a thing by name.
+        """Register an object by name.
 
-        Raises UserError for one that does not fit, or another of that name.
+        Raises UserError for an object that does not fit, or if the name is taken.
 
-        It is from the file of the caller, or of the caller's caller with `stacklevel` 2, and so on.
+        The object belongs to the file of the caller, or with `stacklevel` 2 of the caller's caller, and so on.
         """
         origin = self._origin_of(sys._getframe(stacklevel).f_globals)
         if origin:
@@ -69,7 +72,7 @@ class Registry(Generic[Thing]):
             self._origins[name] = origin
 
     def register(self, name: str) -> Callable[[Class], Class]:
-        """Return a class decorator that registers the class; as `add`."""
+        """Return a class decorator that registers the class, like `add`."""
 
         def add(cls: Class) -> Class:
             self.add(name, cast(Thing, cls), stacklevel=2)
@@ -78,7 +81,7 @@ class Registry(Generic[Thing]):
         return add
 
     def _origin_of(self, module: Mapping[str, Any]) -> str | None:
-        """Return a module's file; None: it is of p4cc's own package, or compiled.
+        """Return a module's file, or None if it belongs to p4cc's own package or is compiled.
 
         Cells of a notebook are one origin.
         """
@@ -117,7 +120,7 @@ class Registry(Generic[Thing]):
         return dict(sorted(self._things.items()))
 
     def find(self, name: str) -> Thing:
-        """Return the thing of that name.
+        """Return the object with that name.
 
         Raises UserError.
         """
@@ -127,7 +130,7 @@ class Registry(Generic[Thing]):
         return found
 
     def get(self, name: str) -> Thing | None:
-        """Return the thing of that name, if there is one.
+        """Return the object with that name, if there is one.
 
         Raises UserError as `names`.
         """
@@ -139,11 +142,11 @@ class Registry(Generic[Thing]):
         return self._things.get(name)
 
     def origin(self, name: str) -> str | None:
-        """Return the file that registered a name; None: it comes with p4cc."""
+        """Return the file that registered a name, or None if it comes with p4cc."""
         return self._origins.get(name)
 
     def origins(self) -> list[str]:
-        """Return the files that registered something, except those of p4cc."""
+        """Return the files that registered objects, except those of p4cc."""
         return sorted(set(self._origins.values()))
 
     def described(self, name: str) -> str:
@@ -156,7 +159,7 @@ class Registry(Generic[Thing]):
         return sorted(name for name, place in self._origins.items() if place == origin)
 
     def forget(self, origin: str) -> None:
-        """Remove all that a file has registered."""
+        """Remove everything that a file has registered."""
         for name in self.names_from(origin):
             del self._things[name], self._origins[name]
 
@@ -182,6 +185,6 @@ class Registry(Generic[Thing]):
 
 
 def forget(origin: str) -> None:
-    """Remove all that a file has registered, of whatever kind."""
+    """Remove everything that a file has registered, of any kind."""
     for registry in _REGISTRIES:
         registry.forget(origin)

@@ -1,7 +1,7 @@
-"""Files of others, opened only where they are regular ones.
+"""Opening of files that come from others, if they are regular files.
 
-Nothing is waited for, whatever stands in their place. Links are not followed: in a folder of others a link may name any
-file that this user may read.
+Opening never blocks, whatever is in place of the file. Links are not followed, because a link in someone else's folder
+may name any file that this user may read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from p4switch.errors import UserError
 
 
 class _Unwaiting(io.FileIO):
-    """A file that is read without waiting. Raises BlockingIOError where there is nothing to read yet."""
+    """File that is read without blocking. Raises BlockingIOError where no data is available yet."""
 
     def readinto(self, buffer: Any) -> int:
         count = super().readinto(buffer)
@@ -29,15 +29,15 @@ class _Unwaiting(io.FileIO):
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file to read it.
 
-    Some files of /proc call themselves regular, and have whoever reads them wait; here that is an error of the reading.
-    Raises UserError for a link, a pipe, a socket, a device, a folder or a missing permission, and OSError.
+    Some files of /proc appear to be regular and block their readers; here that is an error on reading. Raises UserError
+    for a link, a pipe, a socket, a device, a folder or a missing permission, and OSError.
     """
     try:
-        expect_regular(path, path.lstat())  # to open a device may be an act in itself
+        expect_regular(path, path.lstat())  # opening a device may have an effect
         try:
             number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
-            expect_regular(path, path.lstat())  # something else by now
+            expect_regular(path, path.lstat())  # replaced in the meantime
             raise
     except PermissionError as error:
         raise UserError(f"{path}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Places of P4 source and its includes: for commands with `-I` and `-D`, and for runs."""
+"""Search paths of P4 source and its includes, for commands with `-I` and `-D` and for runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 import p4src
 
 SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
-"""p4cc's own programs. Every program may include what they do (`include/prelude.p4`, ...)."""
+"""p4cc's own programs. Every program may include the same files (`include/prelude.p4`, ...)."""
 
 
 def definition(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The base of all models that check tables of a file: a scenario's, a sweep's, a traffic manager's."""
+"""Base of all models that check tables of a file, such as those of a scenario, a sweep or a traffic manager."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-NONE = "none"  # how TOML, which has no null, writes that there is no value
+NONE = "none"  # stands for no value in TOML, which has no null
 
 
 class Table(BaseModel):
-    """A table of a TOML or JSON file; unknown keys are mistakes.
+    """Table of a TOML or JSON file; unknown keys are errors.
 
-    A key that may be without a value (`int | None`) takes `"none"` for that, unless the word is one of its values.
+    A key that may have no value (`int | None`) accepts `"none"` for that, unless the word is one of its values.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -31,9 +31,9 @@ class Table(BaseModel):
 
 
 def as_written(value: Any) -> Any:
-    """Return a model as the tables of a file that make it, or values that have models in them.
+    """Return a model, or values that contain models, as the tables of a file from which they can be read.
 
-    A key without a value is left out, or is "none" where leaving it out means something else.
+    A key without a value is omitted, or is "none" where omission means something else.
     """
     if isinstance(value, BaseModel):
         fields = type(value).model_fields

@@ -1,7 +1,7 @@
-"""Products of the declarations of headers and packets (`host_agents/packets.py`).
+"""Output generated from the declarations of headers and packets (`host_agents/packets.py`).
 
-P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the Wireshark
-dissector (`wireshark`).
+The outputs are P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the
+Wireshark dissector (`wireshark`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from host_agents.packets import Opcodes
 
 
 def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
-    """Return the packets of the transport and these protocols; a catalog of all if no protocol is named.
+    """Return the packets of the transport and these protocols; by default those of all protocols.
 
     Raises UnknownNameError, and PacketError when two packets of the protocols named have the same opcode.
     """

@@ -1,7 +1,7 @@
-"""The tables of `docs/wire-formats.md`: `p4cc packets --docs FILE` makes those between its marks anew.
+"""Tables of `docs/wire-formats.md`; `p4cc packets --docs FILE` regenerates those between its marks.
 
-A table stands between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by
-opcode), a packet (what follows its BTH), `header.field` (the field's named values) or a header of Ultra Ethernet.
+A table is between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by opcode), a
+packet (the fields after its BTH), `header.field` (the field's named values) or a header of Ultra Ethernet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from host_agents.packets import DECIMAL, SIDES, Field, Header, Opcodes, Packet, 
 from p4switch.errors import UserError, lookup
 from wireformats import uet
 
-_FEW = 8  # more values than these have a table of their own
+_FEW = 8  # fields with more values have a table of their own
 _SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->)", re.DOTALL)
 
 
@@ -73,7 +73,7 @@ def contents(packet: Packet) -> str:
 
 
 def recipient(packet: Packet) -> str:
-    """Return the recipient of the packet and of its replies."""
+    """Return the recipient of the packet, and that of its replies."""
     if not packet.reply:
         return SIDES[packet.to]
     return f"{SIDES[packet.to]}; {SIDES[3 - packet.to]} if `{packet.reply}`"
@@ -82,7 +82,7 @@ def recipient(packet: Packet) -> str:
 def layout_table(packet: Packet) -> list[str]:
     """Return a table of the fields after the BTH: start byte and bit (0: the most significant), and width."""
     lines = ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|"]
-    start, growth = 0, ""  # growth: bytes of the records before, whose number a field says
+    start, growth = 0, ""  # growth: bytes of preceding records, whose number a field gives
     for part in packet.parts:
         if isinstance(part, Header):
             lines += _rows(part, start, growth)

@@ -1,8 +1,8 @@
 """P4 includes: header types, opcodes and named values as constants.
 
-Those of the package are committed in `p4src/include/packets/`: `roce.p4` has what every frame and the transport have,
-and a protocol with packets has a file of its own name. `p4cc packets --p4 p4src` writes them. A protocol from elsewhere
-has its include beside the compiled programs: `include_path` is what the compiler is given.
+The includes of p4cc's protocols are committed in `p4src/include/packets/`: `roce.p4` has the headers of every frame and
+of the transport, and a protocol with packets has a file of its own name. `p4cc packets --p4 p4src` writes them. The
+include of an external protocol is beside the compiled programs; `include_path` is passed to the compiler.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write(folder: Path, *runs: Opcodes) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             scratch = path.with_name(f".{os.getpid()}-{name}")
             scratch.write_text(text, encoding="utf-8")
-            scratch.replace(path)  # whole, whoever else writes it
+            scratch.replace(path)  # complete, even if others write it at the same time
             changed.append(path)
     return changed
 
@@ -67,8 +67,8 @@ def _of_all(runs: Iterable[Opcodes]) -> dict[str, str]:
 def include_path(*runs: Opcodes) -> list[Path]:
     """Return the include path for a program that serves runs with these packets.
 
-    It is the folder of the package's programs, and, for protocols from elsewhere with packets of their own, one in the
-    cache with the includes of all these protocols. Raises UserError when the cache cannot be written to.
+    It is the folder of p4cc's programs and, if there are external protocols with packets of their own, a folder in the
+    cache with the includes of all these protocols. Raises UserError if the cache is not writable.
     """
     texts = _of_all(runs)
     if all((SOURCE_DIRECTORY / FOLDER / name).is_file() for name in texts):

@@ -5,7 +5,7 @@
     Ether(capture)[layers["frp"]].current_rate
 
 A layer has its header's name and fields; records that follow a header are its field `records`, and the field that
-counts them is set by itself.
+counts them is set automatically.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _stacks: dict[int, list[Layer]] = {}
 def load(protocols: Sequence[str] = ()) -> dict[str, Layer]:
     """Return the scapy layers of these protocols' packets by name, bound to scapy's BTH; of all protocols by default.
 
-    What was bound for the same opcodes before is not any more. Raises UnknownNameError, PacketError.
+    Earlier bindings of the same opcodes are removed. Raises UnknownNameError, PacketError.
     """
     return bind(wireformats.opcodes(protocols))
 
@@ -79,7 +79,7 @@ def _bind(opcode: int, stack: list[Layer], name: str) -> None:
 
 
 def _stacked(packet: Declared) -> list[tuple[Header | None, Records | None]]:
-    """Return the packet's layers: headers with the records that follow them; records alone if no header precedes."""
+    """Return the packet's layers: headers with the records that follow them, or records alone without a header."""
     found: list[tuple[Header | None, Records | None]] = []
     for part in packet.parts:
         if isinstance(part, Header):
@@ -124,7 +124,7 @@ def _records(records: Records, item: Layer) -> Any:
 
 
 def field_of(place: Place, counter: str = "") -> Any:
-    """Return scapy's field of a declared one; `counter` names the one that counts records."""
+    """Return scapy's field for a declared one; `counter` names the field that counts records."""
     field: Field = place.field
     if field.name == counter:
         return BitFieldLenField(field.name, None, field.bits, count_of="records")
@@ -139,7 +139,7 @@ def field_of(place: Place, counter: str = "") -> Any:
 
 
 class _AboveBth(Packet):
-    """A layer above the BTH, whose opcode says what is next."""
+    """Layer above the BTH, whose opcode determines the next layer."""
 
     def guess_payload_class(self, payload: bytes) -> Layer:
         depth, layer = 0, self.underlayer

@@ -1,10 +1,10 @@
-"""Ultra Ethernet's own headers, and frames of a run with them instead of RoCEv2's.
+"""Ultra Ethernet's headers, and the translation of a run's RoCEv2 frames to frames with them.
 
-Hosts here speak RoCEv2, whatever the protocol; what Ultra Ethernet's congestion control needs is in their packets.
-`translated` makes of such a frame the one that Ultra Ethernet's packet delivery sublayer (PDS) would send: over UDP
-port 4793, with the same source port, which is the entropy. A capture then reads as Ultra Ethernet's in Wireshark and
-scapy. What RoCEv2's frames do not say is 0 there: `clear_psn_offset`, `spdcid`, whether a packet is sent again, the
-bytes received, the service time. There is no semantic sublayer: `next_hdr` is 0, and the payload follows.
+Hosts here send RoCEv2 with every protocol; the fields that Ultra Ethernet's congestion control needs are in their
+packets. `translated` converts such a frame to the one that Ultra Ethernet's packet delivery sublayer (PDS) would send:
+over UDP port 4793, with the same source port, which is the entropy. Wireshark and scapy then show a capture as Ultra
+Ethernet. Values that RoCEv2's frames do not carry are 0: `clear_psn_offset`, `spdcid`, whether a packet is sent again,
+the bytes received, the service time. There is no semantic sublayer: `next_hdr` is 0, and the payload follows.
 
 Source: Ultra Ethernet specification 1.0, section 3.5 (PDS).
 """
@@ -163,7 +163,10 @@ CONTROL: Final = Header(
 
 @dataclass(frozen=True)
 class PdsPacket:
-    """A packet by its type: the headers that follow UDP's, one after the other; or, by `cc_type`, one of two more."""
+    """Packet of a type: the headers after UDP's, in order.
+
+    With a `cc_type`, one of two further headers follows.
+    """
 
     type: int
     headers: tuple[Header, ...]
@@ -193,7 +196,8 @@ def translated(frame: bytes) -> bytes | None:
     """Return a whole RoCEv2 frame, Ethernet to ICRC, as one of Ultra Ethernet's; None if it has no counterpart.
 
     Counterparts have data (also trimmed, or with a pull target), selective ACKs, NACKs, requests and grants of credit,
-    and probes. The payload stays as it is; padding and ICRC are gone. Raises PacketError for a frame that is cut short.
+    and probes. The payload is unchanged; padding and ICRC are removed. Raises PacketError for a frame that is cut
+    short.
     """
     if not wire.is_roce(frame):
         return None

@@ -22,7 +22,10 @@ _made: dict[str, Layer] = {}
 
 
 class _Uet(Packet):
-    """A header; the first of a packet decides by the type what follows, the one with `cc_type` by that."""
+    """Header.
+
+    The type in the first header of a packet determines what follows, and `cc_type` what follows its header.
+    """
 
     name = "uet"
     fields_desc: ClassVar[list[Any]] = []

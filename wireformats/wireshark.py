@@ -1,7 +1,7 @@
-"""A Wireshark dissector, in Lua, for packets whose opcodes InfiniBand does not have.
+"""Wireshark dissector, in Lua, for packets whose opcodes InfiniBand does not define.
 
-The Lua code is the same for all (`dissector.lua.j2`); the declarations are tables in it. Other RoCEv2 packets stay
-with Wireshark's own dissector.
+The Lua code is the same for all (`dissector.lua.j2`); the declarations are tables in it. Other RoCEv2 packets are left
+to Wireshark's own dissector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLUMNS = 180
 def dissector(opcodes: Opcodes) -> str:
     """Return the text of a dissector of these packets, whose fields are named `p4cc.HEADER.FIELD`.
 
-    Raises PacketError when two headers that differ have the same name.
+    Raises PacketError if two different headers have the same name.
     """
     packets = opcodes.all()
     headers = [BTH, *opcodes.headers()]

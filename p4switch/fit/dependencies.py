@@ -25,9 +25,9 @@ LATER: frozenset[Kind] = frozenset({"match", "action"})
 
 
 def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
-    """Return the vertices that do something; each edge has a `kind`, the strictest if several hold.
+    """Return the graph of vertices with an effect; each edge has a `kind`, the strictest if several apply.
 
-    Edges that follow from others are left out: the earliest stages of all vertices stay as they are.
+    Edges implied by others are omitted; the earliest stages of all vertices do not change.
     """
     flow = pipeline.graph
     order = pipeline.vertices()
@@ -66,12 +66,12 @@ def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
 
 
 def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
-    """Yield the edges that do not follow from others, as (first, second, kind); numbers are in topological order.
+    """Yield the edges that others do not imply, as (first, second, kind); numbers are in topological order.
 
-    A chain stands for an edge if it is as strict and, but for reverse dependencies, has no reverse one in it.
+    A chain implies an edge if it is as strict and, unless the edge is a reverse dependency, contains no reverse one.
     """
-    depends: list[int] = []  # a bit for each that it depends on, reverse dependencies left out
-    later: list[int] = []  # of these, those that it has to be in a later stage than
+    depends: list[int] = []  # a bit for each vertex that it depends on, without reverse dependencies
+    later: list[int] = []  # those of them that need an earlier stage
     for b, edges in enumerate(before):
         any_, strict = 0, 0
         for a in sorted(edges, reverse=True):
@@ -87,7 +87,7 @@ def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
 
 
 def _control(pipeline: Pipeline) -> set[tuple[Vertex, Vertex]]:
-    """Return pairs of what decides and what it controls (Ferrante, Ottenstein and Warren 1987, by post-dominators)."""
+    """Return pairs of a decision and a vertex that it controls (Ferrante, Ottenstein, Warren 1987)."""
     flow = pipeline.graph
     above = nx.immediate_dominators(flow.reverse(copy=False), pipeline.end)
     result: set[tuple[Vertex, Vertex]] = set()

@@ -1,4 +1,4 @@
-"""Findings about a program on a target: what it needs, what the target lacks, and alternatives."""
+"""Findings about a program on a target: its needs, the target's missing features, and alternatives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`lacks`: what the target has not; `instead`: what the program could do. `location` is None for all of it."""
+    """`lacks` names the missing feature, `instead` an alternative for the program.
+
+    `location` is None for the whole program.
+    """
 
     rule: str
     lacks: str
@@ -45,8 +48,8 @@ class Finding:
 class Access:
     """Accesses of packets to a register.
 
-    `accesses`: the most on one packet's path, a read and the write after it being one; `operations` and
-    `conditions`: the most between them; `coupled`: registers that need each other's values.
+    `accesses` is the maximum on one packet's path, where a read and the following write count as one; `operations` and
+    `conditions` are the maxima between them. `coupled` are registers that need each other's values.
     """
 
     name: str
@@ -63,7 +66,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The result for one target. `placement` is None where something is larger than a whole stage."""
+    """Result for one target. `placement` is None if something is larger than a whole stage."""
 
     program: str
     target: Target
@@ -82,7 +85,7 @@ class Fit:
 
 
 class Program:
-    """A lowered program, to be measured against any number of targets."""
+    """Lowered program, which can be measured against any number of targets."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.path = lowered.source.path
@@ -152,7 +155,7 @@ class Program:
         )
 
     def _between(self, vertices: Sequence[Vertex]) -> set[Vertex]:
-        """Return the vertices that depend on one of `vertices` and on which another depends."""
+        """Return the vertices that depend on one of `vertices` and on which another of them depends."""
         numbers = {self._number[v] for v in vertices}
         after = 0
         for n in numbers:
@@ -165,11 +168,11 @@ class Program:
         return any(v in between for between in self._slices.values())
 
     def _groups(self, names: Iterable[str]) -> dict[str, list[Vertex]]:
-        """Return for each register all that has to be in its stage."""
+        """Return for each register the vertices that have to be in its stage."""
         return {name: [*self._touching(name), *self._slices[name]] for name in names}
 
     def _couplings(self) -> dict[str, set[str]]:
-        """Return for each register those that have to be in the same stage, because each needs the other's value."""
+        """Return for each register those that have to be in the same stage because both need each other's values."""
         groups = self._groups(self._slices)
         sets, graph = self._joined(groups)
         result: dict[str, set[str]] = {}
@@ -179,14 +182,14 @@ class Program:
         return result
 
     def _joined(self, groups: Mapping[str, Sequence[Vertex]]) -> tuple[Any, nx.DiGraph[Vertex]]:
-        """Return the vertices as disjoint sets, each group in one, and the dependency graph of the sets."""
+        """Return the vertices as disjoint sets, with each group in one set, and the dependency graph of the sets."""
         sets = nx.utils.UnionFind(self.graph)
         for group in groups.values():
             sets.union(*group)
         return sets, _quotient(self.graph, sets)
 
     def _compared_in_conditions(self) -> Iterator[tuple[Vertex, Vertex]]:
-        """Yield comparisons of order with a constant that only one condition uses, and that condition."""
+        """Yield ordering comparisons with a constant that only one condition uses, and that condition."""
         for graph in self.graphs:
             readers: dict[str, list[Vertex]] = {}
             for v in graph:
@@ -201,7 +204,7 @@ class Program:
     # Against a target
 
     def _ranges_in(self, target: Target) -> dict[Vertex, Vertex]:
-        """Return the comparisons in conditions that conditions of `target` do themselves."""
+        """Return the comparisons that conditions of `target` perform by themselves."""
         return {v: c for v, c in self._ranges.items() if _range_bits(v) <= target.arithmetic.range_bits}
 
     def fit(self, target: Target) -> Fit:
@@ -396,11 +399,10 @@ class Program:
     def _merged(
         self, demands: dict[Vertex, Demand], findings: Sequence[Finding], target: Target
     ) -> tuple[nx.DiGraph[Vertex], dict[Vertex, Demand]]:
-        """Return the graph with each register access as one node, if the target's registers can do it.
+        """Return the graph with each register access merged to one node, if the target's registers support it.
 
-        Each comparison that a condition does itself is one with it.
-
-        The accesses of others stay apart, as if the chip could come back to a register: a lower bound of the stages.
+        Each comparison that a condition performs itself is merged with the condition. Accesses that are not supported
+        stay separate, as if the chip could return to a register; this gives a lower bound of the stages.
         """
         refused = {f.location for f in findings if f.rule.startswith("register-")}
         fine = [a.name for a in self.registers if a.location not in refused and len(a.pipelines) == 1]
@@ -478,7 +480,10 @@ def _range_bits(v: Vertex) -> int:
 
 
 def _quotient(graph: nx.DiGraph[Vertex], sets: Any) -> nx.DiGraph[Vertex]:
-    """Return `graph` with each of the disjoint `sets` as one node; of several edges the strictest kind stays."""
+    """Return `graph` with each of the disjoint `sets` merged to one node.
+
+    Of parallel edges the strictest kind is kept.
+    """
     result: nx.DiGraph[Vertex] = nx.DiGraph()
     result.add_nodes_from(sets[v] for v in graph)
     for first, second, data in graph.edges(data=True):
@@ -500,7 +505,7 @@ def measure(
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
 ) -> Program:
-    """Return the program in file `path`, ready for `Program.fit`; `arch` as `parse_and_check` takes it.
+    """Return the program in file `path`, ready for `Program.fit`; `arch` is as in `parse_and_check`.
 
     Raises CompileError and UserError as the compiler does.
     """

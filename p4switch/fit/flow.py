@@ -1,7 +1,8 @@
 """The operations of a pipeline as a chip sees them: a vertex for each lookup, condition, sum, move, register access.
 
-Vertices are in a control-flow graph without cycles. What costs a chip nothing has been taken out: casts, slices and
-concatenations (wiring), copies of values that no longer change, zeros that the parser writes, results nobody reads.
+The vertices form a control-flow graph without cycles. Operations that cost a chip nothing are removed: casts, slices
+and concatenations (wiring), copies of values that no longer change, zeros that the parser writes, and results that are
+never read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FREE = frozenset({"cast", "slice", "++"})
 
 REFERENCES = (ir.HeaderRef, ir.UnionRef, ir.StackRef)
 MADE_VALID = "add_header"
-"""`Vertex.op` of what makes a header valid."""
+"""`Vertex.op` of a vertex that makes a header valid."""
 
 COMPARISONS = frozenset({"<", "<=", ">", ">="})
 SUMS = frozenset({"+", "-", "*", "|+|", "|-|", "neg", "<<", ">>"})
@@ -65,7 +66,7 @@ def _extreme(expr: ir.Op) -> str:
 
 
 class Pipeline:
-    """Ingress or egress as a graph of vertices. `loops` are the spans of what jumps back."""
+    """Ingress or egress as a graph of vertices. `loops` are the spans of backward jumps."""
 
     def __init__(self, pipeline: ir.Pipeline, program: ir.Program) -> None:
         self.name = pipeline.name
@@ -161,7 +162,7 @@ class Pipeline:
         )
 
     def _compute(self, expr: ir.Op, span: int | None) -> Vertex:
-        """Return a vertex for `expr`, after those for its operands; the caller sets what it writes."""
+        """Return a vertex for `expr`, after those for its operands; the caller sets the fields that it writes."""
         reads: set[str] = set()
         extreme = _extreme(expr)
         for arg in expr.args[1:] if extreme else expr.args:
@@ -252,7 +253,7 @@ class Pipeline:
     # Fields
 
     def _parts(self, ref: ir.HeaderRef | ir.UnionRef | ir.StackRef) -> Iterator[str]:
-        """Yield the fields and the validity of all headers that `ref` may mean."""
+        """Yield the fields and the validity of all headers that `ref` may denote."""
         if isinstance(ref, ir.HeaderRef) and not ref.stack:
             yield from self._header(ref.name)
             return
@@ -288,7 +289,7 @@ class Pipeline:
             return {f for f in self._parts(expr.header) if f.endswith("$valid$")}
         return set()
 
-    # What a chip does not have to do
+    # Operations that a chip does not need
 
     def _break_cycles(self) -> None:
         while True:
@@ -380,7 +381,7 @@ class _Operations(ir.OperationVisitor[None]):
 
 
 class _Simplifier:
-    """Takes out what a chip does not have to do. Reachability among the rest stays as it is."""
+    """Removal of operations that a chip does not need. Reachability among the remaining vertices does not change."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -417,7 +418,7 @@ class _Simplifier:
         return bool(self._after[self._number[vertex]] >> self._number[later] & 1)
 
     def _removable(self, vertex: Vertex) -> bool:
-        """Return whether a vertex can be removed; the readers of a copy then have what it copies."""
+        """Return whether a vertex can be removed; the readers of a copy then read its source."""
         if vertex.kind not in ("operation", "hash", "random") or len(vertex.writes) != 1 or vertex.effects:
             return False
         (place,) = vertex.writes
@@ -451,7 +452,7 @@ class _Simplifier:
 
 
 def _local(place: str) -> bool:
-    """Return whether nothing outside of the pipeline sees the field."""
+    """Return whether nothing outside of the pipeline reads the field."""
     header, _, name = place.partition(".")
     return header == SCALARS and not name.startswith("userMetadata.")
 
@@ -462,7 +463,7 @@ def pipelines(program: ir.Program) -> list[Pipeline]:
 
 
 def reachable(graph: nx.DiGraph[Vertex], order: list[Vertex]) -> list[int]:
-    """Return for each vertex, by its number in the topological `order`, a bit for each that can follow it."""
+    """Return for each vertex, numbered by the topological `order`, a bit mask of the vertices that can follow."""
     number = {v: i for i, v in enumerate(order)}
     after = [0] * len(order)
     for vertex in reversed(order):

@@ -1,7 +1,7 @@
-"""Placing a dependency graph into stages: the least number of them.
+"""Placement of a dependency graph in a minimum number of stages.
 
-A list schedule gives an upper bound and the longest chain and the sums of what is asked for a lower one. Where they
-differ, an integer program decides (HiGHS through scipy), until its time is over.
+A list schedule gives an upper bound; the longest chain and the sums of demands give a lower bound. If they differ, an
+integer program decides (HiGHS through scipy), up to a time limit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Node = TypeVar("Node", bound=Hashable)
 class Demand:
     """Demand of a node.
 
-    `fixed` is needed in each stage it is in; `blocks` of memory may be spread over stages.
+    `fixed` is needed in each stage that the node occupies; `blocks` of memory may be spread over stages.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`first` and `last` stage of each node, from 0. `least`: fewer than `stages` are proven to be impossible."""
+    """`first` and `last` stage of each node, from 0. `least` tells whether fewer `stages` are proven impossible."""
 
     first: Mapping[Any, int]
     last: Mapping[Any, int]
@@ -45,7 +45,7 @@ class Placement:
 
 
 class ImpossibleError(Exception):
-    """A node needs more of `resource` than one stage has, and it cannot be spread."""
+    """Node that needs more of `resource` than one stage has and that cannot be spread."""
 
     def __init__(self, node: Any, resource: str) -> None:
         super().__init__(f"{node}: {resource}")
@@ -86,7 +86,7 @@ def _step(kind: str) -> int:
 
 
 def _least_span(demand: Demand, capacity: Mapping[str, int]) -> int:
-    """Return the stages that a node takes at least."""
+    """Return the minimum number of stages of a node."""
     return max([1, *(math.ceil(n / capacity[r]) for r, n in demand.blocks.items() if n and r in capacity)])
 
 
@@ -165,7 +165,7 @@ def _integer_program(
     stages: int,
     time_limit_s: float,
 ) -> tuple[Placement | None, bool]:
-    """Return a placement into `stages`, if there is one, and whether that was decided in time."""
+    """Return a placement into `stages`, if there is one, and whether the question was decided in time."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -233,7 +233,7 @@ def _integer_program(
         options={"time_limit": time_limit_s},
     )
     if result.x is None:
-        return None, result.status == 2  # infeasible, and not the end of the time
+        return None, result.status == 2  # infeasible, rather than out of time
     values = np.round(result.x).astype(int)
     first = {n: int(min(s for s in windows[n] if values[columns[n, s]])) for n in graph}
     last = {n: int(max(s for s in windows[n] if values[columns[n, s]])) for n in graph}

@@ -24,7 +24,7 @@ _WIDEST_WORDS = 8  # blocks side by side
 
 
 def width(t: types.Type) -> int:
-    """Return the bits of a scalar; of a varbit, the most."""
+    """Return the width of a scalar in bits; for a varbit it is the maximum."""
     return t.max_width if isinstance(t, types.Varbit) else types.width_of(t) or 1
 
 
@@ -117,12 +117,12 @@ class ParserNeeds:
 
 
 def parser_needs(program: ir.Program) -> list[ParserNeeds]:
-    """Return the needs of each parser; a loop over a stack counts as often as the stack has elements."""
+    """Return the needs of each parser; a loop over a stack counts once for each element."""
     return [_needs_of(parser.start, program) for parser in program.parsers]
 
 
 def together(each: Sequence[ParserNeeds]) -> ParserNeeds:
-    """Return the needs of all parsers: the most of each, with the entries of all."""
+    """Return the needs of all parsers: the maximum of each, and the sum of the entries."""
     return ParserNeeds(
         max(needs.states for needs in each),
         max(needs.bytes for needs in each),
@@ -203,9 +203,9 @@ class PhvNeeds:
 def phv_needs(
     program: ir.Program, pipelines: list[Pipeline], parsers: Sequence[ParserNeeds], package: type[Package]
 ) -> PhvNeeds:
-    """Return the bits live from parser to deparser: the most on a path of the parser, and later headers.
+    """Return the bits live from parser to deparser: the maximum on a path of the parser, and headers added later.
 
-    Of ingress and egress with headers of their own it is the side with more.
+    If ingress and egress have headers of their own, the result is that of the larger side.
     """
     headers = {i.name: i.type for i in program.headers}
     touched: set[str] = set()
@@ -242,7 +242,7 @@ def _header_bits(header: types.Header) -> int:
 
 
 def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
-    """Return the metadata live at the start of `pipeline`, and the most bits at one point of it."""
+    """Return the metadata bits live at the start of `pipeline`, and the maximum at any point of it."""
     intrinsic = {f"{one.name}.{name}": width(t) for one in program.metadata for name, t in one.fields}
     scalars = {name: width(t) for name, t in program.scalars.items()}
     temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
@@ -267,7 +267,7 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
 
 def copies(pipelines: list[Pipeline], package: type[Package]) -> dict[str, int]:
-    """Return the most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
+    """Return the maximum number of calls on one path of a packet: recirculate, resubmit, clone, multicast."""
     result: dict[str, int] = {}
     for kind in (*_EFFECTS, _MULTICAST):
         test = partial(_is_copy, kind, package)

@@ -1,6 +1,6 @@
-"""Resources of a chip: target files.
+"""Resources of a chip, read from target files.
 
-A target is a TOML file. What it does not name is not limited. `docs/fit.md` lists the keys.
+A target is a TOML file. Omitted keys mean no limit. `docs/fit.md` lists the keys.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Tcam(Memory):
 
 
 class Stage(_Part):
-    """Capabilities of a stage, for all of the program in it."""
+    """Capabilities of a stage for the whole of the program in it."""
 
     tables: int | None = None
     conditions: int | None = None
@@ -98,7 +98,7 @@ class Target(_Part):
     stages: int | None = None
     phv_bits: int | None = None
     phv_untouched_bits: int = 0
-    """Bits more, for what is neither read nor written between parser and deparser."""
+    """Additional bits for fields that are neither read nor written between parser and deparser."""
     sram: Memory | None = None
     tcam: Tcam | None = None
     stage: Stage = Stage()

@@ -1,6 +1,6 @@
 """The intermediate representation of programs: typed nodes that passes transform and tools read.
 
-It knows no front end, no architecture and no tool. `docs/decisions/0006-typed-ir.md` says what stands where.
+It does not depend on front end, architectures or tools. `docs/decisions/0006-typed-ir.md` describes its parts.
 """
 
 from p4switch.compiler.types import BOOL, INT, Bits, Varbit

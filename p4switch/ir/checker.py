@@ -1,4 +1,4 @@
-"""Invariants of every program between two passes; a violation is a mistake of a pass."""
+"""Invariants of every program between two passes; a violation is an error in a pass."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class CheckError(AssertionError):
 
 
 def check(program: pr.Program, gone: Collection[type[ops.Operation]] = (), *, widths: bool = True) -> None:
-    """Raise CheckError for a program that refers to what is not there, or whose types do not agree.
+    """Raise CheckError for a program with dangling references or with types that do not agree.
 
-    `gone` are the operations that passes have spelled out. Without `widths` all numbers agree, as in a program for a
+    `gone` are the operations that passes have replaced. Without `widths` all numbers agree, as in a program for a
     target.
     """
     _Checker(program, gone, widths).run()
@@ -141,7 +141,7 @@ class _Checker:
     def agree(self, a: Type, b: Type) -> bool:
         """Return whether a value of one type can stand for one of the other.
 
-        Of a varbit, the most bits may differ.
+        Varbits may differ in their maximum width.
         """
         numbers = not self.widths and all(isinstance(t, Bits) or t == INT for t in (a, b))
         return a == b or numbers or (isinstance(a, Varbit) and isinstance(b, Varbit))

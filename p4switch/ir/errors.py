@@ -8,9 +8,9 @@ _MOST_CHARACTERS = 300  # of an error
 
 
 class ProgramError(UserError):
-    """A program that the engine cannot run, or that refers to something that it does not have.
+    """Program that the engine cannot run, or that refers to an object that it does not define.
 
-    The message is one line of bounded length, whatever the program has in the place of a name.
+    The message is one line of bounded length, whatever the program contains in place of a name.
     """
 
     def __init__(self, message: str) -> None:

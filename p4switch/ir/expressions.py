@@ -1,4 +1,4 @@
-"""Expressions and references: what operations read and write. Expressions are free of side effects."""
+"""Expressions and references, which operations read and write. Expressions have no side effects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class LastField:
 
 @dataclass(slots=True, eq=False)
 class ElemField:
-    """A field of the stack element whose index is known at run time; `position` is that of the field in its header."""
+    """Field of the stack element whose index is known at run time.
+
+    `position` is the position of the field in its header.
+    """
 
     stack: str
     index: Expr
@@ -106,7 +109,7 @@ class Valid:
 
 @dataclass(slots=True, eq=False)
 class Lookahead:
-    """Bits ahead in the packet. Stands alone on the right of an assignment or in a select key."""
+    """The next bits in the packet. It stands alone on the right of an assignment or in a select key."""
 
     offset: int
     width: int

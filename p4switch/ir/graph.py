@@ -1,4 +1,4 @@
-"""Control-flow graphs: what follows what."""
+"""Control-flow graphs: the order of blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def successors(block: ir.Block) -> list[ir.Block]:
 
 
 def digraph(blocks: Sequence[ir.Block]) -> nx.DiGraph[ir.Block]:
-    """Return which of the blocks leads to which, without blocks at which nothing is done."""
+    """Return the graph of blocks and their successors, without empty blocks."""
     found: nx.DiGraph[ir.Block] = nx.DiGraph()
     found.add_nodes_from(blocks)
     found.add_edges_from((block, target) for block in blocks for target in successors(block) if not target.is_end)

@@ -1,7 +1,8 @@
 """Operations: the statements of a basic block.
 
-Each class says what it reads, what it writes and what it does besides, so that an analysis has to know no operation by
-its name. Those of P4-16 itself are here; an extern's are in the file of the extern (`p4switch/architectures`).
+Each class declares what it reads, what it writes and its other effects, so that an analysis does not depend on
+individual operations. Operations of P4-16 itself are here; those of an extern are in its file
+(`p4switch/architectures`).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ NOTHING: frozenset[Effect] = frozenset()
 
 
 def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
-    """Raise TypeError for a class that lacks methods or constants, where it is defined and not where it is used."""
+    """Raise TypeError for a class that lacks methods or constants, at its definition rather than at its use."""
     missing = [name for name in dir(cls) if getattr(getattr(cls, name), "__isabstractmethod__", False)]
     missing += [name for name in constants if not hasattr(cls, name)]
     if missing:
@@ -63,7 +64,7 @@ def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
 class Operation:
     """Step of a block.
 
-    A class that lacks one of its declarations raises TypeError where it is defined.
+    A class that lacks one of the declarations raises TypeError at its definition.
     """
 
     __slots__ = ()
@@ -78,7 +79,7 @@ class Operation:
     @property
     @abstractmethod
     def reads(self) -> tuple[Read, ...]:
-        """Expressions that are evaluated; indices in what is written are read, too, and not listed here."""
+        """Expressions that are evaluated, except indices of written places, which are read, too."""
 
     @property
     @abstractmethod
@@ -228,7 +229,7 @@ class MoveStack(Operation):
 
 @dataclass(slots=True, eq=False)
 class Exit(Operation):
-    """Ends the control, from an action of a table."""
+    """End of the control, from an action of a table."""
 
     span: int | None = None
     effects = frozenset({Effect.LEAVE})
@@ -296,7 +297,7 @@ class Verify(Operation):
 
 
 class CompositeOperation(Operation, abstract=True):
-    """An operation that a pass spells out in others, so that no tool sees one."""
+    """Operation that a pass replaces by others, so that no tool sees one."""
 
     __slots__ = ()
     _constants = ("effects", "name")
@@ -308,12 +309,12 @@ class CompositeOperation(Operation, abstract=True):
     @property
     @abstractmethod
     def arguments(self) -> list[Argument]:
-        """Arguments in its text."""
+        """Arguments in the text of a program."""
 
 
 @dataclass(slots=True, eq=False)
 class AssignSlice(CompositeOperation):
-    """Bits `high` to `low` of a number are assigned to, the others stay."""
+    """Assignment to bits `high` to `low` of a number; the other bits keep their values."""
 
     dst: Place
     high: int
@@ -338,7 +339,10 @@ class AssignSlice(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class FillHeader(CompositeOperation):
-    """A header becomes valid and gets a value for each of its fields; no value reads what is assigned before it."""
+    """Assignment of a value to each field of a header, which becomes valid.
+
+    No value reads a field assigned before it.
+    """
 
     header: HeaderRef
     fields: list[tuple[Place, Expr]]
@@ -361,7 +365,7 @@ class FillHeader(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class Invalidate(CompositeOperation):
-    """`setInvalid`: a header and, where it is a member of a union, the `others` become invalid."""
+    """`setInvalid`: a header becomes invalid and, where it is a member of a union, the `others` with it."""
 
     header: HeaderRef
     others: list[HeaderRef]
@@ -381,9 +385,9 @@ class Invalidate(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class AssignHeader(CompositeOperation):
-    """A header becomes what another is and, where it is a member of a union, the `others` become invalid.
+    """Assignment of a header to another; if the target is a member of a union, the `others` become invalid.
 
-    `src` is none of the others.
+    `src` is not one of the others.
     """
 
     dst: HeaderRef
@@ -408,7 +412,7 @@ class AssignHeader(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class RewindStack(CompositeOperation):
-    """`next` of a stack is its first element again: how a variable of a parser begins, each time anew."""
+    """Reset of `next` of a stack to its first element, the state in which a variable of a parser starts each time."""
 
     stack: StackRef
     span: int | None = None
@@ -430,7 +434,7 @@ class RewindStack(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class Named:
-    """An argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
+    """Argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
 
     kind: str
     value: str
@@ -440,7 +444,7 @@ Argument: TypeAlias = "Expr | Reference | Named | list[Expr]"
 
 
 class ExternOperation(Operation, abstract=True):
-    """An operation of an extern: what the tools have to know of it, each method with the tool as its argument."""
+    """Operation of an extern, with a method for each tool, which takes the tool as its argument."""
 
     __slots__ = ()
     _constants = ("effects", "primitive")
@@ -458,29 +462,38 @@ class ExternOperation(Operation, abstract=True):
     @classmethod
     @abstractmethod
     def read(cls, arguments: Arguments) -> ExternOperation:
-        """Return the operation of a primitive with these arguments. Raises JsonError for others than it takes."""
+        """Return the operation of a primitive with these arguments.
+
+        Raises JsonError for arguments that it does not take.
+        """
 
     def stored(self, register: str) -> ExternOperation:
-        """Return what takes the register's first cell for what this draws, and this where it draws nothing."""
+        """Return a read of the register's first cell in place of a random draw.
+
+        An operation without draws returns itself.
+        """
         return self
 
     @staticmethod
     def told(data: bytes) -> str:
-        """Return the trace's text of `data`, which comes from the C (`Statements.tell`)."""
+        """Return the trace's text for `data`, which comes from the C code (`Statements.tell`)."""
         return data.hex()
 
     @abstractmethod
     def emit(self, to: Statements) -> None:
-        """Add its C to a function of the engine."""
+        """Add the C code of the operation to a function of the engine."""
 
     @abstractmethod
     def run(self, machine: Machine) -> None:
-        """Carry it out in the test generator, with numbers and formulas at once."""
+        """Execute the operation in the test generator, with numbers and formulas together."""
 
     def prove(self, prover: Prover, state: State) -> None:
-        """Say what it does to the packets of `state`. What it writes may be anything, unless a class knows better."""
+        """Apply the operation to the packets of `state`.
+
+        By default, the places that it writes may have any value afterwards.
+        """
         prover.anything_in(self, state)
 
     def fit(self, pipeline: Pipeline) -> None:
-        """Add its vertices to the graph of a pipeline: one operation, unless a class knows better."""
+        """Add the vertices of the operation to the graph of a pipeline: by default one."""
         pipeline.step(self, self.primitive)

@@ -1,4 +1,4 @@
-"""Places of the source."""
+"""Places in the source."""
 
 from __future__ import annotations
 

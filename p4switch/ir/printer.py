@@ -1,4 +1,4 @@
-"""The text of a program: stable, so that two can be compared, and near to P4, so that it can be read.
+"""Text form of a program, which is stable, so that programs can be compared, and similar to P4.
 
     ingress
       b0:

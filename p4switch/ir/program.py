@@ -32,7 +32,7 @@ class Block:
 
     @property
     def is_end(self) -> bool:
-        """True if it does nothing, and leads nowhere."""
+        """True if the block is empty and has no successor."""
         return not self.ops and self.end is None
 
 
@@ -52,7 +52,7 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class Apply:
-    """Applies `table`, then continues at `on[label]` or else `default`.
+    """Application of `table` with a jump to `on[label]`, or else to `default`.
 
     Labels are `True` and `False` (hit, miss) or indices into the actions of the table.
     """
@@ -63,15 +63,21 @@ class Apply:
 
     @property
     def by_hit(self) -> bool:
-        """True if the labels are hit and miss. They equal the numbers of two actions, so a look-up cannot tell."""
+        """True if the labels are hit and miss.
+
+        They equal the numbers of two actions, so that a look-up cannot distinguish them.
+        """
         return any(isinstance(label, bool) for label in self.on)
 
 
 @dataclass(slots=True, eq=False)
 class Select:
-    """`cases`: a list of (value, mask) a key, or the name of a value set; and where to go. Masks: None is exact.
+    """Selection by keys.
 
-    In a program for a target, a case without values is the last, and takes whatever comes to it.
+    `cases` are pairs of a list with (value, mask) for each key, or the name of a value set, and a target; a mask of
+    None is exact.
+
+    In a program for a target, a case without values is the last, and matches any key.
     """
 
     keys: list[Expr]
@@ -121,9 +127,9 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """A table. `entry` becomes the number of the entry that is hit, or where none is, one more than the highest.
+    """Table. `entry` is set to the number of the entry that is hit or, if there is none, to one more than the highest.
 
-    A cell of what is `direct` begins anew with its entry.
+    The cells of `direct` objects are initialised when their entry is added.
     """
 
     name: str
@@ -146,7 +152,7 @@ class Table:
 
     @property
     def room(self) -> int:
-        """How many entries there can be: those of the program may be more than its size."""
+        """Maximum number of entries; the program's own may exceed the declared size."""
         return max(self.size, len(self.entries or ()))
 
 
@@ -198,7 +204,7 @@ class ValueSet:
 
 @dataclass(slots=True, eq=False)
 class ExternInstance:
-    """An object of a type that BMv2 has by that name, with what its constructor is given."""
+    """Object of a type that BMv2 has under that name, with the arguments of its constructor."""
 
     name: str
     type: str
@@ -219,7 +225,7 @@ class Calculation:
 
 @dataclass(slots=True, eq=False)
 class Checksum:
-    """A field that is verified, or else updated, where a condition holds."""
+    """Field that is verified or updated where a condition holds."""
 
     target: FieldRef
     calculation: Calculation
@@ -262,7 +268,7 @@ class Parser:
 
 @dataclass(slots=True, eq=False)
 class Deparser:
-    """Runs `body`, then appends those of the headers in `order` that are valid."""
+    """Deparser: runs `body`, then appends the valid headers in `order`."""
 
     name: str
     body: Block = field(default_factory=Block)
@@ -272,10 +278,9 @@ class Deparser:
 
 @dataclass(slots=True, eq=False)
 class Metadata:
-    """An instance that the architecture fills in or looks at: fields, and the other names of some of them.
+    """Instance that the architecture writes or reads: fields, and aliases of some of them.
 
-    `written` has the fields of which the architecture looks whether they were assigned to, and for each the field that
-    becomes 1 then.
+    `written` maps each field whose assignment the architecture checks to the field that becomes 1 on assignment.
     """
 
     name: str
@@ -286,7 +291,7 @@ class Metadata:
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """A header instance. In a program for a target, metadata and variables are instances too."""
+    """Header instance. In a program for a target, metadata and variables are instances, too."""
 
     name: str
     type: Header
@@ -294,17 +299,17 @@ class Instance:
 
 
 def nowhere(span: int | None) -> Place | None:
-    """Return no place: of programs that come without a source."""
+    """Return no place, for programs without a source."""
     return None
 
 
 @dataclass(slots=True)
 class Program:
-    """A program.
+    """Program.
 
-    It is lowered for no target at first. In one that is for a target, as the engine and the writer of BMv2 JSON
-    take it, headers have scalar fields alone, operators are of type `int` and casts cut what they compute, and what
-    has to be in sequence has its number and its name.
+    At first it is lowered for no particular target. In a program for a target, the form that the engine and the writer
+    of BMv2 JSON take, headers have only scalar fields, operators are of type `int` and casts truncate results, and
+    nodes in sequence have numbers and names.
     """
 
     scalars: dict[str, Type] = field(default_factory=dict)  # fields of the instance "scalars"
@@ -336,4 +341,4 @@ class Program:
     aliases: dict[str, tuple[str, str]] = field(default_factory=dict)  # other names of fields of metadata
     lengths: dict[str, Expr] = field(default_factory=dict)  # bits of the varbit in headers of a type, by its name
     place: Callable[[int | None], Place | None] = nowhere
-    """The place in the source of a node's span."""
+    """Function that returns the source position of a node's span."""

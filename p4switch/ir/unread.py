@@ -1,4 +1,4 @@
-"""Operations whose results nothing reads: a pipeline that tells nobody what it does may leave them out."""
+"""Operations whose results are never read; a pipeline without tracing may omit them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Name = tuple[str, str]  # of a metadata field: its instance and itself
 
 
 class _Mentioned(ExpressionVisitor[None]):
-    """The fields of instances that expressions mention; what they mention of stacks is of packet headers."""
+    """Fields of instances that expressions mention; those of stacks belong to packet headers."""
 
     def __init__(self) -> None:
         self.fields: set[_Name] = set()
@@ -67,12 +67,12 @@ def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
 
 
 def _fails(op: ir.Operation) -> bool:
-    """Return whether a parser may end at an operation that has no effect: the packet may be too short."""
+    """Return whether a parser may end at an operation without effect, because the packet may be too short."""
     return isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)
 
 
 def _indices(written: Iterable[ir.Written]) -> Iterator[ir.Expr]:
-    """Yield the indices of stack elements that are written, which are read for that."""
+    """Yield the indices of written stack elements, which are read."""
     for each in written:
         place = each.header if isinstance(each, ir.Valid) else each
         if isinstance(place, (ir.ElemField, ir.HeaderRef)) and place.index is not None:
@@ -93,7 +93,7 @@ def _fields(read: Iterable[ir.Read], metadata: Collection[str]) -> set[_Name]:
 
 
 def _outside(program: ir.Program) -> Iterator[ir.Read]:
-    """Yield what is read besides operations."""
+    """Yield everything that is read outside of operations."""
     for block in code(program):
         if isinstance(block.end, ir.Branch):
             yield block.end.condition

@@ -1,4 +1,4 @@
-"""Visitors for tools: a method for each expression, for each operation of P4-16, and one for those of externs."""
+"""Visitors for tools, with a method for each expression and operation of P4-16, and one for operations of externs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class ExpressionVisitor(Generic[Result]):
-    """A subclass that lacks a method raises TypeError where it is defined."""
+    """Visitor of expressions. A subclass that lacks a method raises TypeError at its definition."""
 
     def __init_subclass__(cls) -> None:
         operations.require_complete(cls)
@@ -45,7 +45,10 @@ class ExpressionVisitor(Generic[Result]):
 
 
 class OperationVisitor(Generic[Result]):
-    """A subclass that lacks a method raises TypeError where it is defined: a tool cannot forget an operation."""
+    """Visitor of operations.
+
+    A subclass that lacks a method raises TypeError at its definition, so that a tool cannot forget an operation.
+    """
 
     def __init_subclass__(cls) -> None:
         operations.require_complete(cls)

@@ -1,7 +1,7 @@
 """Arbitration of controllers: roles and elections ("Client Arbitration and Controller Replication").
 
-No gRPC and no threads in here: whoever calls holds one lock for all of it. Roles have no configuration: each has access
-to everything, and each has its own primary.
+This module contains no gRPC and no threads; callers hold one lock for all of it. Roles have no configuration: each has
+access to everything, and each has a primary of its own.
 """
 from __future__ import annotations
 

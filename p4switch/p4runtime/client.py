@@ -1,4 +1,4 @@
-"""Clients of P4Runtime devices: in this process, or over gRPC. Both take and give the same messages."""
+"""Clients of P4Runtime devices: in this process, or over gRPC. Both use the same messages."""
 from __future__ import annotations
 
 import contextlib
@@ -77,7 +77,7 @@ class GrpcClient:
     """
 
     def __init__(self, address: str, device_id: int = 1, *, election_id: int = 1, timeout_s: float = 10.0) -> None:
-        import grpc  # only who goes over the network waits for it
+        import grpc  # imported here, because only network clients need it
 
         self.device_id = device_id
         self._election_id = p4runtime_pb2.Uint128(high=election_id >> 64, low=election_id & (1 << 64) - 1)

@@ -57,9 +57,9 @@ _T = TypeVar("_T")
 
 
 class _Undisturbed(AbstractContextManager[None]):
-    """The data plane's lock. Python collects no garbage while it is held.
+    """The data plane's lock. Python's garbage collector is off while it is held.
 
-    With 100,000 entries a collection takes longer than all that is done before packets go on.
+    With 100,000 entries a collection takes longer than all the work of one part.
     """
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
@@ -85,7 +85,7 @@ class _Undisturbed(AbstractContextManager[None]):
 
 
 class State:
-    """Everything controllers wrote to one pipeline on one switch."""
+    """All state that controllers wrote to one pipeline on one switch."""
 
     def __init__(self, config: Message, pipe: Pipeline, switch: Switch, down: set[int], clock_ns: Callable[[], int],
                  tick_ns: int, lock: AbstractContextManager[object], pause_s: float) -> None:
@@ -136,7 +136,7 @@ class State:
     def write(self, update: Message) -> Undo:
         """Write an update and return how to undo it.
 
-        Raises P4RuntimeError; nothing is changed then.
+        Raises P4RuntimeError without changing anything.
         """
         kind = update.entity.WhichOneof("entity")
         if update.type == _Update.UNSPECIFIED:
@@ -154,7 +154,7 @@ class State:
             raise P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, str(error)) from error
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """Yield entities that a query selects; None for each that was looked at in vain.
+        """Yield the entities that a query selects, and None for each one that was checked and not selected.
 
         Raises P4RuntimeError.
         """
@@ -168,7 +168,7 @@ class State:
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
     def collect(self, found: Iterator[_T | None], into: list[_T]) -> None:
-        """Collect everything that is not None, in parts between which the data plane goes on.
+        """Collect everything that is not None, in parts between which the data plane runs.
 
         Raises P4RuntimeError.
         """
@@ -338,10 +338,11 @@ class Device:
         return p4runtime_pb2.WriteResponse()
 
     def apply(self, steps: Sequence[Callable[[State], Undo]], *, all_or_none: bool, at_once: bool) -> None:
-        """Take steps, each of which changes the state and returns how to undo it, or changes nothing and raises.
+        """Execute steps, each of which changes the state and returns how to undo it, or raises without a change.
 
-        With `all_or_none` the first error undoes what was done before; `at_once` lets no packet see the steps half
-        done. A step may give up all that is left by a TimeoutError, which counts as an error and is raised.
+        With `all_or_none` the first error undoes the earlier steps; with `at_once` no packet sees part of the steps. A
+        step may abandon all remaining ones by a TimeoutError, which counts as an error and is raised.
+
         Raises P4RuntimeError, with an error for each step.
         """
         part = None if at_once else _UPDATES_AT_ONCE
@@ -370,14 +371,14 @@ class Device:
             raise batch_error("write", _errors(len(steps), errors, all_or_none))
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return a function's result while nobody changes the state. Raises P4RuntimeError."""
+        """Return a function's result while no other thread changes the state. Raises P4RuntimeError."""
         with self._control:
             return at(self._current())
 
     def _in_parts(self, items: Iterable[_T], at_once: int | None) -> Generator[_T, None, None]:
-        """Yield items with the data plane's lock held while one is worked on; packets go on between parts.
+        """Yield items with the data plane's lock held while one is processed; packets are processed between parts.
 
-        `at_once` is how many are a part; None: all of them.
+        `at_once` is the number of items of a part; None: all of them.
         """
         items = iter(items)
         while True:
@@ -476,7 +477,7 @@ class Device:
 
     @property
     def has_timeouts(self) -> bool:
-        """True if `poll` may have messages without anything else happening."""
+        """True if `poll` may return messages without any other event."""
         state = self._running
         return state is not None and (state.digests.enabled or state.tables.has_idle_timeouts)
 
@@ -560,7 +561,7 @@ class Device:
 
 def _until_error(found: Iterator[Message | None], position: int,
                  errors: list[tuple[int, P4RuntimeError]]) -> Iterator[Message]:
-    """Yield all up to the first error, which is put into `errors`."""
+    """Yield all items up to the first error, which is put into `errors`."""
     try:
         yield from (message for message in found if message is not None)
     except P4RuntimeError as error:
@@ -570,7 +571,7 @@ def _until_error(found: Iterator[Message | None], position: int,
 def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: bool) -> list[Message]:
     """Return one p4.v1.Error for each member of a batch.
 
-    ABORTED: it was undone, or not tried, because another failed.
+    ABORTED means that a member was undone or not tried because another one failed.
     """
     if all_or_none:
         other = p4runtime_pb2.Error(canonical_code=code_pb2.ABORTED, message="another update of the batch failed")

@@ -1,4 +1,4 @@
-"""Digests: what the data plane learns, gathered into lists for the controller (specification, "DigestEntry")."""
+"""Digests: data from the data plane, gathered into lists for the controller (specification, "DigestEntry")."""
 from __future__ import annotations
 
 import logging
@@ -46,7 +46,7 @@ class DigestStore:
         self._lost = 0
 
     def note_lost(self, lost: int) -> None:
-        """Log `lost` digests that the switch has not kept so far, because nothing asked for them for long."""
+        """Log that the switch has discarded `lost` digests, because they were not fetched for a long time."""
         if lost > self._lost:
             _LOG.warning("%d digests were lost: nobody had asked the switch for those before", lost - self._lost)
         self._lost = lost
@@ -109,7 +109,7 @@ class DigestStore:
         stream.unacknowledged.difference_update(data)
 
     def poll(self, learnt: Iterable[tuple[int, bytes]], now_ns: int) -> list[Message]:
-        """Return DigestList messages that are due, with what the switch has learnt since."""
+        """Return DigestList messages that are due, including new data of the switch."""
         lists = []
         for stream in self._streams.values():
             self._expire(stream, now_ns)
@@ -124,9 +124,9 @@ class DigestStore:
 
     @staticmethod
     def _expire(stream: _Stream, now_ns: int) -> None:
-        """Forget lists as PI does: a sweep each time-out, and a list that two sweeps have seen is forgotten.
+        """Discard lists like PI: there is a sweep per time-out, and the second sweep that sees a list discards it.
 
-        So what stays unacknowledged may be sent again one to two time-outs after it was sent.
+        So unacknowledged data may be sent again one to two time-outs after they were sent.
         """
         if stream.config is None:
             return

@@ -10,7 +10,7 @@ SPACE = "p4cc"  # whose numeric codes `p4.v1.Error.code` would be; there are non
 
 
 class P4RuntimeError(Exception):
-    """A request that was refused.
+    """Refused request.
 
     `code` is a canonical code (google.rpc.Code). `errors` has one `p4.v1.Error` for each update or read request of a
     batch where the batch as such was accepted; it is empty otherwise (specification, "Error Reporting Messages").
@@ -45,7 +45,7 @@ def code_name(code: int) -> str:
 
 
 def batch_error(operation: str, errors: Sequence[Message]) -> P4RuntimeError:
-    """Return the error of a batch of which at least one member failed."""
+    """Return the error of a batch in which at least one member failed."""
     return P4RuntimeError(code_pb2.UNKNOWN, f"{operation} failed for {sum(e.canonical_code != 0 for e in errors)} "
                           f"of {len(errors)}", errors)
 

@@ -1,7 +1,7 @@
 """A gRPC server at one address: one thread with an event loop, in which each stream is a coroutine, and workers.
 
-A stream that is silent costs nothing but memory. What calls the device or waits for a lock is done by a few workers, a
-request at a time.
+A silent stream costs only memory. Requests that call the device or wait for a lock are processed by a few workers, one
+at a time each.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _LOG = logging.getLogger(__name__)
 _WORKERS = 16
 _T = TypeVar("_T")
 Abort = Callable[[Any, P4RuntimeError], Coroutine[Any, Any, NoReturn]]
-"""Ends a call, of which it takes the context, with an error."""
+"""Function that ends a call, given by its context, with an error."""
 
 
 class GrpcHost:
     """Serves `handlers` at `address`, HOST:PORT (port 0: any free one, see `port`), which `option` has given.
 
-    Without TLS: whoever reaches the address is obeyed. `name` is that of the threads.
+    There is no TLS: every client that reaches the address is served. `name` is that of the threads.
     """
 
     def __init__(self, address: str, name: str, option: str, handlers: Callable[[], grpc.GenericRpcHandler]) -> None:
@@ -68,13 +68,13 @@ class GrpcHost:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def work(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """Return a worker's result of a call."""
+        """Return the result of a call that a worker executes."""
         return await self._loop.run_in_executor(self._workers, function, *arguments)
 
     def unary(
         self, method: Callable[[Message, Any], Message], request: Any, response: Any, abort: Abort
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return the handler of a call that a worker answers; what it raises ends the call by `abort`."""
+        """Return the handler of a call that a worker answers; exceptions end the call by `abort`."""
 
         async def call(message: Message, context: Any) -> Message:
             try:
@@ -116,7 +116,8 @@ class GrpcHost:
     async def _end(self, grace_s: float) -> None:
         """End all calls, and wait for the tasks that serve them.
 
-        The server's own end does not, and what it leaves would say so on stderr when it is thrown away.
+        The server's own shutdown does not wait, and tasks that are left over would print messages to stderr when they
+        are destroyed.
         """
         if self._server is not None:
             await self._server.stop(grace_s)

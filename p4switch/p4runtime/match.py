@@ -1,6 +1,6 @@
 """Match keys and actions between P4Runtime's messages and the engine's form.
 
-Both directions are exact: what `encode_*` makes of what `decode_*` made is the canonical form of the message.
+Both directions are exact: `encode_*` of the result of `decode_*` is the canonical form of the message.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def number(value: bytes, of: Value, where: str) -> int:
 
 
 def fixed(value: bytes, of: Value, where: str) -> bytes:
-    """Return a byte string in the engine's form; as `number`."""
+    """Return a byte string in the engine's form, checked like `number`."""
     return number(value, of, where).to_bytes(of.size, "big")
 
 
@@ -125,7 +125,7 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
 
 
 def decode_action(table: Table, action: Message, *, default: bool = False) -> Call:
-    """Return an action that the table may have; equal ones of all devices with the program share one object.
+    """Return an action that the table may have; equal actions on all devices with the program share one object.
 
     Raises P4RuntimeError (INVALID_ARGUMENT, PERMISSION_DENIED).
     """

@@ -95,7 +95,7 @@ def _device_config() -> Any:
 
 
 P4DeviceConfig: Any = _device_config()
-"""Wrapper of a program that PI, and so BMv2, takes as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
+"""Message that PI, and so BMv2, takes as `p4_device_config`, with a program (PI's `p4/tmp/p4config.proto`)."""
 
 
 def parse_p4info(text: str) -> Message:

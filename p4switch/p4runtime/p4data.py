@@ -1,7 +1,7 @@
 """P4Data messages (specification, "Representation of Arbitrary P4 Types") to and from the engine's bytes.
 
-A value is its leaves one after the other, each in ceil(width / 8) bytes. Leaves are bit<W>, int<W>, bool and enums
-with an underlying type; structs and tuples may nest. Others (headers, stacks, varbit) are refused: UNIMPLEMENTED.
+A value is the sequence of its leaves, each in ceil(width / 8) bytes. Leaves are bit<W>, int<W>, bool and enums with an
+underlying type; structs and tuples may nest. Others (headers, stacks, varbit) are refused: UNIMPLEMENTED.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4switch.p4runtime.messages import Message, p4data_pb2
 
 MAX_DEPTH = 32
 MAX_LEAVES = 4096
-"""Most parts of a type, which is walked through for every value and may have nested parts."""
+"""Maximum number of parts of a type, which may be nested and is walked through for every value."""
 
 
 def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
@@ -112,8 +112,8 @@ def check(spec: Message, types: Message) -> None:
 def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
     """Return the widths of a type's leaves in bits, None for those that cannot be represented.
 
-    Whatever else is done with a type, this comes first. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is not
-    declared, that contains itself, or that is too large.
+    This has to be called before any other use of a type. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is
+    not declared, contains itself, or is too large.
     """
     found: list[int | None] = []
 

@@ -1,7 +1,7 @@
-"""State of the packet path as extern entries of P4Runtime: of ports, and of mirror sessions.
+"""State of the packet path as extern entries of P4Runtime: state of ports, and of mirror sessions.
 
-P4Info does not have them, since no object of the program holds them. `entry` is a cell as the switch
-has it in memory, behind its index as four bytes, in network order.
+P4Info does not contain them, because they belong to no object of the program. `entry` is a cell in the form of the
+switch's memory, after its index as four bytes in network order.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 TYPE_ID = 0x81
-"""The first of the ids that P4Runtime leaves to architectures."""
+"""First of the ids that P4Runtime reserves for architectures."""
 _TYPE_URL = "p4cc/cell"
 _INDEX_BYTES = 4
 
 
 class PathStates:
-    """States of one switch, by their places in its packet path, from 1."""
+    """States of one switch, by their positions in its packet path, counted from 1."""
 
     def __init__(self, program: ir.Program, switch: Switch) -> None:
         self._states: dict[int, State] = dict(enumerate(path_of(program).states.values(), start=1))
         self._switch = switch
 
     def __bool__(self) -> bool:
-        """Return whether the packet path has any."""
+        """Return whether the packet path has any states."""
         return bool(self._states)
 
     def find(self, name: str) -> tuple[int, State]:
-        """Return the number and the state of a name. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the number and the state for a name. Raises P4RuntimeError (NOT_FOUND)."""
         found = next(((number, state) for number, state in self._states.items() if state.name == name), None)
         return found or not_found(f"the packet path has no state {name!r}")
 
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
-        """Return the entry of a cell with these members, where the others are 0."""
+        """Return the entry of a cell with these members; other members are 0."""
         number, state = self.find(name)
         return _entry(number, index, objects.packed(state.kind, members))
 

@@ -1,7 +1,7 @@
 """Pipeline of a controller: P4Info joined with the program that realizes it.
 
-P4Info says what a controller sees (ids, types, sizes); the program says what the data plane does (field widths, match
-kinds, initial entries). A `Pipeline` is never changed once made, so all devices that run one program share one.
+P4Info describes what a controller sees (ids, types, sizes); the program describes the data plane (field widths, match
+kinds, initial entries). A `Pipeline` is immutable, so that all devices that run one program share it.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}  # P4In
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number that crosses between controller and data plane: a key field, a parameter, a packet metadata field."""
+    """Number that crosses between controller and data plane: a key field, a parameter, a packet metadata field."""
 
     id: int
     name: str
@@ -95,7 +95,7 @@ class ActionRef:
 
 @dataclass(frozen=True, slots=True)
 class InitialEntry:
-    """Entry that the program itself has."""
+    """Entry that the program itself defines."""
 
     key: tuple[KeyField, ...]
     priority: int
@@ -201,7 +201,7 @@ class Pipeline:
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
-    """Return the pipeline of both.
+    """Return the pipeline made from both.
 
     Raises P4RuntimeError (INVALID_ARGUMENT) if they do not fit each other.
     """
@@ -223,7 +223,7 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
 
 
 def _program(device_config: bytes) -> bytes:
-    """Return the BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig, whose rest is not used."""
+    """Return the BMv2 JSON, given directly or in the `device_data` of PI's P4DeviceConfig, whose rest is ignored."""
     if device_config.lstrip()[:1] in (b"{", b"["):
         return device_config
     try:
@@ -326,10 +326,10 @@ class _Loader:
     def _entries(
         table: ir.Table, fields: tuple[Field, ...], actions: Mapping[str, Action], is_const: bool
     ) -> tuple[InitialEntry, ...]:
-        """Return initial entries; BMv2's low priorities win, P4Runtime's high ones, so the order is reversed."""
+        """Return initial entries in reverse order, because low priorities win in BMv2 and high ones in P4Runtime."""
         entries = table.entries or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
-        # Negative numbers are priorities that the program gives, their sign changed.
+        # Negative numbers are negated priorities that the program itself gives.
         lowest = max((entry.priority for entry in entries), default=0)
         top = 0 if lowest < 0 else lowest + 1
         result = []
@@ -382,7 +382,7 @@ class _Loader:
 
     @staticmethod
     def _array(kind: str, info: Message, arrays: Iterable[_Array]) -> _Array:
-        """Return the array of the program, which has to be as large as P4Info's."""
+        """Return the array of the program, which must have the size that P4Info gives."""
         name = info.preamble.name
         found = [array for array in arrays if array.name == name]
         _expect(bool(found), f"{kind} {name}")
@@ -419,7 +419,7 @@ class _Loader:
 
 
 def _port_width(program: ir.Program) -> int:
-    """Return how many bits the program has for the number of a port."""
+    """Return the width of a port number in the program."""
     path = path_of(program)
     header, _, name = path.port.partition(".")
     ports = (each.type.find(name) for each in program.headers if each.name == header)

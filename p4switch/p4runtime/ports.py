@@ -6,7 +6,7 @@ from p4switch.p4runtime.errors import invalid
 
 
 class Ports:
-    """`width` is that of the data plane's port type."""
+    """Ports of a device. `width` is the width of the data plane's port type."""
 
     def __init__(self, width: int, down: set[int]) -> None:
         self._width = width

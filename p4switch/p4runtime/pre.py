@@ -27,7 +27,7 @@ class ReplicationStore:
         self._groups: dict[int, Message] = {}
         self._sessions: dict[int, Message] = {}
         self.trees = Trees(switch.multicast_set)
-        """Groups that another controller builds of nodes; they are none of P4Runtime's, and have other ids."""
+        """Groups that another controller builds from nodes; they are not visible to P4Runtime and have other ids."""
 
     def write(self, kind: int, message: Message) -> Undo:
         """Write a group or session and return how to undo it."""
@@ -90,9 +90,9 @@ class ReplicationStore:
         return self._ports.parse(getattr(replica, kind), where)
 
     def _replicas(self, entry: Message) -> Sequence[tuple[int, int]]:
-        """Return port and instance of each replica, or of its first backup whose port is up.
+        """Return port and instance of each replica, where the first backup whose port is up may take its place.
 
-        None up: the replica's own.
+        None of them up: the replica's own port.
         """
         result = []
         for replica in entry.replicas:
@@ -114,7 +114,7 @@ class ReplicationStore:
             entries[ident] = entry
 
     def ports_changed(self) -> None:
-        """Set everything with backups again after ports went up or down."""
+        """Set all groups and sessions with backups again after ports went up or down."""
         for entries in (self._groups, self._sessions):
             for ident, entry in list(entries.items()):
                 if any(replica.backup_replicas for replica in entry.replicas):

@@ -27,7 +27,7 @@ MAX_GROUP_WEIGHT = 65536  # of one group; the engine keeps one slot for each uni
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A member of a group (`member` is its id), or one action of a one-shot set (`member` is its position)."""
+    """Member of a group (`member` is its id), or action of a one-shot set (`member` is its position)."""
 
     member: int
     weight: int  # 0 where weights are not allowed
@@ -45,7 +45,7 @@ class Member:
 
 
 Slots: TypeAlias = tuple[tuple[int, bool], ...]
-"""Members of a group in their order, each as often as it weighs, and whether packets are sent there."""
+"""Members of a group in order, each repeated by its weight, and whether packets are sent to it."""
 
 
 @dataclass(slots=True)
@@ -210,9 +210,9 @@ class ProfileStore:
             exhausted(f"{where}: max_size {max_size}; {MAX_GROUP_WEIGHT} is the most")
 
     def resize(self, ident: int, group_id: int, max_size: int) -> Undo:
-        """Let a group have so many members, and return how to undo it; those that it has are not looked at.
+        """Set the maximum size of a group, whatever its present members, and return how to undo it.
 
-        To P4Runtime the size of a group stays: this is BfRuntime's.
+        This is for BfRuntime; to P4Runtime the size of a group is constant.
         """
         state = self._state(ident)
         group = state.groups[group_id]
@@ -285,14 +285,14 @@ class ProfileStore:
         group.members = members
 
     def slots(self, ident: int, group_id: int) -> Slots:
-        """Return the members of a group of an action profile, in their order."""
+        """Return the members of a group of an action profile, in order."""
         group = self._states[ident].groups[group_id]
         if _are_of(group.slots, group.members):
             return group.slots
         return tuple((m.member, True) for m in group.members for _ in range(m.weight or 1))
 
     def set_slots(self, ident: int, group_id: int, slots: Slots) -> Undo:
-        """Set the order of a group's members, and where packets are sent to, and return how to undo it."""
+        """Set the order of a group's members and which of them receive packets; return how to undo it."""
         state = self._states[ident]
         group = state.groups[group_id]
         old, group.slots = group.slots, slots
@@ -300,7 +300,7 @@ class ProfileStore:
         return lambda: self.set_slots(ident, group_id, old)
 
     def is_empty(self, profile: Profile, group_id: int) -> bool:
-        """Return whether a group exists, and has no member that packets are sent to."""
+        """Return whether a group exists and has no member that receives packets."""
         exists = group_id in self._states[profile.id].groups
         return exists and not any(active for _, active in self.slots(profile.id, group_id))
 
@@ -331,7 +331,7 @@ class ProfileStore:
                     _set_watch(message.members.add(member_id=m.member, weight=m.weight), m)
                 yield message
 
-    # -- what table entries refer to --------------------------------------------------------------------------------
+    # -- targets of table entries ------------------------------------------------------------------------------------
 
     def _no_one_shots(self, state: _State) -> None:
         if state.one_shots:
@@ -379,7 +379,7 @@ class ProfileStore:
         return OneShot(tuple(calls), members)
 
     def use_one_shot(self, profile: Profile, what: OneShot, freed: int = 0) -> OneShotGroup:
-        """Make the members and the group.
+        """Create the members and the group.
 
         `freed` is the size of the set that this one is about to replace.
         """
@@ -437,7 +437,7 @@ def one_shot_size(profile: Profile, what: OneShot) -> int:
 
 
 def _are_of(slots: Slots, members: Sequence[Weighted]) -> bool:
-    """Return whether slots are those of members, none of which watches a port."""
+    """Return whether slots belong to members that watch no port."""
     weights = Counter(member for member, _ in slots)
     return weights == {m.member: m.weight or 1 for m in members} and all(m.port is None for m in members)
 

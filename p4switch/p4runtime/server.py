@@ -19,21 +19,22 @@ from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _MAX_STREAMS = 4096
-MAX_OUTGOING = 4096  # messages that wait for one controller; those beyond are lost
+MAX_OUTGOING = 4096  # messages that wait for one controller; further ones are lost
 _Response = p4runtime_pb2.StreamMessageResponse
 
 
 class P4RuntimeServer:
     """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
 
-    `address` is HOST:PORT (port 0: any free one, see `port`). Without TLS: whoever reaches the address is obeyed.
+    `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
+    served.
     """
 
     def __init__(self, device: Device, address: str, packet_out: Callable[[bytes], None] | None = None) -> None:
         self._device = device
         self._packet_out = packet_out
         self._arbitration = Arbitration(device.device_id)
-        # Held while a primary writes, so that a primary whose time is over finishes before the next one begins.
+        # Held while a primary writes, so that a replaced primary finishes before the next one begins.
         self._lock = threading.RLock()
         self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)
         self._streams = 0
@@ -152,7 +153,7 @@ class P4RuntimeServer:
     def _stream_request(self, controller: Controller, request: Message) -> None:
         """Process a request.
 
-        Raises P4RuntimeError for what ends the stream: a bad arbitration update.
+        Raises P4RuntimeError for a bad arbitration update, which ends the stream.
         """
         kind = request.WhichOneof("update")
         with self._lock:
@@ -176,7 +177,7 @@ class P4RuntimeServer:
 
 
 class Outgoing:
-    """The messages that wait for one controller; the log tells of those that one has lost which takes none."""
+    """Messages that wait for one controller; lost messages are logged."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -192,7 +193,7 @@ class Outgoing:
         self._lost += 1
 
     def end(self) -> None:
-        """End after the messages that wait now."""
+        """End the stream after the waiting messages."""
         self._waiting.put_nowait(None)
 
     async def __aiter__(self) -> AsyncIterator[Message]:

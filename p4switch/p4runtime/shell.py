@@ -1,4 +1,4 @@
-"""p4runtime-shell, a P4Runtime client that others wrote, in an environment of its own: its pins clash with ours."""
+"""p4runtime-shell, an independent P4Runtime client, in an environment of its own, because its pinned versions clash."""
 from __future__ import annotations
 
 import fcntl

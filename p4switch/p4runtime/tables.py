@@ -196,7 +196,7 @@ class TableStore:
         return lambda: self._add(state, key, entry, counter)
 
     def _modify(self, state: _State, entry: Entry | None, message: Message) -> Undo:
-        """Modify an entry by a full snapshot; an omitted action or counter stays (specification, "TableEntry")."""
+        """Modify an entry by a full snapshot; an omitted action or counter is kept (specification, "TableEntry")."""
         info = state.info
         if entry is None:
             not_found(f"{info.name}: the entry does not exist")
@@ -259,9 +259,9 @@ class TableStore:
         return lambda: self._set_default(state, *old)
 
     def write_indirect_default(self, table_id: int, action: Message | None) -> Undo:
-        """Make a member or group of its profile the default of a table, or none, and return how to undo it.
+        """Set or clear the profile's member or group that is the default of a table; return how to undo it.
 
-        To P4Runtime the default of such a table is constant: this is BfRuntime's.
+        This is for BfRuntime; to P4Runtime the default of such a table is constant.
         """
         state = self._state(table_id)
         target = None if action is None else self._target(state.info, action)
@@ -284,7 +284,7 @@ class TableStore:
             self._drop(state.info, Entry(state.default))
         state.default, state.default_metadata, state.default_cookie = target, metadata, cookie
 
-    # -- what an entry does -----------------------------------------------------------------------------------------
+    # -- targets of entries -----------------------------------------------------------------------------------------
 
     def _target(self, info: Table, action: Message) -> Target:
         kind = action.WhichOneof("type")
@@ -304,7 +304,7 @@ class TableStore:
         return invalid(f"{info.name}: expected {expected} of {info.profile.name}, not {kind or 'nothing'}")
 
     def _use(self, info: Table, entry: Entry, freed: int = 0) -> EngineTarget:
-        """Take hold of what an entry's target refers to; `_drop` releases it."""
+        """Take a reference to the objects of an entry's target; `_drop` releases it."""
         target = entry.target
         if isinstance(target, Call):
             return ("action", target.action.name, target.args)
@@ -342,9 +342,9 @@ class TableStore:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """Yield entries; None stands for one that was looked at and does not match.
+        """Yield entries; None stands for one that was checked and does not match.
 
-        Nothing may be written before the end.
+        Nothing may be written before the iteration ends.
         """
         if query.table_id:
             states = [self._state(query.table_id)]
@@ -458,7 +458,7 @@ class TableStore:
         return state.info, entry
 
     def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
-        """Yield direct counters that a query selects; None for entries looked at in vain."""
+        """Yield the direct counters that a query selects, and None for each entry that was checked and not selected."""
         for found in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
             if found is None:
                 yield None
@@ -469,7 +469,7 @@ class TableStore:
             yield message
 
     def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
-        """Yield direct meters that a query selects; None for entries looked at in vain."""
+        """Yield the direct meters that a query selects, and None for each entry that was checked and not selected."""
         no_colour_counters(query, "counter_data", "direct meters")
         for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
             if found is None:
@@ -528,7 +528,7 @@ class TableStore:
                 yield self._default_message(state)
 
     def carry_indirect_defaults(self, old: TableStore) -> None:
-        """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one is not there."""
+        """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one does not exist."""
         for ident, state in old._states.items():
             if state.default is not None and state.info.profile is not None:
                 self.write_indirect_default(ident, self._default_message(state).action)
@@ -546,7 +546,7 @@ class TableStore:
         return max(entry.inserted_ns, self._switch.table_last_hit(info.name, entry.handle) * self._tick_ns)
 
     def now_ns(self) -> int:
-        """Return the time that `Entry.inserted_ns` is of."""
+        """Return the present time on the clock of `Entry.inserted_ns`."""
         return self._clock_ns()
 
     def find(self, message: Message) -> tuple[Key, Entry] | None:
@@ -557,20 +557,20 @@ class TableStore:
         return None if entry is None else (key, entry)
 
     def hits(self, table_id: int) -> Iterator[tuple[Key, Entry, int]]:
-        """Yield the entries of a table, with the time of the packet that hit each last, 0 for none.
+        """Yield the entries of a table, each with the time of the last packet that hit it, or 0.
 
-        Nothing may be written before it has come to its end.
+        Nothing may be written before the iteration ends.
         """
         state = self._state(table_id)
         for key, entry in state.entries.items():
             yield key, entry, self.hit_ns(table_id, entry)
 
     def hit_ns(self, table_id: int, entry: Entry) -> int:
-        """Return when a packet hit an entry last, 0 for never."""
+        """Return the time at which a packet last hit an entry, or 0."""
         return self._switch.table_last_hit(self._state(table_id).info.name, entry.handle) * self._tick_ns
 
     def is_without_members(self, table_id: int, group_id: int) -> bool:
-        """Return whether a table's selector has a group, but no member in it that packets are sent to."""
+        """Return whether a table's selector has a group without members that receive packets."""
         return self._profiles.is_empty(_profile(self._state(table_id).info), group_id)
 
     def key_message(self, table_id: int, key: Key, entry: Entry) -> Message:
@@ -583,9 +583,9 @@ class TableStore:
         return any(state.info.idle_timeout for state in self._states.values())
 
     def idle_entries(self) -> Iterator[Message | None]:
-        """Yield entries that no packet hit for their time-out, since the last notification if any; None for others.
+        """Yield entries that no packet hit for their time-out, and None for other entries.
 
-        Nothing may be written before it has come to its end.
+        The time-out restarts at a notification. Nothing may be written before the iteration ends.
         """
         now_ns = self._clock_ns()
         for state in self._states.values():

@@ -1,6 +1,7 @@
-"""Multicast groups as trees: of nodes, of which an ECMP has one by a hash, and of their ports and LAGs.
+"""Multicast groups as trees of nodes with ports and LAGs, where an ECMP contributes one of its nodes by a hash.
 
-A node has a replication id and is in one group or ECMP at most. `ReplicationStore` has groups that are lists of ports.
+A node has a replication id and belongs to at most one group or ECMP. `ReplicationStore` has groups that are lists of
+ports.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from p4switch.p4runtime.profiles import Undo
 
 MAX_GROUP = 0xFFFF
 Replica: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""As `Switch.multicast_set` takes it."""
+"""Replica in the form of `Switch.multicast_set`."""
 Link: TypeAlias = tuple[int, int | None]
-"""A node or ECMP of a group, and the level-1 exclusion id that it has there, if it has one."""
+"""Node or ECMP of a group, with the level-1 exclusion id that it has in the group, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, which sends to each of its ports, and to one port of each of its LAGs."""
+    """Node, which sends to each of its ports and to one port of each of its LAGs."""
 
     rid: int
     ports: tuple[int, ...]
@@ -38,7 +39,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Ports of which one is taken; `left` and `right` are how many more of them another device has."""
+    """Ports from which one is chosen; `left` and `right` count further ports of the LAG on another device."""
 
     ports: tuple[int, ...]
     left: int = 0
@@ -46,7 +47,7 @@ class Lag:
 
 
 class Trees:
-    """The trees of a switch; `set_group` tells it the replicas of a group, or that there is none."""
+    """Trees of a switch; `set_group` sets the replicas of a group, or removes it."""
 
     def __init__(self, set_group: Callable[[int, list[Replica] | None], object]) -> None:
         self._set_group = set_group
@@ -56,7 +57,7 @@ class Trees:
         self.lags: dict[int, Lag] = {}
 
     def set_tree(self, ident: int, tree: Tree | None) -> Undo:
-        """Set a group, None for none, and return how to undo it. Raises P4RuntimeError."""
+        """Set a group, or remove it with None; return how to undo it. Raises P4RuntimeError."""
         if not 0 < ident <= MAX_GROUP:
             invalid(f"group {ident}: expected a number from 1 to {MAX_GROUP}, as 0 sends nothing")
         if tree is not None:
@@ -67,7 +68,7 @@ class Trees:
         return self._put(self.trees, ident, tree)
 
     def set_node(self, ident: int, node: Node | None) -> Undo:
-        """Set a node likewise; one that goes leaves the group or ECMP that it is in."""
+        """Set a node in the same way; a removed node leaves its group or ECMP."""
         if node is not None:
             self._check([(lag, None) for lag in node.lags], self.lags, "LAG")
             return self._put(self.nodes, ident, node)
@@ -88,7 +89,7 @@ class Trees:
         return undo
 
     def set_ecmp(self, ident: int, nodes: tuple[int, ...] | None) -> Undo:
-        """Set the nodes of an ECMP likewise."""
+        """Set the nodes of an ECMP in the same way."""
         if nodes is None:
             users = [tree for tree, each in self.trees.items() if any(ecmp == ident for ecmp, _ in each.ecmps)]
             if users:
@@ -99,7 +100,7 @@ class Trees:
         return self._put(self.ecmps, ident, nodes)
 
     def set_lag(self, ident: int, lag: Lag | None) -> Undo:
-        """Set a LAG likewise."""
+        """Set a LAG in the same way."""
         if lag is None:
             users = [node for node, each in self.nodes.items() if ident in each.lags]
             if users:
@@ -107,7 +108,7 @@ class Trees:
         return self._put(self.lags, ident, lag)
 
     def carry_over(self, old: Trees) -> None:
-        """Take over all that the trees of another switch have."""
+        """Take over the trees of another switch."""
         for lag, ports in old.lags.items():
             self.set_lag(lag, ports)
         for node, each in old.nodes.items():
@@ -128,7 +129,7 @@ class Trees:
             seen.add(ident)
 
     def _uses(self, but_tree: int | None = None, but_ecmp: int | None = None) -> Iterator[tuple[int, str]]:
-        """Yield the nodes that are in a group or ECMP, and in words in which."""
+        """Yield the nodes that belong to a group or ECMP, with the description of that."""
         for ident, tree in self.trees.items():
             if ident != but_tree:
                 yield from ((node, f"group {ident}") for node, _ in tree.nodes)

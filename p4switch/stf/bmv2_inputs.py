@@ -1,8 +1,8 @@
-"""Tests' clock, depth of queues and wide registers on BMv2, which has no command for any of them.
+"""Inputs of tests that BMv2 has no commands for: clock, queue depth and wide registers.
 
-simple_switch reads its own clock and queues, and its interface sets 64 bits of a register's cell at most. So the
-program gets actions at the beginning of its pipelines, which set what a packet is to find. They read registers of
-their own, which the commands of the test write.
+simple_switch reads its own clock and queues, and its interface sets at most 64 bits of a register's cell. So actions
+are added at the start of the program's pipelines that set what a packet will find. They read added registers, which the
+commands of the test write.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ def is_wide(bits: int) -> bool:
 def with_inputs(
     document: dict[str, Any], path: PacketPath, timed: bool, deep: bool, writes: Sequence[Write]
 ) -> dict[str, Any]:
-    """Return `document`, a program that packets take this path through, with the actions that a test needs.
+    """Return `document`, a program with this packet path, with the added actions that a test needs.
 
     `timed`: a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. `deep`: each packet finds DEPTH[0]
-    cells in its queue, and leaves as many behind. Write n is done by the first packet after PENDING[n] has become 1.
+    cells in its queue, and leaves as many behind. Write n is carried out by the first packet after PENDING[n] has
+    become 1.
     """
     if not timed and not deep and not writes:
         return document
@@ -88,7 +89,7 @@ def _write(register: str, index: int, value: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Editor:
-    """A program in BMv2's JSON that gets registers, metadata and actions before its own."""
+    """Editor of a program in BMv2's JSON, which adds registers, metadata and leading actions."""
 
     def __init__(self, document: dict[str, Any], path: PacketPath) -> None:
         self.document = document
@@ -102,7 +103,7 @@ class _Editor:
         arrays.append({"name": name, "id": _next(arrays), "size": size, "bitwidth": width})
 
     def intrinsic(self, own: str) -> list[str]:
-        """Return the place of the metadata that the packet's path knows by the name `own`."""
+        """Return the place of the metadata that the packet path knows as `own`."""
         name = self._path.intrinsic[own].name
         found: list[str] = self._aliases.get(name) or name.split(".")
         return found
@@ -116,7 +117,7 @@ class _Editor:
         return ["p4cc", name]
 
     def before(self, pipeline: str, steps: Sequence[tuple[Any, list[dict[str, Any]]]]) -> None:
-        """Put actions before those of the pipeline, each done "always" or under an expression."""
+        """Put actions before those of the pipeline, each executed "always" or under an expression."""
         chosen = next(p for p in self.document["pipelines"] if p["name"] == pipeline)
         following = chosen["init_table"]
         for condition, primitives in reversed(steps):

@@ -82,7 +82,7 @@ class _Cli:
 
 
 class Bmv2Switch:
-    """Part of the engine's `Switch` that packet tests need."""
+    """The part of the engine's `Switch` interface that packet tests need."""
 
     def __init__(self, cli: _Cli, document: dict[str, Any]) -> None:
         self.cli = cli
@@ -221,11 +221,11 @@ def _data(args: Sequence[bytes]) -> str:
 
 
 class Feed:
-    """Input of the ports' files, so that simple_switch handles one packet after the other, when it is told to.
+    """Feed of the ports' input files, which lets simple_switch process one packet at a time.
 
-    simple_switch handles the earliest of the next packets of all files, and has to know them all (or that a file has
-    ended). Then it waits for the next packet of the same file. So packet n is handled, and none after it, once each
-    other file has shown a packet after n or its end.
+    simple_switch processes the earliest of the next packets of all files, for which it has to know them all (or that a
+    file has ended). Then it waits for the next packet of the same file. So exactly packet n is processed once each
+    other file has supplied a packet after n or its end.
     """
 
     def __init__(self, packets: Sequence[tuple[int, bytes]], writers: Mapping[int, Any]) -> None:
@@ -238,7 +238,7 @@ class Feed:
         self._released = 0
 
     def release(self) -> None:
-        """Let the next packet be handled."""
+        """Let the next packet be processed."""
         now, self._released = self._released, self._released + 1
         for port, writer in list(self._writers.items()):
             waiting = self._waiting[port]
@@ -258,7 +258,7 @@ class Feed:
 
 
 class _Runner(Runner):
-    """Writes packets to simple_switch's input files, and reads what left it from its output files."""
+    """Runner that writes packets to simple_switch's input files, and reads packets from its output files."""
 
     def __init__(self, document: dict[str, Any], cli: _Cli, folder: Path, writers: Mapping[int, Any]) -> None:
         super().__init__(read(document), Bmv2Switch(cli, document))  # type: ignore[arg-type]
@@ -285,9 +285,9 @@ class _Runner(Runner):
         self.switch.depth_set(self.depth)  # type: ignore[attr-defined]
 
     def run(self, commands: Iterable[Command]) -> None:
-        """Run the commands without comparisons: what was sent is only known when simple_switch has ended.
+        """Run the commands without comparisons, because the output is known only when simple_switch has ended.
 
-        Any other command waits until the packets before it have been handled; the ones after it have not.
+        Any other command takes effect after the packets before it, and before the packets after it.
         """
         commands = list(commands)
         self._timed = any(command.name == "clock" for command in commands)
@@ -318,7 +318,7 @@ class _Runner(Runner):
         return self._folder / f"pcap{port}_out.pcap"
 
     def collect(self) -> None:
-        """Read what was sent; simple_switch must have ended."""
+        """Read the packets sent; simple_switch must have ended."""
         for port in self._writers:
             out = self._output(port)
             if out.is_file() and out.stat().st_size:
@@ -327,7 +327,7 @@ class _Runner(Runner):
 
 
 def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
-    """Return the program with what the test needs in it."""
+    """Return the program with the additions that the test needs."""
     used = {command.name for command in commands}
     program = read(document)
     registers = Names.of(program).registers
@@ -353,7 +353,7 @@ def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
     """Run a test on BMv2.
 
-    Raises UserError if it does not hold.
+    Raises UserError if the test fails.
     """
     document = _prepared(document, commands)
     ports = sorted({int(c.args.split()[0]) for c in commands if c.name in ("packet", "expect")})
@@ -383,7 +383,7 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
 def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> list[str]:
     """Return the command of a BMv2 switch whose packets are in files, by port. Raises UserError.
 
-    It reads what comes from NAME_in.pcap, and writes what leaves to NAME_out.pcap.
+    It reads arriving packets from NAME_in.pcap, and writes departing ones to NAME_out.pcap.
     """
     interfaces = [word for port, name in files.items() for word in ("-i", f"{port}@{name}")]
     return [

@@ -1,6 +1,6 @@
-"""Tests' random numbers: on every switch they stand where the program would draw its own.
+"""Random numbers given by tests, which replace the program's own draws on every switch.
 
-A draw becomes the read of a register that the test writes: it is not the switch's own `random` that such a test sees.
+A draw becomes the read of a register that the test writes. So such a test does not exercise the switch's own `random`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from p4switch.ir.graph import reverse_postorder
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
-"""Prefix of a register for a place in the source, whose name follows."""
+"""Prefix of the name of a register, followed by a place in the source."""
 DRAW_BITS = 64
 
 
 def draws(commands: Sequence[Command]) -> list[Command]:
-    """Return those of the commands that name a draw."""
+    """Return the commands that name a draw."""
     return [command for command in commands if command.name == "random"]
 
 
 def with_draws(program: ir.Program, commands: Sequence[Command]) -> ir.Program:
-    """Return `program`, which is changed: it has registers in place of the draws that `commands` name.
+    """Return `program`, which is changed: registers replace the draws that `commands` name.
 
     Raises StfError for unknown ones.
     """

@@ -12,9 +12,10 @@ from p4switch.errors import UserError, suggest
 
 
 class StfError(UserError):
-    """A test that cannot be run, or did not hold: `line N: what`.
+    """Test that cannot be run or that failed: `line N: what`.
 
-    `details` are further lines: how a packet differs, field by field. `packet_line` is that of the packet it is about.
+    `details` are further lines: how a packet differs, field by field. `packet_line` is the line of the packet
+    concerned.
     """
 
     def __init__(self, line: int, message: str, details: Sequence[str] = (), packet_line: int | None = None) -> None:
@@ -82,7 +83,7 @@ def parse(text: str) -> list[Command]:
 
 
 def _is_meant_as_command(word: str) -> bool:
-    """Return whether a line that begins with this word is a misspelt command, and no continuation."""
+    """Return whether a line that begins with this word is a misspelt command, rather than a continuation."""
     letters = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
     return bool(letters) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
 
@@ -111,7 +112,10 @@ def number(command: Command, text: str) -> int:
 
 
 def digits(command: Command, text: str) -> tuple[int, int, int]:
-    """Return value, mask and bits a digit of a number in which `*` is any digit; mask 0 bits a digit for decimal."""
+    """Return value, mask and bits per digit of a number in which `*` stands for any digit.
+
+    A decimal number has mask 0 and 0 bits per digit.
+    """
     bits = {"0x": 4, "0b": 1, "0o": 3}.get(text[:2].lower())
     if bits is None:
         return number(command, text), 0, 0

@@ -34,10 +34,9 @@ TIME_LIMIT_S = 60.0
 class Options:
     """Options of tests.
 
-    `program`: instead of the .p4 beside each test. `switch` is "builtin" or "bmv2".
-
-    `trace`: keep what happened to each packet, not only of tests that fail; `coverage`: what the packets reached. Both
-    are of the built-in switch alone.
+    `program` replaces the .p4 beside each test. `switch` is "builtin" or "bmv2". `trace` keeps the events of all
+    packets, not only of failed tests; `coverage` keeps the coverage of the packets. Both work only on the built-in
+    switch.
     """
 
     switch: str = "builtin"
@@ -54,7 +53,7 @@ _DEFAULT = Options()
 
 @dataclass(slots=True)
 class Outcome:
-    """Outcome of a test besides its error, with the lines of the packets in the test."""
+    """Outcome of a test besides its error, by the lines of the packets in the test."""
 
     said: list[tuple[int, str]] = field(default_factory=list)  # by the program
     traces: dict[int, Trace] = field(default_factory=dict)
@@ -72,9 +71,9 @@ def run_test(
 ) -> None:
     """Run the test in file `test` on the P4 program in file `program`.
 
-    Raises UserError if it does not hold.
+    Raises UserError if the test fails.
 
-    `tell` gets what the program says on the built-in switch, with the line of the packet.
+    `tell` receives the messages of the program on the built-in switch, with the line of the packet.
     """
     outcome = Outcome()
     try:
@@ -105,7 +104,7 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
             instance = load().Switch(str(build(own)), tick_ns=1000)
             Runner(own, instance, lambda *said: outcome.said.append(said)).run(commands)
         except StfError:
-            # Once more, to tell why: packet tests know no chance.
+            # The test is repeated with tracing to find the reason; packet tests are deterministic.
             outcome.said.clear()
             _run_traced(own, commands, options, outcome)
             raise
@@ -131,7 +130,7 @@ def _run_traced(program: ir.Program, commands: Sequence[Command], options: Optio
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`cause` is None for a test that passed, else one line; `details` are further ones."""
+    """Result. `cause` is None for a test that passed, else one line; `details` are further lines."""
 
     test: Path
     cause: str | None
@@ -165,14 +164,15 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _child(test: Path, options: Options, pipe: Connection) -> None:
-    gc.freeze()  # garbage of the parent's is its own: a gRPC server's end would wait for threads that are not here
+    # The parent's garbage must not be collected here: a gRPC server's end would wait for threads that do not exist.
+    gc.freeze()
     lines: list[str] = []
     outcome = Outcome()
     try:
         _run(test, options, outcome)
     except UserError as error:
         lines = str(error).splitlines()
-    except Exception as error:  # a defect of ours: reported like any other failure, with its place
+    except Exception as error:  # an internal error is reported like any other failure, with its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"internal error: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         lines = cause.splitlines()[:1]
@@ -229,10 +229,10 @@ def run_folder(
     options: Options = _DEFAULT,
     each: Callable[[Result], object] = lambda result: None,
 ) -> bool:
-    """Run the tests in `paths`.
+    """Run the tests in `paths`; return whether all passed.
 
-    Prints what programs say, each failure in a line and how its packet differs, then `N passed, M failed`. `each` gets
-    every result after that. True if all passed.
+    Prints the messages of programs, each failure in a line and how its packet differs, then `N passed, M failed`.
+    `each` gets every result after that.
     """
     tests = find_tests(paths)
     _prepare(options.switch)
@@ -270,7 +270,7 @@ def junit(results: Sequence[Result]) -> bytes:
 
 
 def _prepare(switch: str) -> None:
-    """Load once what every test needs, before the processes are forked."""
+    """Load everything that all tests need, before the processes are forked."""
     import p4switch.compiler.bmv2
     import p4switch.compiler.frontend
     import p4switch.compiler.p4info  # noqa: F401

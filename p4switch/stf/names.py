@@ -59,7 +59,7 @@ class Names:
 
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
-    """Return the one of `known` that is `name` or ends in it."""
+    """Return the element of `known` that equals `name` or ends in it."""
     name, known = plain(name), list(known)
     if name in known:
         return name

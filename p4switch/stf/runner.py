@@ -1,4 +1,4 @@
-"""Carrying out the commands of a packet test."""
+"""Execution of the commands of a packet test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MAX_DEPTH = (1 << 19) - 1  # enq_qdepth and deq_qdepth
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A frame that left the switch, because of the packet in the test's line `line`, if that is known."""
+    """Frame that left the switch; `line` is that of the packet in the test that caused it, if known."""
 
     frame: bytes
     line: int = 0
@@ -47,7 +47,7 @@ class Sent:
 
 
 class Runner:
-    """Carries out the commands of a test on a switch."""
+    """Executor of the commands of a test on a switch."""
 
     def __init__(
         self,
@@ -58,9 +58,8 @@ class Runner:
     ) -> None:
         """Create the runner.
 
-        `tell` gets what the program says about a packet, with the test's line: messages, asserts that failed.
-
-        With a `decoder`, `traces` has what the traced switch did with each packet, by the test's lines.
+        `tell` receives the program's messages about a packet and failed asserts, with the line in the test. With a
+        `decoder`, `traces` holds the events of each packet in the traced switch, by the lines of the test.
         """
         self.names = Names.of(program)
         self.switch = switch
@@ -84,7 +83,7 @@ class Runner:
     def run(self, commands: Iterable[Command]) -> None:
         """Run a test.
 
-        Raises StfError if it does not hold.
+        Raises StfError if the test fails.
         """
         for command in commands:
             self.carry_out(command)
@@ -118,7 +117,7 @@ class Runner:
             )
 
     def _layouts(self, command: Command, outputs: int) -> list[Layout]:
-        """Return the layouts of the frames that left because of a packet, and keep its trace."""
+        """Return the layouts of the frames that left because of a packet, and store its trace."""
         if self._decoder is None:
             return [_UNKNOWN] * outputs
         trace = self.traces[command.line] = Trace(self._decoder(self.switch.traced()[0]))
@@ -167,7 +166,7 @@ class Runner:
         return value
 
     def check(self) -> None:
-        """Compare what was sent with what was expected.
+        """Compare the frames sent with the expected ones.
 
         Raises UserError.
         """
@@ -217,7 +216,7 @@ class Runner:
         self.switch.table_set_default(table.name, self._target(table, action, args))
 
     def _target(self, table: Table, action: str, args: list[bytes]) -> tuple[str, str, list[bytes]] | tuple[str, int]:
-        """Return the target of an entry: the action, or with an action profile or selector a member with it."""
+        """Return the target of an entry: the action or, with an action profile or selector, a member that has it."""
         if not table.profile:
             return "action", action, args
         return "member", self.switch.member_add(table.profile, action, args)
@@ -416,7 +415,7 @@ class Runner:
 
 
 def _pieces(packed: bytes, widths: Sequence[int]) -> list[bytes]:
-    """Return the fields of a number that has them in sequence, each with its bits."""
+    """Return the fields of a number that contains them in sequence, each with its width in bits."""
     number, left = int.from_bytes(packed, "big"), sum(widths)
     pieces = []
     for width in widths:

@@ -1,6 +1,6 @@
-"""Packet tests made from a program: concolic execution of the compiler's intermediate code, as its architecture has it.
+"""Generator of packet tests: concolic execution of the compiler's intermediate code by the architecture's rules.
 
-The expectations come from this executor alone. It shares the compiler with the built-in switch, and nothing with its
+The expectations come from this executor alone. It shares the compiler with the built-in switch, but no code of its
 engine. It needs z3 (`pip install p4cc[testgen]`).
 """
 
@@ -33,10 +33,11 @@ def generate(
     seconds: float = 60.0,
     arch: str | None = None,
 ) -> tuple[Code, Result]:
-    """Return tests for the program in file `path` that cover all statements, within `seconds` from now on.
+    """Return tests for the program in file `path` that cover all statements, within `seconds` from now.
 
-    `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold. `arch`: see
+    `most` is the maximum number of tests. `assume`: see `testgen.assume`; all assumptions have to hold. `arch`: see
     `parse_and_check`.
+
     Raises CompileError and UserError.
     """
     try:
@@ -70,7 +71,7 @@ def write(
 ) -> list[Path]:
     """Write the tests as STF files, and a pytest module for them, into `folder`; return the STF files.
 
-    Packets that break assertions of the program are files of their own, `...-assert-N.stf`, which no module runs.
+    Packets that violate assertions of the program are separate files, `...-assert-N.stf`, which no module runs.
     """
     from p4switch.output_file import write_files
     from p4switch.testgen.output import pytest_module, setup, stf

@@ -28,7 +28,7 @@ _BINARY: dict[type, str] = {
 def assumption(text: str, code: Code) -> Callable[[Machine], Scalar]:
     """Return the condition of `text` on the packet in a machine.
 
-    Raises UserError for what it does not understand.
+    Raises UserError for text that it does not understand.
     """
     try:
         tree = ast.parse(text, mode="eval").body
@@ -45,7 +45,7 @@ def assumption(text: str, code: Code) -> Callable[[Machine], Scalar]:
 
 
 class _Reader:
-    """Makes expressions of the middle end from Python's; with each come the headers that have to be valid."""
+    """Converter of Python's expressions to those of the middle end, each with the headers that have to be valid."""
 
     def __init__(self, text: str, code: Code) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""The statements of a program, and which of them can be reached from where."""
+"""Statements of a program, and which of them can be reached from where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from p4switch.testgen import rules
 
 
 class Code:
-    """A statement is a place in the source that operations or conditions come from; sets of them are bit masks."""
+    """Code of a program.
+
+    A statement is a place in the source of operations or conditions; sets of statements are bit masks.
+    """
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
@@ -27,7 +30,7 @@ class Code:
         blocks |= {pipeline.name: pipeline.start for pipeline in self.program.pipelines}
         blocks |= {deparser.name: deparser.body for deparser in self.program.deparsers}
         self.blocks = {site.name: blocks[site.name] for site in lowered.package.sites if site.name in blocks}
-        """The code of parsers, controls and deparsers by their names, in the order in which packets come to them."""
+        """Code of parsers, controls and deparsers by their names, in the order in which packets reach them."""
         self.first = next(iter(self.blocks))
         updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
         after = self._bits(c.span for c in updated)
@@ -47,14 +50,14 @@ class Code:
         self._cases: dict[ir.Select, rules.Rules] = {}
 
     def entries(self, table: ir.Table) -> tuple[list[ir.Entry], rules.Rules]:
-        """Return the constant entries of `table`, and their keys, in the order in which they are looked at."""
+        """Return the constant entries of `table` with their keys, in lookup order."""
         if table not in self._entries:
             entries = rules.in_order(table)
             self._entries[table] = entries, rules.of_entries(table, entries)
         return self._entries[table]
 
     def cases(self, select: ir.Select) -> rules.Rules:
-        """Return the cases of `select` that are no value sets."""
+        """Return the cases of `select` that are not value sets."""
         if select not in self._cases:
             self._cases[select] = rules.of_cases(select)
         return self._cases[select]
@@ -86,7 +89,7 @@ class Code:
         return functools.reduce(operator.or_, map(self.bit, spans), 0)
 
     def assertion(self, span: int | None) -> int:
-        """Return the bit for a violation of the assertion at `span`, in sets of statements; 0 if it is none."""
+        """Return the bit for a violation of the assertion at `span`, in sets of statements; 0 if there is none."""
         return 0 if span is None else self._asserts.get(span, 0)
 
     @property
@@ -109,7 +112,7 @@ class Code:
         return 0 if block is None else self._own.get(block, 0)
 
     def reach(self, block: ir.Block | None) -> int:
-        """Return the statements in `block` and in what can follow it, in later pipelines, too."""
+        """Return the statements in `block` and in the code that can follow it, including later pipelines."""
         return 0 if block is None else self._reach.get(block, 0)
 
     def behind(self, name: str) -> int:
@@ -117,7 +120,7 @@ class Code:
         return self.reach(self.following(name))
 
     def following(self, name: str) -> ir.Block | None:
-        """Return the code of the block behind the one of that name."""
+        """Return the code of the block after the one of that name."""
         names = [*self.blocks, None]
         following = names[names.index(name) + 1]
         return None if following is None else self.blocks[following]
@@ -152,7 +155,7 @@ class Code:
             seen.update(following)
 
     def _holds(self, condition: ir.Expr, valid: frozenset[str]) -> bool | None:
-        """Return whether `condition` holds with the settled headers `valid`; None: they do not decide it."""
+        """Return whether `condition` holds with the settled headers `valid`; None if they do not decide it."""
         if isinstance(condition, ir.Valid) and condition.header.name in self._settled:
             return condition.header.name in valid
         if isinstance(condition, ir.Op) and condition.op == "!":
@@ -172,7 +175,7 @@ class Code:
         return [op for block in blocks for op in block.ops]
 
     def _never_changed(self) -> frozenset[str]:
-        """Return the headers that are valid all the way if the parser makes them so, and else never."""
+        """Return the headers whose validity never changes after the parser."""
         if not self.effects.isdisjoint({ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE}):
             return frozenset()
         groups = {u.name: members for u, members in self.program.unions}

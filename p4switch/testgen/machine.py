@@ -1,7 +1,7 @@
 """Running one packet through a program, with formulas beside the numbers.
 
-The way through the blocks of the program is the package's (`Package.way`); this runs a block. The
-built-in engine is not used.
+The path through the blocks of the program is defined by the package (`Package.way`); this module runs a block. It does
+not use the built-in engine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 ENVIRONMENTS = 4
-"""Runs that a test has to survive unchanged: with other contents of what is undefined."""
+"""Number of runs with different undefined values that a test has to survive unchanged."""
 
 _COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
 _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match anything
@@ -41,9 +41,10 @@ _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match 
 
 @functools.cache
 def unknown_values(number: int, bits: int) -> tuple[int, ...]:
-    """Return the undefined value `number` of a run in each environment: zero in the first one.
+    """Return the undefined value `number` of a run in each environment; it is zero in the first one.
 
-    Each bit is set somewhere, and those of seven values in a row, beginning with a multiple of seven, differ somewhere.
+    Each bit is set in some environment, and the values of seven in a row, beginning with a multiple of seven, differ in
+    some environment.
     """
     block, place = divmod(number, 7)
     rng = random.Random(block)
@@ -58,7 +59,7 @@ def _variable(name: str, bits: int) -> Any:
 
 @dataclass(slots=True)
 class _Packet:
-    """A packet in the switch: its bytes, and where the parser is in bits."""
+    """Packet in the switch: its bytes, and the position of the parser in bits."""
 
     data: list[Scalar]
     position: int = 0
@@ -66,12 +67,12 @@ class _Packet:
 
     @property
     def taken(self) -> int:
-        """The bytes that the parser has taken, at least those in front."""
+        """Bytes that the parser has consumed, at least those in front."""
         return max(self.position // 8, self.front)
 
 
 class Machine:
-    """Runs `code`; `assume` gets the machine after the parser and returns a bool about the packet."""
+    """Execution of `code`; `assume` gets the machine after the parser and returns a bool about the packet."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class Machine:
         return Scalar(number, variable)
 
     def undefined(self, bits: int) -> Scalar:
-        """Return an undefined value, which a test cannot set: another in each environment."""
+        """Return an undefined value, which a test cannot set and which differs between environments."""
         self._unknowns += 1
         values = unknown_values(self._unknowns, bits)
         if not self.symbolic:
@@ -187,7 +188,7 @@ class Machine:
 
     @staticmethod
     def grown(length: Scalar, count: int) -> Scalar:
-        """Return `length`, which has 32 bits, of a packet that has `count` bytes more."""
+        """Return `length`, which has 32 bits, for a packet with `count` more bytes."""
         return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
 
     def _whole_packet(self) -> None:
@@ -203,7 +204,7 @@ class Machine:
     # Parser
 
     def parse(self, name: str, data: list[Scalar], front: int = 0) -> tuple[list[Scalar], int]:
-        """Run a parser over a packet with `front` bytes of the switch's own; return what it leaves, and its error."""
+        """Run a parser over a packet with `front` bytes of the switch in front; return the rest and the error."""
         packet = self.packet = _Packet(data, front=front)
         self._parsing = True
         self.part = name
@@ -222,7 +223,7 @@ class Machine:
         self.exited = False
 
     def assumed(self) -> None:
-        """End a run with a packet that is not what the user assumes of packets, once it is parsed."""
+        """End a run whose packet, once parsed, violates the user's assumptions."""
         if self.assume is None:
             return
         condition = self.assume(self)
@@ -249,7 +250,7 @@ class Machine:
         return Scalar(number, z3.Extract(low + count - 1, low, whole) if count < 8 * len(octets) else whole)
 
     def need(self, count: int) -> None:
-        """Check that `count` bits more are there; a short packet is an alternative."""
+        """Check that `count` more bits are present; a short packet is an alternative."""
         key = ("short", self.passes, self._extracts)
         self._extracts += 1
         end = self.packet.position + count
@@ -279,7 +280,7 @@ class Machine:
         self.decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
     def deparsed(self, name: str) -> list[Scalar]:
-        """Return the headers that the deparser of that name puts in front of the packet."""
+        """Return the headers that the deparser with that name puts in front of the packet."""
         deparser = next(d for d in self.program.deparsers if d.name == name)
         number, bits = 0, 0
         parts: list[Any] = []
@@ -342,7 +343,7 @@ class Machine:
         return Scalar(result)
 
     def verify_checksums(self, rest: list[Scalar]) -> None:
-        """Verify the checksums; whether one is wrong is a value of the packet, and no decision."""
+        """Verify the checksums; whether one is wrong is an input of the test, and not a decision."""
         wrong = 0
         formulas: list[Any] = []
         for checksum in self.program.checksums:
@@ -380,7 +381,7 @@ class Machine:
     # Code
 
     def follow(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
-        """Follow `block` to its end; `behind` are the statements that can come then, of which it does not know."""
+        """Execute `block` to its end; `behind` are the statements that can follow, which it does not know."""
         saved, self._params = self._params, params
         while block is not None:
             self._ahead = self.code.reach(block) | behind
@@ -473,7 +474,7 @@ class Machine:
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
         """Return whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
 
-        Not `asked`: an earlier case has them, so that the set may have them or not.
+        Without `asked`, an earlier case matches them, so that the set may contain them or not.
         """
         numbers = tuple(k.number for k in keys)
         known = self._looked_for.setdefault(name, {})
@@ -527,7 +528,7 @@ class Machine:
         return end.default if number is None else end.on.get(number, end.default)
 
     def _entry_number(self, table: ir.Table, numbers: tuple[int, ...]) -> int:
-        """Return the number of the entry that was hit, from 0."""
+        """Return the number of the entry that was hit, counted from 0."""
         if table.entries is not None:
             return self.code.entries(table)[1].first(list(numbers))
         hits = (pattern for pattern, found in self._found[table.name].items() if found is not None)
@@ -551,7 +552,7 @@ class Machine:
         return colour
 
     def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
-        """Return the statements of action `index` of the table, and what can be reached through it."""
+        """Return the statements of action `index` of the table, and those that can be reached through it."""
         if any(isinstance(label, bool) for label in end.on):
             target = next((b for label, b in end.on.items() if label is hit), end.default)
         else:
@@ -602,7 +603,7 @@ class Machine:
         return found, args
 
     def _unset(self, table: ir.Table, keys: list[Scalar], count: int) -> tuple[int, ...]:
-        """Return the keys that a test cannot set; runs without formulas take them over."""
+        """Return the keys that a test cannot set; they are left to runs without formulas."""
         key = ("unset", table.name, count)
         if self.symbolic:
             names = Variables()
@@ -625,7 +626,7 @@ class Machine:
         return args
 
     def _default(self, table: ir.Table, end: ir.Apply) -> tuple[ir.Action, list[Scalar]] | None:
-        """Return another default action than the program's, for actions that no entry can have."""
+        """Return a default action other than the program's, for actions that no entry can have."""
         if table.default_const or table.profile is not None or table.default is None:
             return None
         by_entry = table.keys and table.entries is None and table.name not in self._never_hit
@@ -675,7 +676,10 @@ class Machine:
     # What operations do to headers
 
     def width_of(self, header: str, name: str, t: types.Type) -> int:
-        """Return the bits of a field; of a varbit those that it has now, or had when its header was valid."""
+        """Return the width of a field in bits.
+
+        For a varbit it is the present width, or that when its header was last valid.
+        """
         return self.store.get((header, f"{name}#"), ZERO).number if isinstance(t, types.Varbit) else width(t)
 
     def bytes_in(self, header: str) -> int:
@@ -683,7 +687,7 @@ class Machine:
         return sum(self.width_of(header, f, t) for f, t in packet_fields(self.headers[header])) // 8
 
     def grow(self, count: int) -> None:
-        """Add `count` bytes to the packet's length, as the switch counts it."""
+        """Add `count` bytes to the packet's length as counted by the switch."""
         self.length = self.grown(self.length, count)
 
     def set_valid(self, name: str) -> None:
@@ -698,14 +702,14 @@ class Machine:
         for key in [k for k in self.store if k[0] == name and not k[1].endswith("#")]:
             del self.store[key]
 
-    # What externs ask for
+    # Services for externs
 
     def number(self, number: int, t: types.Type | None = None) -> Scalar:
-        """Return a value that no input decides, cut to the width of `t`."""
+        """Return a value that no input determines, truncated to the width of `t`."""
         return Scalar(number if t is None else number & (1 << width(t)) - 1)
 
     def resized(self, expr: ir.Expr, t: types.Type) -> Scalar:
-        """Return the value of `expr`, cut or filled up with zeros to the width of `t`."""
+        """Return the value of `expr`, truncated or zero-extended to the width of `t`."""
         value, bits = self.value(expr), width(t)
         z = None if value.formula is None else resize(formula(value, expr.type), bits)
         return Scalar(value.number & (1 << bits) - 1, z)
@@ -725,12 +729,12 @@ class Machine:
             self.decide((site, condition.number), holds, (way,))
 
     def fail(self, span: int | None) -> None:
-        """End a run in which an assertion does not hold; `span`: the run is a packet that breaks the program."""
+        """End a run in which an assertion fails; with `span`, the run is a packet that violates the assertion there."""
         self.out.failed = span
         raise StopError("an assertion of the program does not hold")
 
     def hashed(self, calculation: ir.Calculation, key: Any) -> int:
-        """Return the number of a hash; other data are an alternative at `key`, whose result is left to chance."""
+        """Return the number of a hash; different data are an alternative at `key`, whose result is left to chance."""
         number, bits, parts = self._gathered(calculation.inputs, None)
         if parts and any(not z3.is_bv_value(z) for z, _ in parts):
             data = _joined(parts)
@@ -745,7 +749,7 @@ class Machine:
         return result
 
     def sum_without(self, total: ir.Expr, since: int) -> Scalar:
-        """Return a one's complement sum less the bytes that the parser took since it had taken `since`."""
+        """Return a one's complement sum minus the bytes that the parser has consumed after `since`."""
         left = self.value(total)
         number, z = left.number, formula(left, total.type)
         taken = self.packet.data[since : self.packet.position // 8]
@@ -779,7 +783,7 @@ class Machine:
         return typed(Scalar(drawn.number, z), t)
 
     def below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
-        """Stop a run in which `value` is not below `limit`; one in which it is is an alternative."""
+        """Stop a run in which `value` is not below `limit`; for other runs, that is an alternative."""
         if value.formula is not None and limit < 1 << bits:
             inside = z3.ULT(value.formula, limit)
             if value.number < limit:

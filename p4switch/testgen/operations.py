@@ -1,4 +1,4 @@
-"""The operations of P4-16 itself, carried out by a `Machine`."""
+"""Execution of the operations of P4-16 itself by a `Machine`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Operations(ir.OperationVisitor[None]):
         m.set_valid(name)
         for f, t in flat_fields(m.headers[name]):
             if isinstance(t, types.Varbit):
-                if m.width_of(name, f, t):  # none in the built-in switch, what it was in BMv2
+                if m.width_of(name, f, t):  # none in the built-in switch, the previous value in BMv2
                     raise StopError("the length of a varbit is not defined")
                 m.store[name, f"{f}#"] = ZERO
         m.grow(m.bytes_in(name))
@@ -151,7 +151,7 @@ class Operations(ir.OperationVisitor[None]):
         return elements[index] + (f".{header.member}" if header.member else "")
 
     def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
-        """Return the bits of a varbit; none, some, too many and parts of bytes are alternatives."""
+        """Return the width of a varbit in bits; none, some, too many and partial bytes are alternatives."""
         m = self._machine
         if value.formula is not None:
             z = value.formula

@@ -21,7 +21,7 @@ _RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is gre
 def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str:
     """Return the STF of a test.
 
-    `new` are the statements that it covers first, `if_zero` where what is undefined is zero.
+    `new` are the statements that it is the first to cover, `if_zero` those that it covers if undefined values are zero.
     """
     run = test.run
     lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
@@ -100,7 +100,7 @@ def pytest_module(
 ) -> str:
     """Return a pytest module for the STF files `names` beside it; the paths are relative to it.
 
-    Behind `include` it searches p4cc's own programs, wherever these are.
+    After `include` it searches p4cc's own programs, wherever these are.
     """
     folders = "".join(f"Path(__file__).parent / {str(folder)!r}, " for folder in include)
     return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""

@@ -1,10 +1,11 @@
 """Proofs of unreachable statements: all paths of a program at once, as formulas.
 
-Where paths join, a value is a formula over all of them. What tests may choose is free: bytes of the packet, entries,
-what registers hold, clocks. So is what this module does not follow: hashes, elements of stacks that are found at run
-time, whatever loops may change. A statement whose formula has no solution cannot be reached; one whose formula has may
-still be out of reach, and of one that was not followed nothing is said. (State merging: Kuznetsov et al., "Efficient
-State Merging in Symbolic Execution", PLDI 2012; for P4: Albab et al., "SwitchV", SIGCOMM 2022.)
+Where paths join, a value is a formula over all of them. Values that tests may choose are free variables: bytes of the
+packet, entries, contents of registers, clocks. So are values that this module does not follow: hashes, stack elements
+at run-time indices, and everything that loops may change. A statement whose formula has no solution is unreachable. One
+whose formula has a solution may still be unreachable, and nothing is concluded about statements that were not followed.
+(State merging: Kuznetsov et al., "Efficient State Merging in Symbolic Execution", PLDI 2012; for P4: Albab et al.,
+"SwitchV", SIGCOMM 2022.)
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Place = tuple[str, str]
 class State:
     """State of the packet on all paths to a place.
 
-    `guard` says which inputs lead there. Headers not in `valid` are not valid.
+    `guard` is the condition on inputs that lead there. Headers that are not in `valid` are invalid.
     """
 
     guard: Any
@@ -51,7 +52,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Edge from a block to another; `span` and `text` say what decides."""
+    """Edge from a block to another; `span` and `text` describe the decision."""
 
     source: ir.Block
     guard: Any
@@ -61,7 +62,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """`place`: the statement. `reason`: the nearest decision that never goes there, in words."""
+    """Unreachable statement at `place`. `reason` describes the nearest decision that never leads to it."""
 
     bit: int
     place: Location
@@ -92,9 +93,9 @@ def _bool(value: Scalar) -> Any:
 
 
 class Prover:
-    """The formulas of `code`, made until `deadline`, a time of `time.monotonic`. Raises TimeoutError.
+    """Formulas of `code`, built until `deadline`, a time of `time.monotonic`. Raises TimeoutError.
 
-    `stable`: a field of a header that is not valid holds the same whenever it is read. P4 promises nothing of it.
+    `stable`: a field of an invalid header reads the same every time, which P4 does not promise.
     """
 
     def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
@@ -125,7 +126,7 @@ class Prover:
         code.lowered.package.prove(self)
 
     def unreachable(self, wanted: int) -> list[Unreachable]:
-        """Return the statements of `wanted` that nothing reaches, as far as there is time to prove it."""
+        """Return the statements of `wanted` that are proven unreachable within the time."""
         found = []
         for number in range(wanted.bit_length()):
             bit = 1 << number
@@ -168,13 +169,13 @@ class Prover:
                     waiting.append(edge.source)
         return "; ".join(dict.fromkeys(reasons)) or self._conditions.get(bit, "nothing leads there")
 
-    # For the architecture's way of a packet
+    # For the architecture's packet path
 
     always = _ALWAYS
 
     @staticmethod
     def fresh() -> State:
-        """Return a state that all packets are in."""
+        """Return a state that contains all packets."""
         return State(_ALWAYS)
 
     @staticmethod
@@ -192,7 +193,7 @@ class Prover:
                 self._conditions[self.code.bit(checksum.span)] = "the checksum's condition is never true there"
 
     def one_of(self, numbers: list[int], at: Place, state: State) -> Scalar:
-        """Return one of the numbers, whichever it is, which becomes the value of a field of 32 bits or less."""
+        """Return an arbitrary one of the numbers, which becomes the value of a field of at most 32 bits."""
         value = ZERO
         if len(numbers) > 1:
             free = self.free(types.Bits(32))
@@ -210,7 +211,7 @@ class Prover:
             state.store[instance, name] = self.free(t)
 
     def free_metadata(self, state: State) -> None:
-        """Make all that the target tells the program or is told by it free."""
+        """Make free all metadata that the target and the program exchange."""
         for metadata in self.program.metadata:
             for name, _ in metadata.fields:
                 self.free_field(state, metadata.name, name)
@@ -226,7 +227,7 @@ class Prover:
                     self._merge_value(state.store, here, element.type, condition, self.free(element.type))
 
     def parsed(self, name: str, state: State) -> State:
-        """Return the state behind the parser of that name."""
+        """Return the state after the parser with that name."""
         start = self.code.blocks[name]
         order = reverse_postorder(start)
         position = {block: i for i, block in enumerate(order)}
@@ -271,7 +272,7 @@ class Prover:
                     self.assign(place, self.free(place.type), state)
 
     def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
-        """Store `new` where `condition` holds, else what there is."""
+        """Store `new` where `condition` holds, and keep the old value elsewhere."""
         old = store.get(at)
         if z3.is_true(condition):
             store[at] = new
@@ -313,7 +314,8 @@ class Prover:
     def _graph(self, start: ir.Block, state: State) -> State:
         """Return the state at the end of code.
 
-        A loop is followed once, as any of its rounds: its head starts with what the rounds before may have left.
+        A loop is followed once, for an arbitrary round: its head starts with anything that earlier rounds may have
+        left.
         """
         arriving: dict[ir.Block, list[State]] = {start: [state]}
         ends: list[State] = []
@@ -356,7 +358,7 @@ class Prover:
         self._where.setdefault(self.code.bit(span), []).append(guard)
 
     def _following(self, block: ir.Block, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
-        """Yield the successors, None for the end, with the decision that leads there."""
+        """Yield the successors, where None is the end, with the decision that leads to each."""
         end = block.end
         if isinstance(end, ir.Goto):
             yield end.target, state, None, "nothing leads on"
@@ -434,7 +436,7 @@ class Prover:
         return result
 
     def _outcomes(self, table: ir.Table, state: State) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
-        """Yield actions with their data, whether they are hits, and under which condition."""
+        """Yield actions with their data, whether they are hits, and their conditions."""
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
             keys = [self.value(k.target, state) for k in table.keys]
@@ -469,7 +471,7 @@ class Prover:
     def _arguments(self, action: ir.Action) -> list[Scalar]:
         return [self.free(t) if types.width_of(t) != 0 else ZERO for _, t in action.params]
 
-    # What operations and externs ask for
+    # Services for operations and externs
 
     def number(self, number: int) -> Scalar:
         return Scalar(number)
@@ -539,7 +541,7 @@ class Prover:
             state.store[header, name] = self.free(t)
 
     def each(self, ref: ir.HeaderRef, state: State, act: Callable[[str, State], None]) -> None:
-        """Call `act` on a header; of a stack on all that it may be."""
+        """Call `act` on a header, or on every element that a stack reference may denote."""
         if not ref.stack:
             act(ref.name, state)
             return
@@ -547,7 +549,7 @@ class Prover:
             self.forget(state, header)
 
     def headers_of(self, ref: ir.Reference) -> list[str]:
-        """Return all headers that `ref` may mean."""
+        """Return all headers that `ref` may denote."""
         return [ref.name] if isinstance(ref, ir.HeaderRef) and not ref.stack else self._members(_root(ref))
 
     def _members(self, name: str) -> list[str]:
@@ -630,7 +632,7 @@ def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
 
 
 def _root(ref: ir.Reference) -> str:
-    """Return the stack or union that `ref` is, or is an element of."""
+    """Return the stack or union that `ref` denotes or belongs to."""
     return ref.stack if isinstance(ref, ir.HeaderRef) else ref.name
 
 

@@ -1,4 +1,4 @@
-"""Constant entries of a table and cases of a select: rules of which the first that fits is taken."""
+"""Constant entries of a table and cases of a select: rules of which the first match applies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE = 256  # rules between two looks at the clock
 
 
 class Pattern(NamedTuple):
-    """Fits a key of which the bits of `mask` are, as a number, from `low` to `high`."""
+    """Condition on a key: its bits in `mask`, as a number, are from `low` to `high`."""
 
     low: int
     high: int
@@ -26,13 +26,13 @@ class Pattern(NamedTuple):
         return self.low <= number & self.mask <= self.high
 
     def excludes(self, other: Pattern, full: int) -> bool:
-        """Return whether no key fits both; False if a range meets a mask that excludes more than low bits."""
+        """Return whether no key matches both; False if a range meets a mask that excludes more than low bits."""
         if self.low == self.high and other.low == other.high:
             return bool((self.low ^ other.low) & self.mask & other.mask)
         return self.low > other.most(full) or other.low > self.most(full)
 
     def most(self, full: int) -> int:
-        """Return the largest key that fits."""
+        """Return the largest key that matches."""
         return self.high | full & ~self.mask
 
 
@@ -44,7 +44,7 @@ class Rules:
         self._full = [(1 << width(t)) - 1 for t in kinds]
         self._rules = rules
         self._exact: dict[tuple[int, ...], int] = {}
-        """The first rule for a combination of keys, of rules that name one."""
+        """First rule for each combination of keys, among rules that name one."""
         self._loose: list[int] = []
         for index, rule in enumerate(rules):
             if all(p.low == p.high and p.mask == full for p, full in zip(rule, self._full, strict=True)):
@@ -56,7 +56,7 @@ class Rules:
         return len(self._rules)
 
     def first(self, numbers: Sequence[int]) -> int:
-        """Return the rule for the keys `numbers`; the number of rules if none fits."""
+        """Return the rule for the keys `numbers`, or the number of rules if none matches."""
         exact = self._exact.get(tuple(numbers), len(self))
         for index in self._loose:
             if index > exact:
@@ -66,18 +66,18 @@ class Rules:
         return exact
 
     def always(self, index: int) -> bool:
-        """Return whether the rule fits all keys."""
+        """Return whether the rule matches all keys."""
         rule = self._rules[index]
         return all(p.low == 0 and p.high == p.mask & full for p, full in zip(rule, self._full, strict=True))
 
     def possible(self, index: int, keys: Sequence[Scalar]) -> bool:
-        """Return whether the rule fits the keys that no input decides."""
+        """Return whether the rule can match, given the keys that no input determines."""
         return all(
             key.formula is not None or p.fits(key.number) for p, key in zip(self._rules[index], keys, strict=True)
         )
 
     def fits(self, index: int, keys: Sequence[Scalar]) -> Any:
-        """Return the formula that the rule fits, whatever precedes it."""
+        """Return the formula for a match of the rule, disregarding earlier rules."""
         terms: list[Any] = []
         for p, key, t, full in zip(self._rules[index], keys, self._kinds, self._full, strict=True):
             if key.formula is None:
@@ -96,7 +96,7 @@ class Rules:
         return z3.And(*terms) if terms else z3.BoolVal(True)
 
     def taken(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """Return the formula that the rule is the first one that fits.
+        """Return the formula for the rule being the first match.
 
         Raises TimeoutError when the time is `over`.
         """
@@ -104,7 +104,7 @@ class Rules:
         return z3.And(*earlier, self.fits(index, keys)) if earlier else self.fits(index, keys)
 
     def missed(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """Return the formula that no rule before that one fits.
+        """Return the formula for no match among the rules before that one.
 
         Raises TimeoutError when the time is `over`.
         """
@@ -127,7 +127,7 @@ class Rules:
 
 
 def of_entries(table: ir.Table, entries: Sequence[ir.Entry]) -> Rules:
-    """Return the rules of `entries`, which are in the order in which they are looked at."""
+    """Return the rules of `entries`, which are in lookup order."""
     kinds = [key.target.type for key in table.keys]
     return Rules(kinds, [tuple(map(_entry_pattern, table.keys, entry.keys)) for entry in entries])
 
@@ -144,7 +144,7 @@ def _entry_pattern(key: ir.Key, wanted: Any) -> Pattern:
 
 
 def of_cases(select: ir.Select) -> Rules:
-    """Return the rules of the cases of `select` that are no value sets."""
+    """Return the rules of the cases of `select` that are not value sets."""
     full = [(1 << width(key.type)) - 1 for key in select.keys]
     rules = [
         tuple(_masked(value, f if mask is None else mask, f) for (value, mask), f in zip(case, full, strict=True))
@@ -159,7 +159,7 @@ def _masked(value: int, mask: int, full: int) -> Pattern:
 
 
 def in_order(table: ir.Table) -> list[ir.Entry]:
-    """Return the constant entries of `table`: the first that fits is hit."""
+    """Return the constant entries of `table` in lookup order."""
     return sorted(table.entries or (), key=lambda entry: (-_prefix_bits(table, entry), entry.priority))
 
 

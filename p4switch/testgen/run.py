@@ -1,4 +1,4 @@
-"""A run of one packet through a program: what it depends on, what it decided, what came of it."""
+"""Run of one packet through a program: its inputs, its decisions and its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4switch import ir
 class Inputs:
     """Inputs of a run: numbers by name, and choices of entries.
 
-    What is not given is drawn from `seed`.
+    Inputs that are not given are drawn from `seed`.
     """
 
     def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
@@ -38,10 +38,10 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements.
+    """Other outcome of a decision: under `formula`, or with other `choices`. `own` and `reach` are statements.
 
-    `formula` may be a function that makes it: one of many of which few are asked for. See `condition`.
-    `by_chance`: nothing says where it leads, and there is always another one, so that somebody has to end it.
+    `formula` may be a function that makes it, because few of many are used; see `condition`. `by_chance`: the outcome
+    is unknown, and there is always another one, so the search has to limit their number.
     """
 
     site: Any
@@ -63,8 +63,8 @@ class Alternative:
 class Decision:
     """Decision of a run.
 
-    `context`: the headers that were valid then, and what the last table did. The same place is worth another
-    try in another context. `open`: the statements that those headers leave open.
+    `context` holds the headers that were valid then, and the result of the last table. The same place is tried again in
+    another context. `open` are the statements that those headers leave reachable.
     """
 
     formula: Any  # holds in this run; None: not of inputs
@@ -86,7 +86,7 @@ class Entry:
 class Run:
     """Result of a run.
 
-    `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold.
+    `problem` is the reason why it cannot become a test; `failed` is the span of an assertion that failed.
     """
 
     inputs: Inputs
@@ -118,11 +118,11 @@ class Run:
 
 
 class StopError(Exception):
-    """The run ends here; it is no test."""
+    """End of a run that cannot become a test."""
 
 
 class LongerError(Exception):
-    """The packet has to have another length: the run begins anew."""
+    """Request for another packet length: the run starts again."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class LongerError(Exception):
 
 
 class ParserError(Exception):
-    """The parser ends with an error, given by its name or number."""
+    """End of a parser with an error, given by its name or number."""
 
     def __init__(self, name: str | int) -> None:
         super().__init__(name)

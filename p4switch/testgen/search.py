@@ -1,8 +1,8 @@
-"""Looking for tests until every statement is covered.
+"""Search for tests until every statement is covered.
 
-A run leaves decisions behind, each with the formula that held and with alternatives. The search takes the alternative
-that promises most, has z3 find inputs for it, and runs those (concolic execution: Godefroid, Klarlund and Sen, "DART",
-PLDI 2005; for P4: Ruffy et al., "P4Testgen", SIGCOMM 2023).
+A run yields decisions, each with the formula that held and with alternatives. The search selects the most promising
+alternative, has z3 find inputs for it, and runs those (concolic execution: Godefroid, Klarlund and Sen, "DART", PLDI
+2005; for P4: Ruffy et al., "P4Testgen", SIGCOMM 2023).
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _CHANCES = 64  # other data for one hash, without anything new
 
 @dataclass(slots=True)
 class Test:
-    """A packet with what has to be there and what comes of it; `expected` has a mask for each packet.
+    """Packet with its required setup and its results; `expected` has a mask for each packet.
 
-    It holds whatever is undefined. `anyway` are the statements that it covers then, too; the run has zeros there.
+    It holds for all undefined values. `anyway` are the statements that it then covers in any case; the run uses zeros
+    for undefined values.
     """
 
     run: Run
@@ -45,9 +46,9 @@ class Test:
 
 @dataclass(slots=True)
 class Result:
-    """`unreachable` are statements that are proven to be; `missing` are others that no test covers.
+    """Result. `unreachable` are statements that are proven to be; `missing` are others that no test covers.
 
-    `exhausted`: nothing was left to try. `given_up`: questions that z3 did not decide with all that one may cost.
+    `exhausted`: nothing was left to try. `given_up`: number of questions that z3 did not decide within the cost limit.
     """
 
     tests: list[Test] = field(default_factory=list)
@@ -107,11 +108,11 @@ class Search:
         return self._over() or enough or (self._most is None and not self._wanted())
 
     def _wanted(self) -> int:
-        """Return the statements not yet covered, and the assertions not yet broken."""
+        """Return the statements not yet covered, and the assertions not yet violated."""
         return (self.code.all & ~self._covered & ~self._unreachable) | (self.code.assertions & ~self._violated)
 
     def run(self) -> Result:
-        """Run until all is covered, the number of tests or the time is reached, or nothing is left to try."""
+        """Run until all is covered, the number of tests or the time limit is reached, or nothing is left to try."""
         for fresh in range(_FRESH):
             self._try(Inputs(self._seed + 1000 * fresh))
             self._gained = self.result.runs
@@ -141,7 +142,7 @@ class Search:
         return result
 
     def _begin_anew(self) -> None:
-        """Forget what was tried; what is in the heaps waits until nothing else is left."""
+        """Forget earlier attempts; the contents of the heaps wait until nothing else is left."""
         for heap, later in zip(self._heaps, self._later, strict=True):
             later += heap
             heap.clear()
@@ -149,7 +150,7 @@ class Search:
             tried.clear()
 
     def _prove(self) -> None:
-        """Exclude what no packet can reach, once."""
+        """Exclude statements that no packet can reach, once."""
         wanted = self.code.all & ~self._covered & ~self._touched
         if self._proven or self._most is not None or not wanted:
             return
@@ -169,9 +170,9 @@ class Search:
     # Alternatives
 
     def _worth(self, way: Alternative, decision: Decision) -> tuple[int, int, int]:
-        """Return the worth of a way, smaller is better: places that were tried less often in this context first.
+        """Return the cost of an alternative: places that were tried less often in this context come first.
 
-        Where that was in vain because of what had happened before, it counts for less: another path may do.
+        An attempt that failed because of earlier decisions counts less, because another path may succeed.
         """
         missing = self._wanted() & decision.open
         key = way.site, decision.context
@@ -190,10 +191,10 @@ class Search:
                 rounds[key] += 1
 
     def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
-        """Offer a way to both heaps, of which one finds quickly what the other is slow to find.
+        """Add an alternative to both heaps, of which one finds quickly what the other finds slowly.
 
-        Of several ways of the same worth one heap has the newest first, of a loop's rounds the earliest; the
-        other one those that leave the newest run as early as they can.
+        Among alternatives of the same cost, one heap has the newest first, and for rounds of a loop the earliest; the
+        other has those first that leave the newest run as early as possible.
         """
         number = next(self._count)
         worth = self._worth(way, run.decisions[position])
@@ -201,7 +202,7 @@ class Search:
             heapq.heappush(heap, (worth, age, number, run, position, way, effort))
 
     def _next(self) -> None:
-        """Ask the next question of the heap whose turn it is, or remove from it what is none any more."""
+        """Ask the next question of the heap whose turn it is, or remove an entry that is no longer a question."""
         heap = self._heaps[self._turn] or self._heaps[1 - self._turn]
         worth, age, number, run, i, way, effort = heapq.heappop(heap)
         decision = run.decisions[i]

@@ -1,4 +1,4 @@
-"""Inputs that take a run another way: what z3 makes of the formulas of its path."""
+"""Inputs that take a run another way, found by z3 from the formulas of its path."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES
 from p4switch.testgen.run import Alternative, Inputs, Run
 from p4switch.testgen.values import Variables
 
-# Of one question to z3, in its own units, of which it takes the same on any machine (some 600,000 a second of a core of
-# 2.5 GHz). Each further try has more of them.
+# Limit of one question to z3, in its own units, which are the same on any machine (about 600,000 per second on a core
+# of 2.5 GHz). Each further try has more of them.
 _RESOURCES = 150_000
 _MORE = 4
 _MOST = 10_000_000
@@ -26,12 +26,13 @@ _NUMBERS: tuple[Callable[[int, int], int], ...] = (
     lambda now, bits: 1 << bits // 2,
     lambda now, bits: 1,
 )
-# What is given up first where not all can be had: other statements, the rest of the path, the length and the clock.
+# Priorities of goals that are given up first if not all can be met: other statements, the rest of the path, the length
+# and the clock.
 _WISH, _STAY, _KEEP = range(3)
 
 
 class Solver:
-    """Looks for inputs until `deadline`, a time of `time.monotonic`."""
+    """Search for inputs until `deadline`, a time of `time.monotonic`."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -47,11 +48,11 @@ class Solver:
         by_any_path: bool = False,
         effort: int = 0,
     ) -> Inputs | None:
-        """Return inputs that take `run` to its decision at `position`, and there the other `way`; None: not found.
+        """Return inputs that take `run` to its decision at `position` and from there the other `way`, if found.
 
-        `wishes`: what other decisions of the run may do, too, by their positions, as far as it goes together.
-        `by_any_path`: what stands against `way` on the path is given up; it may lead elsewhere.
-        `effort`: how often this was too hard before.
+        `wishes` are desired outcomes of other decisions, by position, as far as they are compatible. `by_any_path`:
+        conditions of the path that contradict `way` are dropped, so that the path may change. `effort` is the number of
+        earlier tries that were too hard.
         """
         inputs = run.inputs.copy()
         inputs.choices.update(way.choices)
@@ -104,7 +105,7 @@ class Solver:
         return inputs
 
     def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
-        """Yield inputs that differ in one number, so that `way` holds; the path to it may change."""
+        """Yield inputs that differ in one number, such that `way` holds; the path to it may change."""
         try:
             wanted = way.condition()
         except TimeoutError:
@@ -126,9 +127,9 @@ class Solver:
         return bool(_RESOURCES * _MORE**effort < _MOST)
 
     def related(self, path: Mapping[int, Any], goals: Sequence[Any]) -> dict[int, Any]:
-        """Return those of `path` that inputs connect with `goals`: the others hold for the present inputs.
+        """Return the conditions of `path` that share inputs with `goals`; the others hold for the present inputs.
 
-        Those with something that a test cannot set have to hold for other values of it, too, and are kept.
+        Conditions with values that a test cannot set have to hold for all of these values, and are kept.
         """
         names = {k: self._variables.of(f) for k, f in path.items()}
         with_name: dict[str, list[int]] = {}
@@ -145,12 +146,12 @@ class Solver:
         return {k: f for k, f in path.items() if k in found}
 
     def _undefined(self, formula: Any) -> bool:
-        """Return whether inputs do not affect `formula`: it still holds if undefined values stay."""
+        """Return whether `formula` holds independently of inputs as long as undefined values stay the same."""
         names = self._variables.of(formula)
         return bool(names) and all(name.startswith("?") for name in names)
 
     def _everywhere(self, run: Run, formula: Any) -> list[Any]:
-        """Return `formula` for each value of what a test cannot set."""
+        """Return `formula` for each of the values that a test cannot set."""
         used = [(v, values) for v, values in run.environment.values() if v.decl().name() in self._variables.of(formula)]
         if not used:
             return [formula]
@@ -194,7 +195,7 @@ class Solver:
         return z3.unknown, None
 
     def _factors(self, run: Run, must: Sequence[Any]) -> dict[str, Any]:
-        """Return inputs that decide one factor of each product: as numbers they make the rest much easier to solve."""
+        """Return inputs that determine one factor of each product; constant factors make the rest easier to solve."""
         names: set[str] = set()
         waiting, seen = list(must), set()
         while waiting:

@@ -23,7 +23,7 @@ Place = tuple[str, str]
 
 
 class TwoSidedWalk(Walk):
-    """The way of one packet, and of what it becomes, through two sides."""
+    """Path of one packet, and of its copies, through two sides."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -48,7 +48,7 @@ class TwoSidedWalk(Walk):
                 self.machine.store[instance, name] = Scalar(value.number & (1 << bits) - 1, z)
 
     def told(self, instance: str, name: str) -> Scalar:
-        """Return what the program has written to a field of the target's metadata."""
+        """Return the value that the program has written to a field of the target's metadata."""
         return self.machine.store.get((instance, name), ZERO)
 
     def asked(self, instance: str, name: str) -> int:
@@ -56,21 +56,21 @@ class TwoSidedWalk(Walk):
         return self.machine.pin(self.told(instance, name))
 
     def asks(self, instance: str, name: str) -> bool:
-        """Return whether such a field is not 0; that it is, or is not, is an alternative."""
+        """Return whether such a field is not 0; the opposite is an alternative."""
         value = self.told(instance, name)
         z = None if value.formula is None else as_bits(value.formula) != 0
         self.machine.flip((instance, name), Scalar(int(value.number != 0), z), 0, self.machine.code.all)
         return value.number != 0
 
     def first_parsed(self, left: int) -> None:
-        """Keep what the first parser took of the packet that arrived, of which `left` bytes are left."""
+        """Record the part that the first parser consumed of the packet that arrived, of which `left` bytes remain."""
         m = self.machine
         if m.passes == 1:
             m.out.parsed_bytes = len(m.out.packet) - left
             m.assumed()
 
     def wrong_checksum(self, wrong: Scalar) -> None:
-        """Tell nothing: no block of its own verifies checksums."""
+        """Do nothing, because no block of its own verifies checksums."""
 
 
 def octets(value: Scalar, bits: int) -> list[Scalar]:
@@ -85,10 +85,10 @@ def octets(value: Scalar, bits: int) -> list[Scalar]:
 def prove_sides(
     prover: Prover, *errors: Place | None, narrow: Callable[[Prover, State], None] | None = None
 ) -> None:
-    """Say what packets come to which statements; all that a target tells the program is free.
+    """Compute which packets reach which statements; everything that a target tells the program is free.
 
-    `errors` are the fields that have the error of the parser of ingress and of egress. `narrow` restricts the state
-    behind a parser to the packets that there are.
+    `errors` are the fields that hold the error of the parser of ingress and of egress. `narrow` restricts the state
+    after a parser to packets that can occur.
     """
     for side, error in zip(("ingress", "egress"), errors, strict=True):
         prover.parser_error = error

@@ -1,6 +1,6 @@
-"""Scalars that are a number and, where inputs decide it, a formula: concolic execution of expressions.
+"""Scalars with a number and, if inputs determine them, a formula, for concolic execution of expressions.
 
-A number stands for the value in one concrete run; the formula (of z3) says how it depends on the inputs.
+The number is the value in one concrete run; the formula (of z3) gives its dependence on the inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from p4switch.compiler.midend.storage import flat_fields
 
 
 class Scalar(NamedTuple):
-    """`number` is unsigned, two's complement for signed types; `formula` is None for what no input decides."""
+    """Scalar. `number` is unsigned, two's complement for signed types; `formula` is None if no input determines it."""
 
     number: int
     formula: Any = None  # z3.BitVecRef, or z3.BoolRef for bools
@@ -51,7 +51,7 @@ def as_bits(z: Any) -> Any:
 
 
 def packet_fields(header: types.Type) -> list[tuple[str, types.Type]]:
-    """Return the fields of a header as it is in a packet: what is no whole bytes has padding behind it."""
+    """Return the fields of a header as they are in a packet; fields of partial bytes are followed by padding."""
     fields = list(flat_fields(header))
     varies = any(isinstance(t, types.Varbit) for _, t in fields)
     padding = 0 if varies else -sum(width(t) for _, t in fields) % 8
@@ -74,10 +74,10 @@ def operate(expr: ir.Op, args: list[Scalar]) -> Scalar:
 
 
 class Variables:
-    """The names of variables in formulas. Formulas share parts, so each part is looked at once."""
+    """Names of variables in formulas. Formulas share parts, so each part is visited once."""
 
     def __init__(self) -> None:
-        # By z3's number of the part, which is kept: once it is gone, another gets its number.
+        # Indexed by z3's number of the part. The part is kept, because z3 would reuse the number otherwise.
         self._known: dict[int, tuple[Any, frozenset[str]]] = {}
 
     def of(self, whole: Any) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Base of the way of one packet, and of what it becomes, through the blocks of a package."""
+"""Base of the path of one packet, and of its copies, through the blocks of a package."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
 
 MAX_PASSES = 5
-"""How often a packet is parsed again."""
+"""Maximum number of times that a packet is parsed again."""
 
 
 class Walk(ABC):
-    """The way through `machine`; `waiting` are the steps that are left, in their order."""
+    """Path through `machine`; `waiting` are the remaining steps, in order."""
 
     port_bits: ClassVar[int] = 9
 
@@ -35,7 +35,7 @@ class Walk(ABC):
         """Add the first step of a packet that arrives."""
 
     def run(self, data: list[Scalar]) -> None:
-        """Take a packet that arrives through the switch."""
+        """Take an arriving packet through the switch."""
         self.arrive(data)
         while self.waiting:
             self.machine.passes += 1
@@ -74,16 +74,16 @@ class Walk(ABC):
 
     @staticmethod
     def marks() -> Any:
-        """Return the inputs that externs may ask for, with nothing asked for yet."""
+        """Return an empty set of requests of externs."""
         return None
 
     @abstractmethod
     def loaded(self, header: str, name: str) -> None:
-        """Keep that a field of the metadata is read which the test has to decide."""
+        """Record that a metadata field is read whose value the test has to set."""
 
     @abstractmethod
     def wrong_checksum(self, wrong: Scalar) -> None:
-        """Tell the program whether a checksum is wrong."""
+        """Set the program's flag for a wrong checksum."""
 
 
 def _small(rng: random.Random) -> int:

@@ -1,4 +1,4 @@
-"""Trace of a packet in a pipeline: events, and three ways to write them down.
+"""Trace of a packet in a pipeline: events, and three ways to write them.
 
     traced = build_traced(json)
     switch = load().Switch(str(traced.library))

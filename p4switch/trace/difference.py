@@ -1,4 +1,4 @@
-"""Differences between the packet that left and the expected one, field by field."""
+"""Field-by-field differences between the packet that left and the expected one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p4switch.trace.events import hexadecimal
 
 
 class Layout(NamedTuple):
-    """The fields of a frame from its beginning on, as names and widths; the payload follows."""
+    """Fields of a frame from its start on, as names and widths; the payload follows."""
 
     fields: tuple[tuple[str, int], ...]
 
@@ -29,9 +29,9 @@ def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout
 
 
 def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> list[str]:
-    """Return a line for each differing field; bits that are 0 in `mask` do not matter, those behind its end do.
+    """Return a line for each differing field; bits that are 0 in `mask` do not matter, bits beyond its end do.
 
-    Bytes behind the headers are named by their number in the payload; lengths are compared last.
+    Bytes after the headers are named by their position in the payload; lengths are compared last.
     """
     found: list[str] = []
     mask = mask.ljust(len(expected), b"\xff")

@@ -1,8 +1,8 @@
 """Events of a packet in a pipeline, one class for each kind.
 
 `packet` numbers the frames that a switch received, from 0; `copy` the copies that a packet made of one, 0 is itself.
-`time` is the switch's clock, in its ticks. `place` is where in the P4 source; of a clone, digest, resubmission,
-recirculation, multicast or drop the statement that asked for it. Names are those of the source.
+`time` is the switch's clock, in its ticks. `place` is the position in the P4 source; for a clone, digest, resubmission,
+recirculation, multicast or drop it is the statement that requested it. Names are those of the source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """A field of a table's key; `match` is what the entry wants of it, in P4Runtime's words; "" on a miss."""
+    """Field of a table's key. `match` is the entry's condition on it in P4Runtime's words; "" on a miss."""
 
     name: str
     value: int
@@ -225,7 +225,7 @@ class Generated(Event):
 class QueueStopped(Event):
     port: int
     queue: int
-    stopped: bool  # else it may go on
+    stopped: bool  # otherwise it may continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Events as simple_switch logs them with `--log-console -L trace`, for those who know to read that."""
+"""Events in the format of simple_switch's log with `--log-console -L trace`, for readers used to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in the P4 source of what the BMv2 JSON names."""
+"""Names in the P4 source for names in the BMv2 JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _METADATA = "userMetadata."
 
 
 class SourceNames:
-    """Names of one program. p4cc's compiler writes down those of the parser's parameters; else they are the usual."""
+    """Source names of one program.
+
+    p4cc's compiler records the names of the parser's parameters; otherwise the usual ones are assumed.
+    """
 
     def __init__(self, program: Program) -> None:
         self._names = {**_DEFAULTS, **program.nodes.source_names}
@@ -45,7 +48,7 @@ class SourceNames:
         return self.field(found, field) if found is not None else name
 
     def element(self, element: ir.Expr) -> tuple[str, int]:
-        """Name and width of an element of a field list."""
+        """Return name and width of an element of a field list."""
         if isinstance(element, ir.Valid):
             return f"{self.header(self._program.header(element.header.name))}.isValid()", 1
         width = width_of(element.type) or 1

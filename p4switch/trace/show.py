@@ -1,4 +1,4 @@
-"""Writing traces to a terminal or a file, in the form that was asked for."""
+"""Output of traces to a terminal or a file, in the requested format."""
 
 from __future__ import annotations
 

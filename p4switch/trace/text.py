@@ -1,4 +1,4 @@
-"""Events for people, with colours or without, and as JSON."""
+"""Text form of events for people, with or without colours, and JSON."""
 
 from __future__ import annotations
 

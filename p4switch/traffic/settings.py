@@ -1,4 +1,4 @@
-"""Settings of a traffic manager, wherever it runs.
+"""Settings of a traffic manager in any environment.
 
 The keys are the same in a scenario, in the file of a switch process, and as keyword arguments of `Fabric.add_switch`.
 """
@@ -57,5 +57,5 @@ class Trimming(Table):
 
 
 def dscp_classes(priority_of_dscp: Mapping[int, int]) -> list[int]:
-    """Return the PFC class of each of the 64 DSCPs: 802.1Qbb's pauses name the class of arrival."""
+    """Return the PFC class of each of the 64 DSCPs, because 802.1Qbb's pauses name the class of arrival."""
     return [priority_of_dscp.get(dscp, 0) for dscp in range(64)]

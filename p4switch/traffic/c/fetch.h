@@ -1,6 +1,7 @@
-/* Fetching what is needed soon into the cache.
+/* Prefetching of data that is needed soon.
  *
- * To gcc a function that only fetches has no effect: a call that is not inlined at once is left out. So all are FETCH.
+ * gcc considers a function that only prefetches to have no effect, and drops calls that are not inlined early. So all
+ * of them are declared FETCH.
  */
 #ifndef P4CC_FETCH_H
 #define P4CC_FETCH_H
@@ -9,7 +10,7 @@
 
 #define FETCH static inline __attribute__((always_inline))
 
-#define FRAME_FETCHED 128 /* bytes of a frame, with its head: as many as most have present */
+#define FRAME_FETCHED 128 /* bytes of a frame, including its head, which are all present bytes of most frames */
 
 FETCH void prefetch_frame(const p4_frame *frame)
 {

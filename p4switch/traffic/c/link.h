@@ -5,19 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LINK_LENGTHS 16384 /* frame lengths below this have their duration tabled */
+#define LINK_LENGTHS 16384 /* durations of frame lengths below this are in a table */
 
-#define LINK_LEAST_BYTES 16  /* what a frame costs at least where headers are not charged: one flit */
+#define LINK_LEAST_BYTES 16  /* minimum charge of a frame where headers are not charged: one flit */
 
-/* How long frames take at a rate: ns + part / rate_bps. Shared by all links of that rate. */
+/* Durations of frames at a rate: ns + part / rate_bps. Shared by all links of that rate. */
 typedef struct link_rate {
     struct link_rate *next;
     uint64_t rate_bps;
-    int32_t framing_bytes; /* preamble, gap and FCS, which no frame contains; negative: headers that are not charged */
+    /* preamble, gap and FCS, which are not part of a frame; negative: headers that are not charged */
+    int32_t framing_bytes;
     struct link_duration { uint64_t ns, part; } table[LINK_LENGTHS];
 } link_rate;
 
-/* The end of its last frame is end_ns + end_part / rate_bps: no rounding adds up over back-to-back frames. */
+/* The end of its last frame is end_ns + end_part / rate_bps, so that rounding does not accumulate over back-to-back
+ * frames. */
 typedef struct link_end {
     uint64_t end_ns, end_part;
     link_rate *rate; /* NULL: it has none, and is always free */
@@ -42,7 +44,7 @@ static inline uint64_t link_draw(link_chance *c)
     return z ^ z >> 31;
 }
 
-/* Seeds that follow each other make draws that have nothing in common. */
+/* Consecutive seeds give unrelated draws. */
 static inline link_chance link_chance_of(double share, uint64_t seed)
 {
     link_chance c = {link_loss(share), seed};
@@ -55,20 +57,21 @@ static inline bool link_loses(link_chance *c)
     return c->loss && link_draw(c) >> 11 < c->loss;
 }
 
-/* The one of this rate in the list, made if there is none. NULL: no memory. */
+/* The element of the list with this rate, created if there is none. NULL: no memory. */
 link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, int32_t framing_bytes);
 void link_rates_free(link_rate *list);
 uint64_t link_duration_fill(link_rate *rate, uint32_t len, uint64_t *part);
-/* From now on at another rate; what is being sent ends when it would have. */
+/* Changes the rate; the end of the frame being sent does not change. */
 void link_set_rate(link_end *l, link_rate *rate);
 
-/* When the transmitter is free again, rounded up. */
+/* The time at which the transmitter is free again, rounded up. */
 static inline uint64_t link_free_ns(const link_end *l)
 {
     return l->end_ns + (l->end_part != 0);
 }
 
-/* Sends a frame; returns when its last bit is out, rounded up. `contiguous`: it waited for the one before. */
+/* Sends a frame; returns the time at which its last bit is sent, rounded up. `contiguous`: it waited for the
+ * previous frame. */
 static inline uint64_t link_send(link_end *l, uint64_t now, bool contiguous, uint32_t len)
 {
     link_rate *rate = l->rate;

@@ -4,7 +4,7 @@
 
 #define QUANTUM_BITS 512
 #define LEAST_BYTES 34 /* up to the last priority's quanta */
-#define MASK_AT 17     /* which priorities a frame speaks of */
+#define MASK_AT 17     /* which priorities a frame applies to */
 #define QUANTA_AT 18   /* 16 bits each */
 
 static const uint8_t destination[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};

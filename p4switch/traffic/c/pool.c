@@ -17,7 +17,7 @@ void pool_grow(pool *p)
         p->spare[p->count++] = (p4_frame *)(slab + i * POOL_BLOCK);
 }
 
-/* Which of the larger sizes has room for so much; POOL_LARGER: none, or none is kept. */
+/* The index of the larger size that has room for this many bytes; POOL_LARGER: there is none, or none is kept. */
 static int larger_of(uint32_t cap)
 {
     int i = POOL_CAP ? 0 : POOL_LARGER;

@@ -51,7 +51,7 @@ int setting_factor(PyObject *value, const char *name, double *out)
     return 0;
 }
 
-/* The place of a text among those expected. `given` NULL: the first. */
+/* The index of a text among the expected ones. `given` NULL: the first. */
 static int choice(const char *given, const char *name, const char *const *expected, int count, int *out)
 {
     *out = 0;

@@ -11,18 +11,18 @@
 
 #define SLAB_BYTES ((size_t)2 << 20)
 
-/* Things that live as long as the whole, one after the other. */
+/* Allocates objects that live as long as the whole, one after the other. */
 typedef struct arena {
     void *slabs; /* each begins with a pointer to the one before */
     size_t used;
 } arena;
 
-/* Aligned to its size; aborts without memory. To be given back with free(). */
+/* Allocates a slab aligned to its size; aborts without memory. It is freed with free(). */
 static inline void *slab_new(void)
 {
     void *slab = must_have(aligned_alloc(SLAB_BYTES, SLAB_BYTES));
 #ifdef MADV_HUGEPAGE
-    madvise(slab, SLAB_BYTES, MADV_HUGEPAGE); /* a wish: nothing depends on it */
+    madvise(slab, SLAB_BYTES, MADV_HUGEPAGE); /* only a hint */
 #endif
     return slab;
 }
@@ -36,7 +36,7 @@ static inline void slab_free_all(void *slab)
     }
 }
 
-/* Zeros, on a cache line of their own; at most half a slab. Aborts without memory. */
+/* Zeroed memory on a cache line of its own, of at most half a slab. Aborts without memory. */
 static inline void *arena_new(arena *a, size_t bytes)
 {
     bytes = (bytes + 63) & ~(size_t)63;

@@ -57,14 +57,14 @@ static bool takes_lanes(const tm_port *out)
     return !out->queues[LANED].rounds && !out->trimming;
 }
 
-/* The number of a packet's queue: its priority, or one of those of the highest. */
+/* The number of a packet's queue: its priority, or one of the queues of the highest priority. */
 static uint32_t queue_number(const tm_port *out, const p4_packet *p)
 {
     uint32_t priority = tm_priority(p), queue = p->queue % TM_QUEUES;
     return priority == LANED && queue > LANED && takes_lanes(out) ? queue : priority;
 }
 
-/* What waits is in the first of them. */
+/* Waiting packets are in the first of them. */
 static tm_lanes *lanes_of(tm_port *out)
 {
     if (out->lanes)
@@ -105,7 +105,7 @@ static uint32_t lane_ready(const tm_lanes *l)
     return TM_QUEUES;
 }
 
-/* Where all are stopped, as when a port is emptied: the lowest. */
+/* If all are stopped, as when a port is emptied, it is the lowest. */
 static uint32_t lane_next(const tm_lanes *l)
 {
     uint32_t queue = lane_ready(l);
@@ -125,7 +125,7 @@ static p4_packet *lane_get(tm_lanes *l)
     return p;
 }
 
-/* The highest priority has nothing but what is stopped, or it has. */
+/* Updates whether the highest priority has only stopped packets. */
 static void lanes_review(tm_port *out)
 {
     const tm_lanes *l = out->lanes;
@@ -156,7 +156,7 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
         port->tm->wake(port);
 }
 
-/* The depth of the queue that a packet is in, was in, or comes to. */
+/* The depth of the queue that a packet is in, was in, or will enter. */
 static uint32_t own_depth(const tm_port *out, const p4_packet *p, uint64_t *bytes)
 {
     uint32_t priority = tm_priority(p);
@@ -179,7 +179,7 @@ static uint8_t colour_state(const tm_switch *t, uint64_t bytes)
     return bytes > t->yellow_bytes ? 2 : bytes > t->red_bytes ? 1 : 0;
 }
 
-/* Whether a packet's colour lets it into a queue that holds so much. */
+/* Whether a packet's colour admits it to a queue with this many bytes. */
 static bool colour_admits(const tm_switch *t, const p4_packet *p, uint64_t bytes)
 {
     if (p->color == GREEN)
@@ -254,7 +254,7 @@ static void xoff_set(tm_switch *t, tm_port *in, uint32_t priority)
         t->wake(in);
 }
 
-/* Ends the pauses for which the cause is gone. */
+/* Ends the pauses whose cause is gone. */
 static void xoff_review(tm_switch *t)
 {
     for (tm_class **link = &t->xoff, *c; (c = *link);) {
@@ -394,7 +394,7 @@ accepted:
     return true;
 }
 
-/* A packet has left its queue. */
+/* Accounts for a packet that has left its queue. */
 static void discharge(tm_port *out, tm_queue *q, const p4_packet *p)
 {
     tm_switch *t = out->tm;
@@ -418,7 +418,7 @@ static p4_packet *dropped(tm_port *out, p4_packet *p)
     return p;
 }
 
-/* Takes the youngest packet of a queue out, if the one in front of it is known and it is at least so long. */
+/* Removes the youngest packet of a queue, if the packet in front of it is known and it has at least this length. */
 static p4_packet *take_youngest(tm_port *out, tm_queue *q, uint32_t len, uint64_t now)
 {
     p4_packet **second = &out->trimming->second[q - out->queues], *p = q->fifo.tail;
@@ -432,8 +432,8 @@ static p4_packet *take_youngest(tm_port *out, tm_queue *q, uint32_t len, uint64_
     return p;
 }
 
-/* One packet of the full queue is trimmed or dropped: this one, which comes, or the youngest. Returns what is dropped.
- * A youngest one that is shorter would not make room. */
+/* Trims or drops one packet of the full queue: the arriving one, or the youngest. Returns the dropped packets. A
+ * shorter youngest packet would not make room. */
 static p4_packet *trim(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
 {
     tm_trimming *how = out->trimming;
@@ -478,7 +478,7 @@ static const p4_packet *head_of(const tm_port *out, uint32_t priority)
     return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
 }
 
-/* Whether of two equal priorities with packets `a` comes before `b`. */
+/* Whether `a` comes before `b`, where both are equal priorities with packets. */
 static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
 {
     if (out->tm->arbiter == TM_LEAST_RECENT)
@@ -486,7 +486,7 @@ static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
     return head_of(out, a)->enq_time < head_of(out, b)->enq_time;
 }
 
-/* The priority whose turn it is; of the equal ones the higher in a tie. `ready` is not 0. */
+/* The priority to serve next; among equal ones the higher in a tie. `ready` is not 0. */
 static uint32_t next_priority(const tm_port *out, uint32_t ready)
 {
     uint32_t first = 31 - (uint32_t)__builtin_clz(ready), equal = out->tm->equal;

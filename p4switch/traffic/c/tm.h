@@ -1,8 +1,8 @@
 /* The traffic manager of a switch: queues, admission, PFC accounting and the transmitters' timing.
  *
- * It has no clock and no events: whoever drives it (the event loop, a process on wall time) says what time it is, is
- * told through `wake` which port may have something to send, and asks tm_dequeue for it when the link is free.
- * Times are ns, sizes bytes. Depths are of what waits: a packet leaves its queue when its transmission starts.
+ * It has no clock and no events. Its driver (the event loop, or a process on wall time) supplies the time, learns
+ * through `wake` which port may have something to send, and calls tm_dequeue when the link is free. Times are in ns,
+ * sizes in bytes. Depths count waiting packets: a packet leaves its queue when its transmission starts.
  */
 #ifndef P4CC_TM_H
 #define P4CC_TM_H
@@ -21,14 +21,14 @@
 #define TM_MAX_DEPTH 0x7ffffu /* enq_qdepth and deq_qdepth are bit<19> */
 #define TM_DSCPS 64
 
-/* Which of a port's queues is served. Priorities that are not equal go strictly by their number, the higher first. */
+/* The scheduler of a port's queues. Priorities that are not equal are strict, the highest first. */
 typedef enum tm_arbiter {
     TM_STRICT,
-    TM_OLDEST,       /* of the equal ones that whose head was enqueued first */
-    TM_LEAST_RECENT, /* of the equal ones that which has waited longest for a turn */
+    TM_OLDEST,       /* among equal priorities, the one whose head was enqueued first */
+    TM_LEAST_RECENT, /* among equal priorities, the one that has waited longest for a turn */
 } tm_arbiter;
 
-/* What a port's queues may hold, and in which order one of them is served. */
+/* Limits of a port's queues, and the order in which they are served. */
 typedef struct tm_limits {
     uint64_t queue_bytes, port_bytes;
     uint32_t queue_packets, port_packets;
@@ -47,26 +47,26 @@ typedef struct tm_rounds {
     struct tm_turn { tm_fifo fifo; uint32_t next; } *from;
 } tm_rounds;
 
-/* The queues of the highest priority, by their numbers, where there are several: of those that are not stopped the one with
- * the highest number is served. Limits and thresholds are of the priority. */
+/* The queues of the highest priority, by their numbers, if there are several. Among those that are not stopped, the
+ * one with the highest number is served. Limits and thresholds apply to the priority. */
 typedef struct tm_lanes {
     uint64_t nonempty[TM_QUEUES / 64], stopped[TM_QUEUES / 64]; /* masks of queues */
     struct tm_lane { tm_fifo fifo; uint64_t bytes; uint32_t packets; } of[TM_QUEUES];
 } tm_lanes;
 
-/* How a port trims: where a queue has no room for a packet that comes, that packet or the youngest one of the queue loses
- * its payload and goes on in the queue of trimmed packets. */
+/* Trimming at a port: if a queue has no room for an arriving packet, that packet or the youngest one of the queue
+ * loses its payload and continues in the queue of trimmed packets. */
 typedef struct tm_trimming {
-    uint8_t priorities; /* mask of those whose packets are trimmed */
+    uint8_t priorities; /* mask of priorities whose packets are trimmed */
     uint8_t into;       /* priority of the trimmed ones */
     bool dropping;      /* they are dropped instead */
-    bool youngest;      /* a fair coin decides between both packets; else it is the one that comes */
-    uint32_t bytes;     /* what is left of a trimmed packet, at most */
+    bool youngest;      /* a fair coin decides between both packets; else it is the arriving one */
+    uint32_t bytes;     /* maximum length of a trimmed packet */
     link_chance coin;
     p4_packet *second[TM_PRIORITIES]; /* the packet in front of each queue's youngest, if there is one */
 } tm_trimming;
 
-/* What every packet touches is on the first cache line. */
+/* Data that every packet uses are on the first cache line. */
 typedef struct tm_queue {
     tm_fifo fifo;
     uint64_t bytes, since_ns;
@@ -78,10 +78,11 @@ typedef struct tm_queue {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets;
     tm_rounds *rounds; /* NULL: plain FIFO */
-    uint64_t served;   /* the port's turn at which it was served last */
+    uint64_t served;   /* the port's turn in which it was served last */
 } __attribute__((aligned(64))) tm_queue;
 
-/* What an ingress port holds of a lossless priority, and what that port's transmitter was told of it by its peer. */
+/* Bytes of a lossless priority from an ingress port, and the pauses that the peer has requested of that port's
+ * transmitter. */
 typedef struct tm_class {
     struct tm_class *next_xoff;
     struct tm_port *port;
@@ -109,16 +110,16 @@ typedef struct tm_port {
     uint8_t nonempty, paused; /* masks of priorities */
     uint8_t stopped;    /* by the program: those with nothing else in them */
     uint8_t lossless;   /* as an ingress port */
-    uint8_t xoff;       /* what its peer should be told ... */
-    uint8_t announced;  /* ... and what it was told */
-    uint8_t refresh;    /* to be told again */
-    bool scheduled;     /* the driver will come back when the link is free */
+    uint8_t xoff;       /* pauses that its peer should obey ... */
+    uint8_t announced;  /* ... and those that it was told */
+    uint8_t refresh;    /* pauses to be renewed */
+    bool scheduled;     /* the driver will call again when the link is free */
     bool serving;       /* inside the driver's loop for this port */
     uint32_t packets, limit_packets;
     uint64_t bytes, limit_bytes;
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets, number;
-    uint64_t sent_packets, sent_bytes; /* PFC frames apart */
+    uint64_t sent_packets, sent_bytes; /* without PFC frames */
     uint64_t turns;     /* packets that have been dequeued */
     tm_pfc *pfc;
     tm_lanes *lanes;    /* of the highest priority; NULL: it has one queue */
@@ -128,7 +129,7 @@ typedef struct tm_port {
 typedef struct tm_switch {
     tm_port **ports; /* by number; NULL: there is none */
     uint32_t port_count, tick_ns, cell_bytes;
-    uint32_t packet_bytes; /* of a pipeline's packet, which is fetched before its turn comes */
+    uint32_t packet_bytes; /* bytes of a pipeline's packet that are prefetched before its turn */
     uint8_t priorities; /* in use */
     uint8_t equal;      /* mask of those that `arbiter` decides between */
     uint8_t arbiter;    /* a tm_arbiter */
@@ -180,20 +181,20 @@ static inline p4_tick tm_ticks(const tm_switch *t, uint64_t now)
     return t->tick_ns == 1 ? now : now / t->tick_ns;
 }
 
-/* Whether the port has something that may be sent now (PFC frames apart). */
+/* Whether the port has a packet that may be sent now (apart from PFC frames). */
 static inline bool tm_ready(const tm_port *p)
 {
     return p->direct || (p->nonempty & ~p->paused & ~p->stopped);
 }
 
-/* What must be told to the peer: priorities to announce as they are now. */
+/* Priorities whose present state must be announced to the peer. */
 static inline uint8_t tm_pfc_due(const tm_port *p)
 {
     return (p->xoff ^ p->announced) | p->refresh;
 }
 
-/* The class in which a frame's sender would obey a pause. 802.1Qbb counts a packet by the class it came with, whatever
- * queue it is put into. */
+/* The class in which a frame's sender would obey a pause. 802.1Qbb counts a packet by the class in which it arrived,
+ * whatever queue it is put into. */
 static inline uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
 {
     const uint8_t *d = frame->data;
@@ -201,7 +202,7 @@ static inline uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
     return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
 }
 
-/* Of a packet that waits, and has been fetched itself: its frame, and the packet behind it. */
+/* Prefetches the frame of a waiting packet, which has itself been prefetched, and the packet behind it. */
 FETCH void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
 {
     prefetch_frame(packet->frame);
@@ -209,11 +210,12 @@ FETCH void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
         prefetch_lines(packet->next, t->packet_bytes);
 }
 
-/* Takes the packet. Returns what has to be dropped in consequence, which is the caller's: NULL, the packet itself, or
- * packets that had waited and were to be trimmed, linked by `next`. */
+/* Takes the packet. Returns the packets that have to be dropped as a result, which the caller owns: NULL, the packet
+ * itself, or waiting packets that were to be trimmed, linked by `next`. */
 p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
 
-/* The same for a port that may not be there (NULL), or whose link may be down. *reason: of what is returned. */
+/* The same for a port that may not exist (NULL), or whose link may be down. *reason: why the returned packets are
+ * dropped. */
 static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now,
                                   p4_drop_reason *reason)
 {
@@ -224,13 +226,13 @@ static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet
     return packet;
 }
 
-/* The packet whose turn it is, or NULL. */
+/* The packet to send next, or NULL. */
 p4_packet *tm_dequeue(tm_port *out, uint64_t now);
-/* Takes any packet out, paused or not, for a link that went down; NULL: empty. */
+/* Removes any packet, paused or not, for a link that went down; NULL: empty. */
 p4_packet *tm_flush(tm_port *out, uint64_t now);
 
-/* A queue of the port, below TM_QUEUES, is to send nothing, or to go on. Where a priority cannot have several queues, as
- * its packets take turns or are trimmed, it is the queue of the priority. */
+/* Stops or restarts a queue of the port, below TM_QUEUES. If a priority cannot have several queues, because its
+ * packets take turns or are trimmed, this is the queue of the priority. */
 void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
@@ -240,7 +242,7 @@ int tm_set_limits(tm_port *port, const tm_limits *limits); /* the order of empty
 int tm_set_trimming(tm_port *port, const tm_trimming *trimming); /* empty queues, first in, first out; -1: no memory */
 void tm_port_destroy(tm_port *port);    /* empty queues only */
 
-/* PFC of a port: the peer's word about a priority of its transmitter. */
+/* PFC of a port: the peer's request for a priority of its transmitter. */
 int tm_pfc_alloc(tm_port *port);        /* -1: no memory */
 void tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until);
 void tm_resume(tm_port *port, uint32_t priority, uint64_t now);

@@ -18,8 +18,8 @@ typedef struct wire {
     bool owned; /* the slots are the heap's, not the arena's */
 } wire;
 
-/* Doubles the room. `from`: where small rings lie together; NULL: on the heap. Aborts without memory. Out of line, so
- * that `wire_push` is short enough to be inlined. */
+/* Doubles the room. `from`: arena of small rings; NULL: the heap. Aborts without memory. It is out of line, so that
+ * `wire_push` is short enough to be inlined. */
 static __attribute__((noinline, cold, unused)) void wire_grow(wire *w, arena *from)
 {
     uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : WIRE_SLOTS;
@@ -32,7 +32,7 @@ static __attribute__((noinline, cold, unused)) void wire_grow(wire *w, arena *fr
     *w = (wire){.slots = slots, .tail = count, .mask = cap - 1, .owned = owned};
 }
 
-/* The frame's last bit is in at `time`, which is no earlier than that of the one before. */
+/* Adds a frame whose last bit arrives at `time`, which is not before that of the previous frame. */
 static inline void wire_push(wire *w, arena *from, uint64_t time, p4_frame *frame)
 {
     if (!w->slots || w->tail - w->head > w->mask)
@@ -45,7 +45,7 @@ static inline bool wire_empty(const wire *w)
     return w->head == w->tail;
 }
 
-/* What arrives `later` frames after the first. */
+/* The frame that arrives `later` frames after the first. */
 static inline struct flight *wire_at(const wire *w, uint32_t later)
 {
     return &w->slots[(w->head + later) & w->mask];
