@@ -2,8 +2,6 @@
 
 The files are in `$P4CC_CACHE`, by default `~/.cache/p4cc`:
 
-They live under `$P4CC_CACHE`, by default `~/.cache/p4cc`:
-
     <kind>/<digest of what went in>/<digest of the file><suffix>
 
 A file is complete as soon as its name exists, because it is written under another name and then renamed; so processes

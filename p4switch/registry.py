@@ -4,9 +4,6 @@ An object is defined in a file of p4cc, in a file of the user (`p4switch.extensi
 package declares it by an entry point: the group is the registry's, the name that of the object, and the value the
 module to import.
 
-That is a file of p4cc's, a file of the user's own (`p4switch.extensions`), or an installed package, which says so by an
-entry point: group the registry's, name that of the thing, value the module to import.
-
     [project.entry-points."p4cc.cc"]
     aimd = "my_package.aimd"
 """

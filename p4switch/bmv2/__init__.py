@@ -1,6 +1,6 @@
 """Reader that turns BMv2 JSON, written by p4c or the built-in compiler, into programs of `p4switch.ir`.
 
-program = read(json)
+    program = read(json)
 
 `schema` checks the structure, `program` makes the nodes.
 """

@@ -16,8 +16,6 @@ class Pass:
 
     `help` is a line that describes it.
 
-    `help` is a line about it.
-
     `run` may raise UnsupportedError.
     """
 
