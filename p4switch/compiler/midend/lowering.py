@@ -46,7 +46,7 @@ class Lowering:
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
         self.site = _TOP  # the block of the package that it is or is part of
         self.in_action = False
-        self.exit_target: ir.Block | None = None  # flag of the control or action
+        self.exit_target: ir.Block | None = None  # successor of `exit` in the control or action
         self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
         self.return_targets: list[tuple[ir.Block, Value | None]] = []
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
