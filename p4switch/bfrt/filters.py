@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _MOST_NS = float(1 << 63)
 _WHOLE = 1 << 32
-"""A probability of 1 in a cell of `Wred`."""
+"""Probability 1 in a cell of `Wred`."""
 _NO_THRESHOLD = 0xFF000000
 
 
 class ObjectTable(AnyPipe):
-    """Cells of an object of the program, which always exist: INSERT and MODIFY are the same."""
+    """Cells of an object of the program, which always exist, so that INSERT and MODIFY are the same."""
 
     extern: ClassVar[str]
-    """The type of the object."""
+    """Type of the object."""
 
     def _kind(self, state: State) -> type[ExternType]:
         found = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).extern_type(self.extern)
@@ -47,7 +47,7 @@ class ObjectTable(AnyPipe):
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return int(self._info["size"])
 
     @property
@@ -55,7 +55,7 @@ class ObjectTable(AnyPipe):
         return self.name.partition(".")[2]
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a cell; what is not given stays."""
+        """Write a cell; fields that are not given keep their values."""
         index = self._index(entry)
         cell = self._cell(index, state)
         given = self._given(entry.data, self._data)
@@ -64,14 +64,14 @@ class ObjectTable(AnyPipe):
 
     @abstractmethod
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
-        """Set what is given, by the part of the field's name after `_SPEC_`, in the members of a cell."""
+        """Set the given fields in the members of a cell, by the part of each field's name after `_SPEC_`."""
 
     @abstractmethod
     def _told(self, cell: Mapping[str, int]) -> dict[str, int | float]:
-        """Return what a cell says likewise."""
+        """Return the values of a cell in the same form."""
 
     def clear(self, state: State) -> Undo:
-        """Set all cells to what they begin with."""
+        """Set all cells to their initial values."""
         undos = [self._store(index, {}, state) for index in range(self.size) if any(self._cell(index, state).values())]
 
         def undo() -> None:
@@ -81,7 +81,7 @@ class ObjectTable(AnyPipe):
         return undo
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the cell that is asked for, or all of them."""
+        """Return the requested cell, or all cells."""
         if entry.is_default_entry:
             unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
         keyed = entry.WhichOneof("value") == "key"
@@ -99,7 +99,7 @@ class ObjectTable(AnyPipe):
         return found
 
     def usage(self, state: State) -> int:
-        """Return the size: cells always exist."""
+        """Return the size, because cells always exist."""
         return self.size
 
     def _info_of(self, name: str) -> Mapping[str, object]:
@@ -121,7 +121,7 @@ class LpfTable(ObjectTable):
     """Low-pass filters: of a rate, or of samples. Their time constants are whole nanoseconds, rounded down."""
 
     extern = "Lpf"
-    _RATE, _SAMPLE = 0, 1  # places among the choices of the type
+    _RATE, _SAMPLE = 0, 1  # indices of the choices of the type
 
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
         kind = self._whole(given, "TYPE", self._RATE if cell["rate"] else self._SAMPLE)
@@ -142,7 +142,7 @@ class LpfTable(ObjectTable):
 
 
 class WredTable(ObjectTable):
-    """RED by the average of what comes in, which drops nothing until its cell is written."""
+    """RED by the average of its inputs, which drops no packet until its cell is written."""
 
     extern = "Wred"
 

@@ -1,6 +1,6 @@
-"""Places of a program that a pipeline built for tracing tells about, and counts how often it passes them.
+"""Places of a program that a pipeline built for tracing reports and whose passes it counts.
 
-The code generator numbers them in the order it comes to them, so that the same BMv2 JSON has the same points.
+The code generator numbers them in the order in which it reaches them, so that the same BMv2 JSON gives the same points.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`name` is that of the state, table, register ...; of a transition the state that it leaves.
+    """Place of a program.
 
-    `detail`: where a transition goes; which way a branch goes ("true", "false"); the action that a table runs; the
-    operation of a statement; the number of an entry.
+    `name` is that of the state, table, register and so on; for a transition it is the state that it leaves. `detail` is
+    the target of a transition, the direction of a branch ("true", "false"), the action that a table runs, the operation
+    of a statement, or the number of an entry.
     """
 
     number: int
@@ -30,9 +31,9 @@ class Point:
     place: Place | None
     detail: str = ""
     counted: bool = True
-    """True if packets pass it, rather than only report about it."""
+    """True if packets pass the point, rather than only report about it."""
     parser: str = ""
-    """The parser that has a state."""
+    """Parser of a state."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A program with its memory laid out.
+"""Program with its layout in memory.
 
 Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
 elements of a stack lie one after the other, with one more behind the last that an index out of bounds lands on.
@@ -29,7 +29,7 @@ from p4switch.ir.printer import text as ir_text
 from p4switch.ir.unread import unread
 
 MAX_CELLS = 1 << 28
-_NAME_CHARS = 40  # of names in generated C
+_NAME_CHARS = 40  # maximum length of names in generated C
 _PLAIN = re.compile(r"(?!x[0-9]|p4_)[a-z][a-z0-9_]*")
 _RESERVED = frozenset((
     "alloca", "asm", "assert", "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double",
@@ -44,21 +44,21 @@ _CORE_ERRORS = (
 
 
 def identifier(name: str) -> str:
-    """Return `name` as part of a C identifier, for readers: its end, which tells most. It is not unique."""
+    """Return `name` as part of a readable C identifier: its end, which is most informative. It is not unique."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", name.rpartition(".")[2]).strip("_")
     end = words[-_NAME_CHARS:]
     return end if end == words else end.partition("_")[2] or end
 
 
 def numbered(prefix: str, number: int, name: str) -> str:
-    """Return a C identifier, unique by its number, with the source's name for readers."""
+    """Return a C identifier that is unique by its number and contains the source's name."""
     return f"{prefix}{number}_{identifier(name)}"
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Return names that tell the things apart, as parts of C identifiers: numbers only where they have to.
+    """Return distinct names as parts of C identifiers, with numbers only where necessary.
 
-    None is a keyword of C, nor a macro's name, nor begins as those of the engine do.
+    None of them is a keyword of C or the name of a macro, or begins like names of the engine.
     """
     plain = [identifier(name) for name in names]
     often = collections.Counter(plain)
@@ -80,12 +80,12 @@ def c_string(text: str) -> str:
 class Field:
     """Field of a header type.
 
-    `bit` is its place in the engine's memory of the header.
+    `bit` is its position in the engine's memory of the header.
     """
 
     name: str
     index: int
-    width: int  # bits; of a varbit field the most it may have
+    width: int  # width in bits; for a varbit field the maximum
     signed: bool
     bit: int
     varbit: bool = False
@@ -112,7 +112,7 @@ class HeaderType:
 
 
 class _Placed:
-    """Base of what has a place in the packet struct: its enumerators in C."""
+    """Base of objects with a position in the packet struct, given by enumerators in C."""
 
     name: str
     slot: int
@@ -121,18 +121,18 @@ class _Placed:
 
     @property
     def at(self) -> str:
-        """The enumerator that is `offset`."""
+        """Enumerator for `offset`."""
         return f"H_{self.label}"
 
     @property
     def is_valid(self) -> str:
-        """The enumerator that is `slot`."""
+        """Enumerator for `slot`."""
         return f"V_{self.label}"
 
 
 @dataclass(frozen=True)
 class Header(_Placed):
-    """A header instance. `slot` is its index in `valid`, `offset` its place in `H`; metadata has neither."""
+    """Header instance. `slot` is its index in `valid`, `offset` its position in `H`; metadata has neither."""
 
     name: str
     type: HeaderType
@@ -157,7 +157,7 @@ class Column(_Placed):
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack of headers, which is one column without a name; or of unions, with a column for each of their members."""
+    """Stack of headers, which is a single column without a name, or of unions, with a column for each member."""
 
     size: int
     columns: dict[str, Column]
@@ -185,7 +185,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Register:
-    """An array of `size` cells of `width` bits. Its cells are members of the rows of its bank."""
+    """Array of `size` cells of `width` bits. Its cells are members of the rows of its bank."""
 
     number: int
     name: str
@@ -213,9 +213,9 @@ class Program:
     registers: dict[str, Register] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
-    traced: bool = False  # its pipeline tells what it does with each packet
+    traced: bool = False  # its pipeline reports the events of each packet
     objects: list[Object] = field(default_factory=list)
-    unread: set[ir.Operation] = field(default_factory=set)  # operations of which nobody sees that they are left out
+    unread: set[ir.Operation] = field(default_factory=set)  # operations that can be omitted without visible effect
     _types: dict[types.Header, HeaderType] = field(default_factory=dict)
     _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
 
@@ -296,7 +296,7 @@ class Program:
         raise ProgramError(f"there is no extern object {name}")
 
     def place(self, span: int | None) -> Place | None:
-        """Return the place of a node in the source."""
+        """Return the position of a node in the source."""
         return self.nodes.place(span)
 
     @property
@@ -306,7 +306,7 @@ class Program:
 
     @property
     def enumerators(self) -> dict[str, int]:
-        """Names and values of the places of headers. A stack and its first element may share theirs."""
+        """Names and values of the positions of headers. A stack and its first element may share theirs."""
         columns = [column for stack in self.stacks.values() for column in stack.columns.values()]
         packet_headers = [header for header in self.headers.values() if header.slot >= 0]
         return {
@@ -349,7 +349,7 @@ class Program:
         return _numbered("meter", self.nodes.meters, name)
 
     def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
-        """Return as C the colour that a meter's cell gives a packet of `size` bytes, which comes with a colour."""
+        """Return as C the colour that a meter's cell gives to a packet of `size` bytes that arrives with a colour."""
         meter = self.nodes.meters[number]
         packets = int(meter.unit == "packets")
         cell = f"&sw->meters[{number}][{index}]"

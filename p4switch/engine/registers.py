@@ -7,7 +7,7 @@ from p4switch.engine.value import c_member, storage_bytes
 
 
 def types(program: Program) -> str:
-    """Return the banks' rows: wide cells first, so that there are no gaps between them."""
+    """Return the rows of the banks, with wide cells first, so that there are no gaps between them."""
     out = []
     for bank in range(len(program.banks)):
         inside = [r for r in program.registers.values() if r.bank == bank]

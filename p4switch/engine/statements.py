@@ -1,4 +1,4 @@
-"""Operations of actions, parser states and deparsers in C."""
+"""Generation of C for operations of actions, parser states and deparsers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from p4switch.ir.graph import reverse_postorder
 
 
 class _Names(ir.OperationVisitor[str]):
-    """Operations as BMv2 calls them, for traces."""
+    """Names of operations in BMv2, for traces."""
 
     def assign(self, op: ir.Assign) -> str:
         return "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
@@ -65,7 +65,7 @@ NAMES = _Names()
 
 
 class Statements(ir.OperationVisitor[None]):
-    """Generates code into one function. An extern's `emit` uses `em` and `x`, and the methods for externs."""
+    """Generator of code for one function. An extern's `emit` uses `em`, `x` and the methods for externs."""
 
     def __init__(self, program: Program, em: Emitter, params: Sequence[Place], prefix: str) -> None:
         self.program = program
@@ -98,7 +98,7 @@ class Statements(ir.OperationVisitor[None]):
         return statements(made.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
 
     def _edge(self, made: _Body, block: ir.Block, target: ir.Block) -> str | None:
-        """Return the name of the node that a block leads to; backward edges go through a node that counts rounds."""
+        """Return the name of a block's successor node; backward edges go through a node that counts rounds."""
         if target.is_end:
             return None
         to = str(made.numbers[target])
@@ -113,7 +113,7 @@ class Statements(ir.OperationVisitor[None]):
         return name
 
     def spelled_out(self, ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
-        """Yield operations but for those that nobody sees, for a copy of a union those of its headers."""
+        """Yield the operations except invisible ones; the copy of a union becomes copies of its headers."""
         for op in ops:
             if op in self.program.unread:
                 continue
@@ -126,7 +126,7 @@ class Statements(ir.OperationVisitor[None]):
                 yield ir.CopyHeader(ir.HeaderRef(member.type, a), ir.HeaderRef(member.type, b), op.span)
 
     def statement(self, op: ir.Operation) -> None:
-        """Add one operation, with what a trace tells of it."""
+        """Add one operation and its trace."""
         with self.em.block():
             self.point("statement", op.accept(NAMES), op.span)
             op.accept(self)
@@ -134,7 +134,7 @@ class Statements(ir.OperationVisitor[None]):
                 self.changes()
 
     def point(self, kind: Literal["statement", "extract"], name: str, span: int | None) -> int:
-        """Pass the point of the operation that begins; `span` says where it is."""
+        """Generate a pass of the point of the current operation; `span` is its position in the source."""
         self._span = span
         place = self.program.place(span)
         self._point = self.program.points.add(kind, name, place, name)
@@ -143,11 +143,11 @@ class Statements(ir.OperationVisitor[None]):
         return self._point
 
     def changes(self) -> None:
-        """Tell what the operation at hand has changed."""
+        """Report the changes made by the current operation."""
         self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {self._point})")
 
     def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> str:
-        """Tell which way a condition goes; returns the condition in C."""
+        """Report the direction of a condition; return the condition in C."""
         code, place, points = self.x.bool(condition), self.program.place(span), self.program.points
         text = place.text if place is not None and place.text else otherwise
         yes, no = points.add("branch", text, place, "true"), points.add("branch", text, place, "false")
@@ -182,12 +182,12 @@ class Statements(ir.OperationVisitor[None]):
 
     def touch(self, kind: Literal["register", "counter", "meter"], event: str, name: str, index: str, extra: str,
               data: str) -> None:
-        """Tell what was done to a cell of an array."""
+        """Report an access to a cell of an array."""
         point = self.program.points.add(kind, name, self.program.place(self._span), counted=False)
         self.em.note(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data})")
 
     def tell(self, operation: ir.ExternOperation, name: str, index: str, data: str) -> None:
-        """Tell what was done to a cell of an extern object: `data` is an address and a size in C."""
+        """Report an access to a cell of an extern object: `data` is an address and a size in C."""
         place = self.program.place(self._span)
         point = self.program.points.add("extern", name, place, operation.primitive, counted=False)
         self.em.note(f"TRACE(P4_TRACE_EXTERN, {point}, {index}, 0, {data})")

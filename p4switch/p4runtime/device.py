@@ -42,11 +42,11 @@ from p4switch.p4runtime.value_sets import ValueSetStore
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
-API_VERSION = "1.5.0"  # of the specification that this server follows
-_ENTITIES_AT_ONCE = 64  # are read before the data plane goes on
-_LOOKED_AT_ONCE = 512  # entries, to see whether they are meant, or idle
-_UPDATES_AT_ONCE = 64  # are applied before the data plane goes on
-_PAUSE_S = 1e-4  # for the data plane to go on: whoever asks for its lock again at once gets it first
+API_VERSION = "1.5.0"  # version of the specification that this server follows
+_ENTITIES_AT_ONCE = 64  # entities that are read before the data plane continues
+_LOOKED_AT_ONCE = 512  # entries that are checked for a match, or for being idle, before the data plane continues
+_UPDATES_AT_ONCE = 64  # updates that are applied before the data plane continues
+_PAUSE_S = 1e-4  # lets the data plane continue; a thread that asks for its lock again at once would get it first
 _ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
 
 _WriteRequest = p4runtime_pb2.WriteRequest

@@ -23,11 +23,11 @@ from p4switch.testgen.run import Alternative, Decision, Inputs, Run
 from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
 
-_VAIN = 6  # so many formulas that nothing satisfies count as one try
-_PROOF_AFTER = 0.25  # of the time: what is missing then may be out of reach
-_FRESH = 8  # runs from nothing, with other random inputs, where the others are used up or bring nothing new
+_VAIN = 6  # number of unsatisfiable formulas that count as one try
+_PROOF_AFTER = 0.25  # share of the time after which missing statements may be unreachable
+_FRESH = 8  # runs from the start with other random inputs, when alternatives are used up or give nothing new
 _PATIENCE = 15  # runs without anything new
-_CHANCES = 64  # other data for one hash, without anything new
+_CHANCES = 64  # number of other data tried for one hash without anything new
 
 
 @dataclass(slots=True)
