@@ -13,7 +13,7 @@ from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
 from p4switch.errors import UserError
 
-EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=16, wraps=True)
+EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=8, wraps=True)
 LAST_EARLY = 5
 PAYLOAD = 1_000
 PLAIN_BYTES = PAYLOAD + 58
