@@ -1,4 +1,4 @@
-"""One P4 program on one switch, for packet tests: the built-in switch, its process, or BMv2."""
+"""One P4 program on one switch for packet tests: the built-in one, in this or its own process, or BMv2."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
 //          either), queue_dropped (drop_when_full), cut_dropped (cut by the traffic manager, and
 //          not data, or without an entry in traffic_manager_trims).
-// Wire format: docs/wire-formats.md, "Trimmed packet".
+// Wire format: docs/wire-formats.md, "Trimmed data".
 //
 // On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop).
 // SONiC's settings size, DSCP and queue are trim_size_bytes, trim_dscp and trim_priority.

@@ -39,7 +39,7 @@ class LoadBalancer:
 
     @property
     def summary(self) -> str:
-        """The file's first line."""
+        """First line of the program's file, which describes it, without the comment mark."""
         return self._text.partition("\n")[0].strip().lstrip("/").strip()
 
     @cached_property

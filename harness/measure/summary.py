@@ -197,7 +197,7 @@ def _flow_rates_bps(flows: pd.DataFrame) -> pd.Series[float]:
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
-    """Return the total of a column that is cumulative for a queue pair, from its last values."""
+    """Return the total, over queue pairs, of a column whose values accumulate within a queue pair."""
     return int(flows.groupby("qp")[column].max().sum())
 
 

@@ -11,9 +11,8 @@ def headroom_bytes(run: Run, switch: str, there: Neighbour) -> int:
 
     It holds the frames that the port may still receive after it has sent a pause.
 
-    A frame counts once for each copy that the switch may make, and with all its bytes, whatever
-    links charge for it. It counts from its enqueueing, which is one switch latency after its
-    arrival.
+    A frame counts once for each copy that the switch may make. It counts with its bytes in the buffer, not with
+    those that a link charges. It counts from when it is enqueued, one switch latency after it arrives.
     """
     settings = run.scenario.switch
     pfc = settings.pfc

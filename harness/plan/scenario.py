@@ -597,9 +597,9 @@ def check(tables: Mapping[str, Any]) -> Scenario:
 
 
 def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None:
-    """Return the scenario of the tables without wrong keys, which `mistakes` collects.
+    """Return the scenario from the tables' valid keys only; `mistakes` collects the errors of the others.
 
-    None if the remaining tables are no scenario.
+    Return None if the valid keys alone do not make a scenario.
     """
     numbers = with_numbers(tables, mistakes)
     scenario = mistakes.attempt(lambda: validate(Scenario, numbers, ""))

@@ -30,8 +30,8 @@ _MISTAKES = "mistakes"  # key of a workload's summary with mistakes, for which a
 class Part:
     """Traffic of a group, with the group's properties.
 
-    `hosts` are the run's numbers of the hosts that the traffic counts from 0; for servers they are
-    those of all their NICs. None: the numbers are the same.
+    The traffic numbers its hosts from 0. `hosts` has, for each of these, its number in the run; for a server it has
+    the numbers of all its NICs. None: both numbers are the same.
     """
 
     name: str

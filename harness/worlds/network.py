@@ -158,8 +158,8 @@ class Network:
     def _limit_ingress(self) -> None:
         """Set PFC, and the limits of ingress ports.
 
-        A limit without PFC is a threshold without headroom, which no packet can exceed, so that no
-        pauses occur.
+        Without PFC, the limit is a threshold with no headroom. No packet is admitted beyond it, so there are no
+        pauses.
         """
         run = self.run_plan
         settings = run.scenario.switch

@@ -291,7 +291,7 @@ class RankCrew(Joined):
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Run the ranks during the block; the first one raises the exception of another one that fails."""
+        """Run the ranks during the block; if another rank fails, the first one raises its exception."""
         with self._ranks.at_run():
             self._begin()
             self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._ranks.exchange)

@@ -385,7 +385,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def _be_watched(launched: _Launched) -> None:
     """Fork, and return only in the child, which has a session of its own.
 
-    So mpiexec's kill does not prevent it from cleaning up.
+    mpiexec's kill ends only the parent. The child then gets SIGTERM, so it can clean up.
     """
     came: list[int] = []
     child = 0

@@ -82,7 +82,7 @@ class Starts:
 
 
 class SharedStarts:
-    """Starts at each of several workers, whose sessions process the same reports in the same order."""
+    """Starts of flows at one of several workers; all workers' sessions process the same reports in the same order."""
 
     def __init__(self, starts: Starts, network: Network, session: Session, tell: Callable[[bytes], object]) -> None:
         """Prepare the starts; `tell` sends messages to all workers, including this one."""

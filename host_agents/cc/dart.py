@@ -93,7 +93,7 @@ LOOK_AHEAD: Final = Packet(
         Records(Header("look_ahead_member", (Field("nic", 16, "id of a NIC"),)), "count", align_bytes=4, limit=255),
     ),
     to=TO_NOTIFICATION_POINT,
-    meaning="Dart: who sends in an incast; the PSN is the number of this sender's message in it, of its queue pair",
+    meaning="Dart: who sends in an incast; the PSN is the number of the sender's message in its queue pair",
 )
 
 SHARE_HEADER_BYTES: Final = 4  # a test keeps it equal to the header's

@@ -199,7 +199,7 @@ class Dcqcn(ReactionPoint):
         self._take((self.current_bps + self.target_bps) / 2.0)
 
     def _take(self, rate_bps: float) -> None:
-        """Set a new current rate, and the limiter's next lower one."""
+        """Set a new current rate, and set the limiter to it, rounded down to a multiple of the limiter's step."""
         self.current_bps = rate_bps
         step_bps = self.parameters.rate_step_bps
         self.set_rate(rate_bps if step_bps == 0.0 else max(1.0, rate_bps // step_bps) * step_bps)

@@ -59,7 +59,7 @@ class Law:
 
 
 class CubicLaw(Law):
-    """Growth of CUBIC (RFC 9438)."""
+    """Window growth of CUBIC (RFC 9438)."""
 
     def __init__(self, parameters: CubicParameters) -> None:
         self.c = parameters.cubic_c

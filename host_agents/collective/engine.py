@@ -531,7 +531,7 @@ class Engine(Arbiter):
     def operation(
         self, stream: Stream, address: int, size_bytes: int, operator: int, owner: OperationOwner, now_ns: int
     ) -> Operation:
-        """Return an operation to post, with the memory's contents at the address if it carries data.
+        """Return an operation to post; a write or a push carries the memory's contents at the address.
 
         Raises HostError.
         """

@@ -268,7 +268,7 @@ class Table(ABC):
                 self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
 
     def _as_known(self, found: Sequence[Message]) -> None:
-        """Replace the counts of entries by the counts that are known."""
+        """Replace the counts in entries by those last read or written, or by 0 if there are none."""
         for each in found:
             known = self._known.get(each.key.SerializeToString(deterministic=True), {})
             for field in each.data.fields:

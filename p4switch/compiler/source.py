@@ -23,8 +23,8 @@ _LINE_END = re.compile(r"(\\[ \t\f\v]*)?\r?\n")
 class SourceFile:
     """Source file. `path` is its name in messages.
 
-    `text` is the content after lines were joined and before any other processing; offsets refer to it. Lines are
-    counted as in the file; `line_starts` are their offsets.
+    `text` is the content after continued lines were joined and before any other processing, and offsets are
+    positions in it. Line numbers are those of the file; `line_starts` has the offset of each line's start.
     """
 
     __slots__ = ("line_starts", "path", "text")

@@ -36,7 +36,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`first` and `last` stage of each node, from 0. `least` tells whether fewer `stages` are proven impossible."""
+    """Placement in stages: `first` and `last` of each node, from 0.
+
+    `least`: fewer than `stages` are proven impossible.
+    """
 
     first: Mapping[Any, int]
     last: Mapping[Any, int]

@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 class _Undisturbed(AbstractContextManager[None]):
     """The data plane's lock. Python's garbage collector is off while it is held.
 
-    With 100,000 entries a collection takes longer than all the work of one part.
+    With 100,000 entries one garbage collection takes longer than the part of a request that holds the lock at a time.
     """
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:

@@ -1,4 +1,4 @@
-"""Probe of the traffic manager: packets that wait at ports of switches or have passed them."""
+"""Probe of the traffic manager: queue depths and packet counts at ports of switches."""
 
 from __future__ import annotations
 

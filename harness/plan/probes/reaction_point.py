@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @register("reaction_point")
 class ReactionPointProbe(HostProbe):
-    """Probe of an attribute of the reaction point of each connection on which a host is sending.
+    """Probe of a reaction point's attribute, with a value for each connection on which a host is sending.
 
     A dot in `reads` selects an attribute of an object. A value that does not exist yet (None) is
     NaN.

@@ -35,7 +35,7 @@ _PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"
 
 @dataclass(frozen=True)
 class _Point:
-    """Result of one application of one variant."""
+    """Result of one application in one variant of the scenario."""
 
     protocol: str
     setting: str  # rest of the variant's name, and the application if there are several

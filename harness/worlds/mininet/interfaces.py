@@ -20,8 +20,7 @@ def mininet_port(topology: Topology, node: str, port: int) -> int:
 def interface_name(topology: Topology, node: str, port: int) -> str:
     """Return the name of a port's interface: `h0-0-2-eth0`, `tor0-0-eth1`.
 
-    If the node's name is too long for the kernel, the interface has its beginning and a few
-    characters that make it unique.
+    If this is too long for the kernel, the node's name is cut, and a few characters of its digest follow.
     """
     tail = f"-eth{mininet_port(topology, node, port)}"
     if len(node) + len(tail) <= _NAME_BYTES:

@@ -20,7 +20,10 @@ Prompt: TypeAlias = Edge | int
 
 
 def moment(text: str) -> Prompt:
-    """Return the moment that an option names. Raises UserError for an invalid one."""
+    """Return when the prompt is to open, from the option's text: `start`, `end` or a time.
+
+    Raises UserError for an invalid one.
+    """
     if text in get_args(Edge):
         return cast(Edge, text)
     try:

@@ -162,7 +162,7 @@ class _Zygote:
 
 
 def main() -> None:
-    """Run the process."""
+    """Serve the launcher's requests until its connection is closed, then end all children."""
     os.setsid()  # Ctrl-C is for the launcher, which ends the processes in order
     processes.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))
