@@ -151,6 +151,14 @@ class Externs:
         tables = self.low.tables.tables.values()
         return next((t.ir for t in tables if extern in (t.counter, t.meter, *t.direct)), None)
 
+    def entry_cells(self, extern: ExternObject) -> int | None:
+        """Return how many cells a direct object has: one for each entry of its table, and one for the default.
+
+        None: no table has the object.
+        """
+        table = self.table_of(extern)
+        return None if table is None else table.room + 1
+
     def direct_meter_result(self, extern: ExternObject) -> ir.FieldRef:
         """Return the field to which the table writes the colour."""
         place = self._direct_meters.get(extern)

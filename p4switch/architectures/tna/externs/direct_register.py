@@ -39,9 +39,9 @@ class DirectRegister(ExternType):
         write_cell(extern, to.tables.entry(extern, call), value, call, to)
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table = to.externs.table_of(extern)
-        if table is not None:
-            cells, initial = table.room + 1, initial_of(extern, to)
+        cells = to.externs.entry_cells(extern)
+        if cells is not None:
+            initial = initial_of(extern, to)
             to.out.registers.append(ir.Register(extern.path, cells, cell_width(extern, to), extern.node.pos, initial))
 
 

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
+from p4switch.architectures.tna.filters import (
+    MOST_BITS,
+    cell_and_input,
+    cells_of,
+    declare_cells,
+    declare_direct_cells,
+    entry_and_input,
+)
 from p4switch.bfrt.fields import data_field, value_type
-from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
@@ -28,8 +35,6 @@ if TYPE_CHECKING:
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
 
-MOST_BITS = 32
-"""Largest width of a filter's input."""
 _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids of the fields in bf-rt.json
 
 
@@ -87,26 +92,6 @@ class ExecuteLpf(ir.ExternOperation):
         pipeline.step(self, self.primitive, kind="register", register=self.filter, access="count")
 
 
-def cells_of(machine: Machine, name: str) -> int:
-    """Return the number of cells of an object, given by its attribute `size`."""
-    size = next(extern.attributes["size"] for extern in machine.program.externs if extern.name == name)
-    assert isinstance(size, ir.Const)
-    return size.value
-
-
-def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> None:
-    """Add an object of `kind` with this number of cells to the program.
-
-    Raises CompileError unless its inputs are numbers of up to 32 bits.
-    """
-    t = types.strip_newtype(extern.type_args[0])
-    if not isinstance(t, types.Bits) or t.signed or t.width > MOST_BITS:
-        expected = f"expected a number of up to {MOST_BITS} bits without a sign"
-        raise to.error(extern.node, f"{extern.decl.name} of {extern.type_args[0]} is not supported: {expected}")
-    size = {"size": ir.Const(cells, ir.ENUM_TYPE)}
-    to.out.externs.append(ir.ExternInstance(extern.path, kind, size, extern.node.pos))
-
-
 @EXTERNS.register("Lpf")
 class Lpf(ExternType):
     """Low-pass filter. A cell that is all zeros returns its input.
@@ -129,8 +114,7 @@ class Lpf(ExternType):
         return {"execute": self._execute}
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        given, index = to.externs.call_arguments(call)
-        value, at = to.externs.scalar_argument(call, 0, given), to.externs.scalar_argument(call, 1, index)
+        at, value = cell_and_input(call, to)
         return to.externs.result(call, lambda place: ExecuteLpf(extern.path, at, value, place, call.pos))
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
@@ -157,11 +141,8 @@ class DirectLpf(ExternType):
         return {"execute": self._execute}
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        entry = to.tables.entry(extern, call)
-        value = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        entry, value = entry_and_input(extern, call, to)
         return to.externs.result(call, lambda place: ExecuteLpf(extern.path, entry, value, place, call.pos))
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table = to.externs.table_of(extern)
-        if table is not None:
-            declare_cells(extern, "Lpf", table.room + 1, to)
+        declare_direct_cells(extern, "Lpf", to)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
-from p4switch.architectures.tna.externs.lpf import MOST_BITS, cells_of, declare_cells
+from p4switch.architectures.tna.filters import (
+    MOST_BITS,
+    cell_and_input,
+    cells_of,
+    declare_cells,
+    declare_direct_cells,
+    entry_and_input,
+)
 from p4switch.bfrt.fields import data_field, value_type
 from p4switch.engine import cexpr
 from p4switch.engine.objects import values
@@ -125,8 +132,7 @@ class Wred(ExternType):
         return {"execute": self._execute}
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        given, index = to.externs.call_arguments(call)
-        value, at = to.externs.scalar_argument(call, 0, given), to.externs.scalar_argument(call, 1, index)
+        at, value = cell_and_input(call, to)
         results = _results(extern)
         return to.externs.result(call, lambda place: ExecuteWred(extern.path, at, value, results, place, call.pos))
 
@@ -151,11 +157,9 @@ class DirectWred(ExternType):
         return {"execute": self._execute}
 
     def _execute(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        entry, results = to.tables.entry(extern, call), _results(extern)
-        value = to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
+        entry, value = entry_and_input(extern, call, to)
+        results = _results(extern)
         return to.externs.result(call, lambda place: ExecuteWred(extern.path, entry, value, results, place, call.pos))
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
-        table = to.externs.table_of(extern)
-        if table is not None:
-            declare_cells(extern, "Wred", table.room + 1, to)
+        declare_direct_cells(extern, "Wred", to)

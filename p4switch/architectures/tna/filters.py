@@ -1,0 +1,60 @@
+"""What `Lpf` and `Wred` share: arrays of cells, by an index or by the entries of a table, and the input of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from p4switch import ir
+from p4switch.compiler import types
+
+if TYPE_CHECKING:
+    from p4switch.compiler import ast
+    from p4switch.compiler.midend.elaborate import ExternObject
+    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.testgen.machine import Machine
+
+MOST_BITS = 32
+"""Largest width of a filter's input."""
+
+
+def cells_of(machine: Machine, name: str) -> int:
+    """Return the number of cells of an object, given by its attribute `size`."""
+    size = next(extern.attributes["size"] for extern in machine.program.externs if extern.name == name)
+    assert isinstance(size, ir.Const)
+    return size.value
+
+
+def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> None:
+    """Add an object of `kind` with this number of cells to the program.
+
+    Raises CompileError unless its inputs are numbers of up to 32 bits.
+    """
+    t = types.strip_newtype(extern.type_args[0])
+    if not isinstance(t, types.Bits) or t.signed or t.width > MOST_BITS:
+        expected = f"expected a number of up to {MOST_BITS} bits without a sign"
+        raise to.error(extern.node, f"{extern.decl.name} of {extern.type_args[0]} is not supported: {expected}")
+    size = {"size": ir.Const(cells, ir.ENUM_TYPE)}
+    to.out.externs.append(ir.ExternInstance(extern.path, kind, size, extern.node.pos))
+
+
+def declare_direct_cells(extern: ExternObject, kind: str, to: Lowering) -> None:
+    """Add an object of `kind` with a cell for each entry of the table that has it, if one has.
+
+    Raises CompileError as `declare_cells` does.
+    """
+    cells = to.externs.entry_cells(extern)
+    if cells is not None:
+        declare_cells(extern, kind, cells, to)
+
+
+def cell_and_input(call: ast.Call, to: Lowering) -> tuple[ir.Expr, ir.Expr]:
+    """Return the index of the cell and the input of `execute(input, index)`."""
+    given, index = to.externs.call_arguments(call)
+    value = to.externs.scalar_argument(call, 0, given)
+    return to.externs.scalar_argument(call, 1, index), value
+
+
+def entry_and_input(extern: ExternObject, call: ast.Call, to: Lowering) -> tuple[ir.Expr, ir.Expr]:
+    """Return the number of the entry that the packet hit, and the input of `execute(input)`."""
+    entry = to.tables.entry(extern, call)
+    return entry, to.externs.scalar_argument(call, 0, to.externs.call_arguments(call)[0])
