@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, overload
 
@@ -229,15 +229,13 @@ class BfRuntimeServer:
 
     def _look(self, queries: Sequence[Message], target: Message) -> list[tuple[list[Message], Message]]:
         """Return the entities that each query selects, and its error."""
+        return self._device.look(lambda state: [self._answer(query, state, target) for query in queries])
 
-        def look(state: State) -> Iterator[tuple[list[Message], Message]]:
-            for query in queries:
-                try:
-                    yield self._tables.read(query, state, target), bfruntime_pb2.Error()
-                except P4RuntimeError as error:
-                    yield [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
-
-        return self._device.look(lambda state: list(look(state)))
+    def _answer(self, query: Message, state: State, target: Message) -> tuple[list[Message], Message]:
+        try:
+            return self._tables.read(query, state, target), bfruntime_pb2.Error()
+        except P4RuntimeError as error:
+            return [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
 
     # Streams
 
