@@ -147,7 +147,7 @@ class Result:
 def find_tests(paths: Iterable[str | Path]) -> list[Path]:
     """Return the `.stf` files in `paths`, files or folders.
 
-    Raises UserError for a path without any.
+    Raises UserError for a path without any, and for a file of another kind.
     """
     tests: list[Path] = []
     for path in map(Path, paths):
@@ -156,10 +156,15 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
             if not found:
                 raise UserError(f"{path}: expected a folder with .stf files")
             tests += found
-        elif path.is_file():
-            tests.append(path)
-        else:
+        elif not path.is_file():
             raise UserError(f"{path}: no such file or folder")
+        elif path.suffix != ".stf":
+            raise UserError(
+                f"{path}: expected a .stf file; its program is the .p4 file of the same name beside it (p4cc stf X.stf), "
+                "or the one that --p4 names (p4cc stf --p4 Y.p4 X.stf)"
+            )
+        else:
+            tests.append(path)
     return tests
 
 
