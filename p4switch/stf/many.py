@@ -160,8 +160,8 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
             raise UserError(f"{path}: no such file or folder")
         elif path.suffix != ".stf":
             raise UserError(
-                f"{path}: expected a .stf file; its program is the .p4 file of the same name beside it (p4cc stf X.stf), "
-                "or the one that --p4 names (p4cc stf --p4 Y.p4 X.stf)"
+                f"{path}: expected a .stf file; its program is the .p4 file of the same name beside it "
+                "(p4cc stf X.stf), or the one that --p4 names (p4cc stf --p4 Y.p4 X.stf)"
             )
         else:
             tests.append(path)

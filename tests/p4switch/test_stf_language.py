@@ -419,5 +419,5 @@ def test_a_program_among_the_tests_is_refused(tmp_path: Path) -> None:
     for name in ("one.p4", "one.stf"):
         (tmp_path / name).write_text("wait")
     assert find_tests([tmp_path / "one.stf"]) == [tmp_path / "one.stf"]
-    with pytest.raises(UserError, match=r"one\.p4: expected a \.stf file; its program .* p4cc stf --p4 Y\.p4 X\.stf"):
+    with pytest.raises(UserError, match=r"one\.p4: expected a \.stf file; .*p4cc stf --p4 Y\.p4 X\.stf"):
         find_tests([tmp_path / "one.p4", tmp_path / "one.stf"])
